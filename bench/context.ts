@@ -10,7 +10,16 @@ import { type BatchSequence, buildBatch } from '#src/compute/batch.ts';
 import { createCpuBackend } from '#src/compute/cpu/backend.ts';
 import { sizesOf } from '#src/compute/memory.ts';
 import { buildSpec } from '#src/model/build-spec.ts';
-import { countFrom, dummyFrom, giveUp, kernelsFrom, openAddon, print } from './command-line.ts';
+import {
+  countFrom,
+  dummyFrom,
+  fillBlocks,
+  giveUp,
+  kernelsFrom,
+  openAddon,
+  print,
+  report,
+} from './harness.ts';
 
 const HISTORY = 32_768;
 const STREAMS = [1, 8];
@@ -21,7 +30,6 @@ const REPEATS = 9;
 const PROMPT_REPEATS = 3;
 /** Few, so that eight streams fit most machines. What is measured is the same in each layer. */
 const LAYERS = 2;
-const FILLED_AT_A_TIME = 64;
 
 const [model = 'llama-3.2-1b:q4_0', layersText = `${LAYERS}`, kernelsText] = process.argv.slice(2);
 const wanted = dummyFrom(model);
@@ -49,18 +57,6 @@ function stream(index: number, start: number, count: number): BatchSequence {
 
 const decoding = (streams: number, start: number) =>
   Array.from({ length: streams }, (_, index) => stream(index, start, 1));
-
-/** Writes one token into every block: its pages are then there, and reading zeros takes as long as reading anything. */
-async function fill(backend: Backend): Promise<void> {
-  for (let first = 0; first < blockCount; first += FILLED_AT_A_TIME) {
-    const count = Math.min(FILLED_AT_A_TIME, blockCount - first);
-    const texts = Array.from({ length: count }, (_, index) => ({
-      ...stream(index, 0, 1),
-      blocks: [first + index],
-    }));
-    await backend.step(buildBatch(texts));
-  }
-}
 
 async function time(backend: Backend, sequences: readonly BatchSequence[]): Promise<number> {
   const batch = buildBatch(sequences);
@@ -124,20 +120,9 @@ const decode = [];
 const prompt = [];
 for (const kvType of ['f16', 'q8'] as const) {
   const backend = await createCpuBackend(addon, spec, files.weights, { blockCount, threads, kvType, isa });
-  await fill(backend);
+  await fillBlocks(backend);
   decode.push(...(await measureDecode(backend, kvType)));
   prompt.push(await measurePrompt(backend, kvType));
   backend.close();
 }
-print(
-  JSON.stringify({
-    benchmark: 'context',
-    model: files.path,
-    layers,
-    threads,
-    kernels: isa,
-    history: HISTORY,
-    decode,
-    prompt,
-  }),
-);
+report('context', { model: files.path, layers, threads, kernels: isa, history: HISTORY, decode, prompt });

@@ -2,7 +2,7 @@
 // is, with two beside them that want little: Jain's index of the work they get, and how long those that want little wait. Ends in
 // one JSON line.
 
-import { print } from './command-line.ts';
+import { print, report } from './harness.ts';
 import { demanding, jainIndex, machine, modest, simulateTenants } from './tenants.ts';
 
 const results = simulateTenants([...demanding, ...modest], machine);
@@ -15,4 +15,4 @@ for (const { name, work, finished, stepsWaited, preemptions } of results) {
 }
 const tenants = Object.fromEntries(results.map(({ name, work }) => [name, Math.round(work)]));
 const jain = jainIndex(results.slice(0, demanding.length).map(({ work }) => work));
-print(JSON.stringify({ benchmark: 'fairness', jain: Math.round(1000 * jain) / 1000, tenants }));
+report('fairness', { jain: Math.round(1000 * jain) / 1000, tenants });

@@ -13,7 +13,7 @@ import { GpuMemory } from '#src/compute/webgpu/memory.ts';
 import { Programs } from '#src/compute/webgpu/programs.ts';
 import { gpuReadBandwidth } from '#src/compute/webgpu/read-bandwidth.ts';
 import type { TensorType } from '#src/weights/tensor-type.ts';
-import { gpuFrom, print } from './command-line.ts';
+import { gpuFrom, print, report } from './harness.ts';
 
 const [name, size, only = '.'] = process.argv.slice(2);
 const gpu = await gpuFrom(name === '-' ? undefined : name);
@@ -196,6 +196,6 @@ for (const type of types) {
   }
   for (const buffer of matrices.flat()) buffer.destroy();
 }
-print(JSON.stringify({ benchmark: 'gpu-kernels', gpu: info.name, bandwidth, results }));
+report('gpu-kernels', { gpu: info.name, bandwidth, results });
 gpu.close();
 process.exit(0);

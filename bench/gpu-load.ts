@@ -12,7 +12,7 @@ import { buildBatch } from '#src/compute/batch.ts';
 import { sizesOf, weightBytes } from '#src/compute/memory.ts';
 import { createWebGpuBackend } from '#src/compute/webgpu/backend.ts';
 import { openSpec } from '#src/model/open-spec.ts';
-import { countFrom, dummyFrom, gpuFrom, print } from './command-line.ts';
+import { countFrom, dummyFrom, gpuFrom, print, report } from './harness.ts';
 
 const EVERY_MS = 20;
 const BLOCKS = 64;
@@ -57,7 +57,6 @@ try {
   await sleep(1000);
   const after = residentBytes();
   const results = {
-    benchmark: 'gpu-load',
     gpu: gpu.info.name,
     model,
     fileMb: megabytes(fileBytes),
@@ -76,7 +75,7 @@ try {
   for (const [when, mb] of Object.entries(later)) print(`in this process, ${when}: ${mb - first} MB more`);
   backend.close();
   gpu.close();
-  print(JSON.stringify(results));
+  report('gpu-load', results);
 } finally {
   rmSync(folder, { recursive: true });
 }

@@ -12,7 +12,7 @@ import { seedFrom, uniformAt } from '#src/sampling/random.ts';
 import type { SampleResult, SampleRow } from '#src/sampling/sample-row.ts';
 import { adjustedLogits, isGreedy, sampleRows } from '#src/sampling/sampler.ts';
 import { TokenCounts } from '#src/sampling/token-counts.ts';
-import { gpuFrom, print } from './command-line.ts';
+import { gpuFrom, print, report } from './harness.ts';
 import { modelLogits, type SamplingOnGpu, samplingOnGpu } from './sampling-on-gpu.ts';
 
 const gpu = await gpuFrom(process.argv[2]);
@@ -69,7 +69,7 @@ for (const rowCount of rowCounts) {
   }
 }
 gpu.close();
-print(JSON.stringify({ benchmark: 'gpu-sampling', gpu: gpu.info.name, vocabulary: VOCABULARY, results }));
+report('gpu-sampling', { gpu: gpu.info.name, vocabulary: VOCABULARY, results });
 
 async function measure(
   samples: SamplingOnGpu,

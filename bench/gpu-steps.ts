@@ -11,7 +11,7 @@ import { buildSpec } from '#src/model/build-spec.ts';
 import { validateSampling } from '#src/sampling/parameters.ts';
 import { seedFrom } from '#src/sampling/random.ts';
 import type { SampleRow } from '#src/sampling/sample-row.ts';
-import { countFrom, dummyFrom, giveUp, gpuFrom, print } from './command-line.ts';
+import { countFrom, dummyFrom, giveUp, gpuFrom, print, report } from './harness.ts';
 
 /** Steps before the ones that count: pipelines are compiled and timed in them. */
 const WARM_UP = 20;
@@ -71,17 +71,14 @@ print(`steps above twice the median: ${times.filter((ms) => ms > 2 * medianMs).l
 print(
   `garbage collections: ${pauses.length}, ${gcMs.toFixed(0)} ms, longest ${Math.max(0, ...pauses).toFixed(1)} ms`,
 );
-print(
-  JSON.stringify({
-    benchmark: 'gpu-steps',
-    gpu: gpu.info.name,
-    model: files.path,
-    streams,
-    steps,
-    medianMs,
-    p99Ms,
-    maxMs,
-    collections: pauses.length,
-    gcMs,
-  }),
-);
+report('gpu-steps', {
+  gpu: gpu.info.name,
+  model: files.path,
+  streams,
+  steps,
+  medianMs,
+  p99Ms,
+  maxMs,
+  collections: pauses.length,
+  gcMs,
+});

@@ -22,7 +22,7 @@ import { type SamplingParameters, validateSampling } from '#src/sampling/paramet
 import { seedFrom } from '#src/sampling/random.ts';
 import { openText } from '#src/text/open-text.ts';
 import { openModelFiles } from '#src/weights/open-model.ts';
-import { openAddon, print } from './command-line.ts';
+import { openAddon, print, report } from './harness.ts';
 
 const STREAMS = 16;
 const VOCABULARY = 128_256;
@@ -271,7 +271,6 @@ const stepMs = median(stepTimes) + median(samplingTimes.free);
 const mean = (times: readonly number[]) => times.reduce((sum, one) => sum + one, 0) / times.length;
 const maskedSamplingMs = median(samplingTimes.masked) - median(samplingTimes.free);
 const result = {
-  benchmark: 'grammar',
   streams: STREAMS,
   vocabulary: vocabulary.size,
   compileMs: median(compileMs),
@@ -297,4 +296,4 @@ print(`sampling with masks takes ${maskedSamplingMs.toFixed(2)} ms more than wit
 print(
   `16 free streams: ${beside.free.toFixed(1)} tokens/s beside 16 free ones, ${beside.constrained.toFixed(1)} beside 16 constrained ones`,
 );
-print(JSON.stringify(result));
+report('grammar', result);

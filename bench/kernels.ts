@@ -3,7 +3,7 @@
 
 import { availableParallelism } from 'node:os';
 import type { TensorType } from '#src/weights/tensor-type.ts';
-import { openAddon, print } from './command-line.ts';
+import { openAddon, print, report } from './harness.ts';
 
 // A feed-forward matrix of a 1B model, large enough to leave the second-level caches.
 const OUTPUTS = 8192;
@@ -62,13 +62,10 @@ for (const isa of addon.kernels()) {
     }
   }
 }
-print(
-  JSON.stringify({
-    benchmark: 'kernels',
-    threads,
-    readBandwidth: { oneThread: single, allThreads: bandwidth },
-    outputs: OUTPUTS,
-    inputs: INPUTS,
-    results,
-  }),
-);
+report('kernels', {
+  threads,
+  readBandwidth: { oneThread: single, allThreads: bandwidth },
+  outputs: OUTPUTS,
+  inputs: INPUTS,
+  results,
+});

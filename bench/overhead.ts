@@ -16,7 +16,7 @@ import type { StepReport } from '#src/engine/step-report.ts';
 import { validateSampling } from '#src/sampling/parameters.ts';
 import { seedFrom } from '#src/sampling/random.ts';
 import type { SampleResult, SampleRow } from '#src/sampling/sample-row.ts';
-import { print } from './command-line.ts';
+import { print, report } from './harness.ts';
 
 const STEP_MS = 40;
 const VOCABULARY = 128_256;
@@ -187,7 +187,7 @@ async function measureAll(): Promise<void> {
     );
     results.push({ ...load, engineUs, checkUs, sendUs, receiveUs, share });
   }
-  print(JSON.stringify({ benchmark: 'overhead', steps: STEPS, stepMs: STEP_MS, results }));
+  report('overhead', { steps: STEPS, stepMs: STEP_MS, results });
 }
 
 const [, , role, index] = process.argv;

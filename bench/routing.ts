@@ -8,7 +8,7 @@ import type { Heartbeat } from '#src/fleet/routing/heartbeat.ts';
 import { DEFAULT_MAX_ENTRIES, ENTRY_BYTES } from '#src/fleet/routing/prefix-index.ts';
 import { promptKeys } from '#src/fleet/routing/prefix-keys.ts';
 import { type RoutedRequest, Router } from '#src/fleet/routing/router.ts';
-import { giveUp, print } from './command-line.ts';
+import { giveUp, print, report } from './harness.ts';
 
 const MODEL_KEY = 'model';
 const PROMPT_TOKENS = 4096;
@@ -180,4 +180,4 @@ const results = (asked.length > 0 ? asked : [100, 1000, 5000]).map((workers) => 
   );
   return result;
 });
-print(JSON.stringify({ benchmark: 'routing', tokensPerSecond: Math.round(tokensPerSecond), results }));
+report('routing', { tokensPerSecond: Math.round(tokensPerSecond), results });

@@ -37,7 +37,6 @@ const benchmarks = {
   scheduler: { file: built('scheduler'), says: 'planning a step' },
   fairness: { file: built('fairness'), says: 'how evenly ten kinds of tenants share a simulated machine' },
   overhead: { file: built('overhead'), says: 'what a step costs besides forward pass and sampling' },
-  'event-loop': { file: built('event-loop'), says: "how long a busy server's event loop is held up" },
   viewers: { file: built('viewers'), says: 'what viewers of the live page cost 16 streams' },
   routing: { file: built('routing'), says: 'what choosing a worker costs a gateway' },
   simulate: { file: built('simulate/simulate'), says: 'ways to choose a worker, on simulated fleets' },

@@ -8,7 +8,7 @@ import { seedFrom, uniformAt } from '#src/sampling/random.ts';
 import type { SampleRow, SampleRows } from '#src/sampling/sample-row.ts';
 import { sampleRows } from '#src/sampling/sampler.ts';
 import { TokenCounts } from '#src/sampling/token-counts.ts';
-import { openAddon, print } from './command-line.ts';
+import { openAddon, print, report } from './harness.ts';
 
 const VOCABULARY = 128_256;
 const ROWS = 16;
@@ -58,7 +58,7 @@ const results = scenarios.map(({ name, request, spread }) => {
   print(`${name.padEnd(34)}${columns.join(' ')}`);
   return { name, ...microseconds };
 });
-print(JSON.stringify({ benchmark: 'sampling', vocabulary: VOCABULARY, rows: ROWS, threads, results }));
+report('sampling', { vocabulary: VOCABULARY, rows: ROWS, threads, results });
 
 /** Normal noise, as the bulk of a model's logits, and twenty likely tokens above it. */
 function normalLogits(spread: number): Float32Array {

@@ -5,7 +5,7 @@ import { BLOCK_TOKENS } from '#src/compute/backend.ts';
 import { Scheduler } from '#src/engine/scheduler/scheduler.ts';
 import { type Priority, Sequence } from '#src/engine/scheduler/sequence.ts';
 import type { StepPlan } from '#src/engine/scheduler/step-plan.ts';
-import { print } from './command-line.ts';
+import { print, report } from './harness.ts';
 
 const RUNNING = 64;
 const WAITING = 10_000;
@@ -100,4 +100,4 @@ for (const result of results) {
       ` (${result.running} running, ${result.waiting} waiting, ${result.admissions} admissions)`,
   );
 }
-print(JSON.stringify({ benchmark: 'scheduler', steps: STEPS, results }));
+report('scheduler', { steps: STEPS, results });

@@ -9,7 +9,7 @@ import { type BatchSequence, buildBatch } from '#src/compute/batch.ts';
 import { createCpuBackend } from '#src/compute/cpu/backend.ts';
 import { fileMatrixBytes, weightBytes } from '#src/compute/memory.ts';
 import { buildSpec } from '#src/model/build-spec.ts';
-import { countFrom, dummyFrom, kernelsFrom, openAddon, print } from './command-line.ts';
+import { countFrom, dummyFrom, fillBlocks, kernelsFrom, openAddon, print, report } from './harness.ts';
 
 const REPEATS = 9;
 /** Tokens that each stream has behind it. */
@@ -17,7 +17,6 @@ const HISTORY = 200;
 const BLOCKS_PER_STREAM = 8;
 const PROMPT_TOKENS = 256;
 const PROMPT_REPEATS = 3;
-const FILLED_AT_A_TIME = 64;
 
 const [models = '', streamsText = '1,8,16', kernelsText] = process.argv.slice(2);
 const wanted = models.split(',').map(dummyFrom);
@@ -84,20 +83,7 @@ for (const { shape, type } of wanted) {
   }
 }
 
-// One token in every block: its pages are then there, and reading zeros takes as long as reading anything.
-for (let first = 0; first < blockCount; first += FILLED_AT_A_TIME) {
-  const count = Math.min(FILLED_AT_A_TIME, blockCount - first);
-  const texts = Array.from(
-    { length: count },
-    (_, index): BatchSequence => ({
-      tokens: [index],
-      start: 0,
-      blocks: [first + index],
-      wantLogits: 'none',
-    }),
-  );
-  for (const { backend } of contenders) await backend.step(buildBatch(texts));
-}
+for (const { backend } of contenders) await fillBlocks(backend);
 
 const decode = [];
 for (const count of streams) {
@@ -119,4 +105,4 @@ for (const { model, kernels, medianMs } of promptTimes) {
   print(`${model}, ${kernels}, prompt of ${PROMPT_TOKENS}: ${tokensPerSecond.toFixed(0)} tokens/s`);
 }
 for (const { backend } of contenders) backend.close();
-print(JSON.stringify({ benchmark: 'steps', threads, bandwidth, decode, prompt }));
+report('steps', { threads, bandwidth, decode, prompt });

@@ -16,7 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { dummyModel } from '#src/bench/dummy-model.ts';
 import { median } from '#src/bench/statistics.ts';
 import { writeGguf } from '#src/bench/write-gguf.ts';
-import { print } from './command-line.ts';
+import { print, report } from './harness.ts';
 
 const STREAMS = 16;
 const VIEWERS = [0, 1, 50] as const;
@@ -180,9 +180,7 @@ async function run(server: Server): Promise<void> {
       `${viewers} | ${tokensPerSecond.toFixed(1)} | ${percent(lostShare)} | ${percent(extraProcessorShare)}`,
     );
   }
-  print(
-    JSON.stringify({ benchmark: 'viewers', streams: STREAMS, turns: TURNS, windowMs: WINDOW_MS, results }),
-  );
+  report('viewers', { streams: STREAMS, turns: TURNS, windowMs: WINDOW_MS, results });
 }
 
 function figures(viewers: number, own: readonly Measured[], alone: readonly Measured[]) {

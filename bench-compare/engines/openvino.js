@@ -1,6 +1,6 @@
 // OpenVINO GenAI's continuous batching on the CPU. It reads the GGUF file itself; prompts go in as token ids. It runs
 // twice: with the precision that it chooses (bfloat16 where the CPU has it), and with float32
-// over K/V in F16, which decodes faster on some CPUs.
+// over KV cache in F16, which decodes faster on some CPUs.
 
 import { STEP_TOKENS } from '../engine.js';
 import { missingModules, runPython } from './python.js';

@@ -2,11 +2,9 @@
 // index, and refuse by the same rule.
 
 import { BLOCK_TOKENS } from '#src/compute/backend.ts';
-import { refuse } from '#src/fleet/routing/admission.ts';
-import type { Candidate } from '#src/fleet/routing/candidates.ts';
-import { expectedTimes, fits } from '#src/fleet/routing/expected-finish.ts';
+import { type Candidate, hashText, rank } from '#src/fleet/routing/candidates.ts';
+import { expectedTimes, fits, refuse } from '#src/fleet/routing/expected-finish.ts';
 import type { ByPriority } from '#src/fleet/routing/heartbeat.ts';
-import { hashText, rank } from '#src/fleet/routing/rendezvous.ts';
 import type { Decision, RoutedRequest, Router } from '#src/fleet/routing/router.ts';
 
 export const policyNames = ['router', 'round-robin', 'least-loaded', 'prefix-only'] as const;
@@ -43,9 +41,9 @@ function inTurn(): Pick {
 function leastLoaded(): Pick {
   const turn = inTurn();
   return (able, blocksOf, request) => {
-    const fewest = Math.min(...able.map(({ standing }) => standing.sequences));
+    const fewest = Math.min(...able.map(({ status }) => status.sequences));
     return turn(
-      able.filter(({ standing }) => standing.sequences === fewest),
+      able.filter(({ status }) => status.sequences === fewest),
       blocksOf,
       request,
     );
@@ -65,10 +63,10 @@ function simplePolicy(router: Router, maxWaitMs: ByPriority, pick: Pick): Policy
   return (request, nowMs) => {
     const silent = new Set(router.silent(nowMs));
     const present = router
-      .standings(request.modelKey)
+      .statuses(request.modelKey)
       .filter(({ name, draining }) => !draining && !silent.has(name) && !request.excluded?.has(name));
     if (present.length === 0) return { kind: 'none' };
-    const able = present.filter(({ standing }) => fits(standing, request));
+    const able = present.filter(({ status }) => fits(status, request));
     if (able.length === 0) return { kind: 'too-large' };
     const match = router.indexOf(request.modelKey)?.match(request.keys);
     const blocksOf = new Map<number, number>();
@@ -80,7 +78,7 @@ function simplePolicy(router: Router, maxWaitMs: ByPriority, pick: Pick): Policy
       blocksOf.get(chosen.worker) ?? 0,
       Math.floor((request.promptTokens - 1) / BLOCK_TOKENS),
     );
-    const expected = expectedTimes(chosen.standing, request, cachedBlocks, nowMs);
+    const expected = expectedTimes(chosen.status, request, cachedBlocks, nowMs);
     const refusal = refuse(expected.waitMs, request.priority, maxWaitMs);
     return refusal ?? { kind: 'worker', worker: chosen.name, cachedBlocks, expected };
   };

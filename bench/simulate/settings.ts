@@ -5,8 +5,7 @@ import { parseArgs } from 'node:util';
 import { LENGTH_FORMS, type LengthDistribution, parseLengths } from '#src/bench/serve/load-plan.ts';
 import type { Speeds } from '#src/fleet/routing/heartbeat.ts';
 import { type PolicyName, policyNames } from './policies.ts';
-import { readTrace } from './trace.ts';
-import { conversationsIn, type TracedRequest, type TrafficSettings } from './traffic.ts';
+import { conversationsIn, readTrace, type TracedRequest, type TrafficSettings } from './traffic.ts';
 
 export interface SimulationSettings {
   readonly workers: number;
@@ -30,7 +29,6 @@ export interface SimulationSettings {
   /** Workers that die in an hour, for each that there is, and for how long. */
   readonly failuresPerHour: number;
   readonly downMs: number;
-  readonly html: string | undefined;
 }
 
 /** Measured figures: docs/performance.md (1.24 B parameters, Q8_0, two cores) and docs/gpu.md (8 B, Q4_0, one H200). */
@@ -102,7 +100,6 @@ const options = {
   'index-entries': { form: 'N', says: "a gateway's index holds at most", usual: `${2 ** 22}` },
   failures: { form: 'R', says: 'deaths an hour, for each worker', usual: '0' },
   'down-ms': { form: 'N', says: 'until a dead worker is back, empty', usual: '10000' },
-  html: { form: 'FILE', says: 'write a page with plots' },
 } as const satisfies Readonly<Record<string, Option>>;
 
 type Name = keyof typeof options;
@@ -192,7 +189,6 @@ export function readSettings(args: readonly string[]): SimulationSettings {
     indexEntries: count('index-entries'),
     failuresPerHour: number('failures', 0),
     downMs: number('down-ms', 1),
-    html: given.html,
   };
 }
 

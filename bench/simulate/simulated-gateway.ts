@@ -5,7 +5,7 @@ import { KEY_LANES } from '#src/engine/cache/prefix-key.ts';
 import type { Heartbeat } from '#src/fleet/routing/heartbeat.ts';
 import { reusableBlocks } from '#src/fleet/routing/prefix-keys.ts';
 import { type Decision, type RoutedRequest, Router } from '#src/fleet/routing/router.ts';
-import type { Assignment } from '#src/fleet/routing/worker-standing.ts';
+import type { Assignment } from '#src/fleet/routing/worker-status.ts';
 import { makePolicy, type Policy, type PolicyName } from './policies.ts';
 import type { SimulationSettings } from './settings.ts';
 import { MODEL_KEY, type Turn } from './traffic.ts';
@@ -55,7 +55,7 @@ export class SimulatedGateway {
   }
 
   /** The turns that the worker has lost, where it has begun anew. */
-  hear(heartbeat: Heartbeat, nowMs: number): OpenTurn[] {
+  handle(heartbeat: Heartbeat, nowMs: number): OpenTurn[] {
     const outcome = this.router.heartbeat(heartbeat, nowMs);
     return outcome === 'restarted' ? this.#takeFrom(new Set([heartbeat.worker])) : [];
   }

@@ -81,16 +81,16 @@ describe('a simulated worker', () => {
     expect(value('first', 2)).toBe((value('end', 1) as number) + 60);
   });
 
-  it('tells a standing that adds up, and gives everything back in the end', () => {
+  it('tells a status that adds up, and gives everything back in the end', () => {
     const { send, worker, events, run } = simulate({ maxRunning: 2 });
     for (let id = 0; id < 5; id++) send(id, 0, text(1000 * id), 120, 20);
     events.at(1, (nowMs) => {
-      const standing = worker.standing('model', nowMs);
-      expect(standing).toMatchObject({ queuedTokens: [0, 600, 0], running: 1, waiting: [0, 4, 0] });
-      expect(standing.oldestMs).toEqual([0, 1, 0]);
+      const status = worker.status('model', nowMs);
+      expect(status).toMatchObject({ queuedTokens: [0, 600, 0], running: 1, waiting: [0, 4, 0] });
+      expect(status.oldestMs).toEqual([0, 1, 0]);
     });
     run();
-    expect(worker.standing('model', events.nowMs)).toMatchObject({
+    expect(worker.status('model', events.nowMs)).toMatchObject({
       queuedTokens: [0, 0, 0],
       waiting: [0, 0, 0],
       running: 0,
@@ -128,7 +128,7 @@ describe('a simulated worker', () => {
         for (const kind of ['first', 'end', 'cached']) {
           expect(log.filter((one) => one[0] === kind).length).toBe(requests.length);
         }
-        const { freeBlocks, queuedTokens } = worker.standing('model', events.nowMs);
+        const { freeBlocks, queuedTokens } = worker.status('model', events.nowMs);
         expect({ freeBlocks, queuedTokens }).toEqual({ freeBlocks: 20, queuedTokens: [0, 0, 0] });
       }),
     );
@@ -143,7 +143,7 @@ describe('a simulated worker', () => {
     events.at(1000, () => {
       had = worker.kill();
       expect(worker.cachedKeys().length).toBe(0);
-      expect(worker.standing('model', 1000)).toMatchObject({ running: 0, queuedTokens: [0, 0, 0] });
+      expect(worker.status('model', 1000)).toMatchObject({ running: 0, queuedTokens: [0, 0, 0] });
     });
     run();
     expect([...had.keys()].sort()).toEqual([1, 2, 3]);

@@ -5,7 +5,7 @@ import { BLOCK_TOKENS } from '#src/compute/backend.ts';
 import { Scheduler } from '#src/engine/scheduler/scheduler.ts';
 import { type Priority, Sequence } from '#src/engine/scheduler/sequence.ts';
 import type { StepPlan } from '#src/engine/scheduler/step-plan.ts';
-import type { ModelStanding, Speeds } from '#src/fleet/routing/heartbeat.ts';
+import type { LoadedModelStatus, Speeds } from '#src/fleet/routing/heartbeat.ts';
 import type { EventQueue } from './event-queue.ts';
 
 export interface WorkerShape {
@@ -105,7 +105,7 @@ export class SimulatedWorker {
     return given;
   }
 
-  standing(modelKey: string, nowMs: number): ModelStanding {
+  status(modelKey: string, nowMs: number): LoadedModelStatus {
     const { queues, running, blocks } = this.#scheduler.stats(nowMs);
     const [high, normal, low] = queues;
     return {

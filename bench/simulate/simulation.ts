@@ -261,11 +261,11 @@ export class Simulation {
       epoch: `${member.life}`,
       number: member.heartbeats,
       draining: false,
-      models: [member.worker.standing(MODEL_KEY, nowMs)],
+      models: [member.worker.status(MODEL_KEY, nowMs)],
       heard: Object.fromEntries(member.heard),
     };
     this.#events.at(nowMs + this.#settings.delayMs, (heardMs) => {
-      for (const gateway of this.#gateways) this.#sendElsewhere(gateway.hear(heartbeat, heardMs));
+      for (const gateway of this.#gateways) this.#sendElsewhere(gateway.handle(heartbeat, heardMs));
     });
   }
 

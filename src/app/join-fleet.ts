@@ -132,7 +132,7 @@ async function fleetParts() {
     const [fleet, bus, archive] = await Promise.all([
       import('../fleet/join.ts'),
       import('../fleet/nats-bus.ts'),
-      import('../fleet/gateway/request-archive.ts'),
+      import('../fleet/kept-values.ts'),
       // Not loaded before it is connected to; without it nothing can be.
       import('@nats-io/transport-node'),
     ]);

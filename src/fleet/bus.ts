@@ -1,5 +1,5 @@
-// What a fleet needs of a message system: say something to whoever listens, and ask somebody who must answer. Messages may
-// be lost, never changed, and come in order from one sender; everything above can bear that.
+// The message system as a fleet sees it: publish a message to every subscriber, and request an answer from one. Messages may be
+// lost, never changed, and arrive in order from one sender; everything above can bear that.
 
 export type BusListener = (message: unknown, reply: ((answer: unknown) => void) | undefined) => void;
 
@@ -7,14 +7,46 @@ export type BusState = 'connected' | 'cut-off' | 'closed';
 
 export interface Bus {
   readonly state: BusState;
-  /** Nobody may hear it. */
-  tell(subject: string, message: unknown): void;
-  /** Rejects where nobody listens, or no answer comes in time. */
-  ask(subject: string, message: unknown, timeoutMs: number): Promise<unknown>;
-  /** Returns what ends it. */
-  listen(subject: string, listener: BusListener): () => void;
-  /** Hears of every change of state. */
+  publish(subject: string, message: unknown): void;
+  request(subject: string, message: unknown, timeoutMs: number): Promise<unknown>;
+  subscribe(subject: string, listener: BusListener): () => void;
   onState(listener: (state: BusState) => void): () => void;
-  /** Sends what is left and ends. */
   close(): Promise<void>;
+}
+
+export class Subjects {
+  readonly #root: string;
+
+  /** Letters, digits, `-` and `_`. */
+  constructor(fleet: string) {
+    this.#root = `chairlift.${fleet}`;
+  }
+
+  status(node: string): string {
+    return `${this.#root}.status.${node}`;
+  }
+
+  get everyStatus(): string {
+    return this.status('*');
+  }
+
+  work(worker: string): string {
+    return `${this.#root}.work.${worker}`;
+  }
+
+  news(gateway: string): string {
+    return `${this.#root}.news.${gateway}`;
+  }
+
+  ask(node: string): string {
+    return `${this.#root}.ask.${node}`;
+  }
+
+  prefixes(worker: string): string {
+    return `${this.#root}.prefixes.${worker}`;
+  }
+
+  get everyPrefixes(): string {
+    return this.prefixes('*');
+  }
 }

@@ -1,10 +1,9 @@
-// One node of a fleet: says twice a second how it stands, hears the others, and answers what it is asked.
+// One node of a fleet: publishes its status twice a second, follows the status of the others, and answers requests.
 
 import { randomBytes } from 'node:crypto';
-import type { Bus } from './bus.ts';
+import type { Bus, Subjects } from './bus.ts';
 import { Membership } from './membership.ts';
 import { type Answer, type ModelStatus, type NodeStatus, PROTOCOL, type Question } from './messages.ts';
-import type { Subjects } from './subjects.ts';
 
 const STATUS_EVERY_MS = 500;
 
@@ -19,23 +18,22 @@ interface FleetNodeOptions {
   readonly onProblem: (message: string) => void;
 }
 
-/** What its worker adds to its status. */
-interface Standing {
+interface WorkerState {
   readonly draining: boolean;
   readonly models: readonly ModelStatus[];
   readonly heard: NodeStatus['heard'];
 }
 
-const idle: Standing = { draining: false, models: [], heard: {} };
+const idle: WorkerState = { draining: false, models: [], heard: {} };
 
 export class FleetNode {
-  /** Later processes of the same name have higher ones. */
+  /** Higher for a later process of the same name. */
   readonly start = `${Date.now().toString(36).padStart(9, '0')}-${randomBytes(4).toString('hex')}`;
   readonly membership: Membership;
   readonly #options: FleetNodeOptions;
   readonly #endings: (() => void)[] = [];
-  #standing: () => Standing = () => idle;
-  #told = 0;
+  #workerState: () => WorkerState = () => idle;
+  #published = 0;
 
   constructor(options: FleetNodeOptions) {
     this.#options = options;
@@ -46,28 +44,26 @@ export class FleetNode {
     const timer = setInterval(() => this.#tick(), STATUS_EVERY_MS);
     this.#endings.push(
       () => clearInterval(timer),
-      bus.listen(subjects.everyStatus, (message) => this.#hear(message as NodeStatus)),
+      bus.subscribe(subjects.everyStatus, (message) => this.#handle(message as NodeStatus)),
       bus.onState((state) => {
         if (state !== 'connected') return onProblem('the message system cannot be reached');
         this.membership.excuse(nowMs());
-        this.tell();
+        this.publishStatus();
       }),
     );
   }
 
-  /** From now on it says how its worker stands, and answers questions to it. */
-  work(standing: () => Standing, answer: (question: Question) => Promise<Answer>): void {
-    this.#standing = standing;
+  startWorker(state: () => WorkerState, answer: (question: Question) => Promise<Answer>): void {
+    this.#workerState = state;
     const { bus, subjects, node } = this.#options;
     this.#endings.push(
-      bus.listen(subjects.ask(node), (question, reply) => {
+      bus.subscribe(subjects.ask(node), (question, reply) => {
         void answer(question as Question).then((given) => reply?.(given));
       }),
     );
   }
 
-  /** Says how it stands now, and not only when it is time to. */
-  tell(leaving = false): void {
+  publishStatus(leaving = false): void {
     const { bus, subjects, node, roles, version, memoryBytes } = this.#options;
     const status: NodeStatus = {
       protocol: PROTOCOL,
@@ -76,35 +72,35 @@ export class FleetNode {
       roles,
       version,
       memoryBytes,
-      number: ++this.#told,
-      ...this.#standing(),
+      number: ++this.#published,
+      ...this.#workerState(),
       ...(leaving ? { leaving } : {}),
     };
-    bus.tell(subjects.status(node), status);
+    bus.publish(subjects.status(node), status);
   }
 
-  async ask(node: string, question: Question, timeoutMs: number): Promise<Answer> {
+  readonly ask = async (node: string, question: Question, timeoutMs: number): Promise<Answer> => {
     const { bus, subjects } = this.#options;
-    return (await bus.ask(subjects.ask(node), question, timeoutMs)) as Answer;
-  }
+    return (await bus.request(subjects.ask(node), question, timeoutMs)) as Answer;
+  };
 
-  /** Says good-bye: nobody need wait for its silence. */
+  /** Publishes that it leaves, so that nobody waits for its lease to end. */
   close(): void {
-    this.tell(true);
+    this.publishStatus(true);
     for (const end of this.#endings) end();
   }
 
-  #hear(status: NodeStatus): void {
+  #handle(status: NodeStatus): void {
     const { node, nowMs, onProblem } = this.#options;
     if (status.node === node && status.start !== this.start && status.leaving !== true) {
       onProblem(`another node is called ${node}, too: give each a name of its own`);
     }
-    this.membership.hear(status, nowMs());
+    this.membership.handle(status, nowMs());
   }
 
   #tick(): void {
     const { bus, nowMs } = this.#options;
-    this.tell();
+    this.publishStatus();
     if (bus.state === 'connected') this.membership.expire(nowMs());
   }
 }

@@ -1,65 +1,64 @@
-// A node put together: its connection, its worker over the pool of this machine, and the pool of all machines that its gateway
-// serves from.
+// Joins a fleet: connects a node, starts a worker over this machine's pool, and a gateway with the pool of all machines.
 
 import { join } from 'node:path';
 import type { KV } from '@nats-io/kv';
 import type { ModelPool } from '../pool/model-pool.ts';
-import { DesiredState } from './desired-state.ts';
+import { Subjects } from './bus.ts';
 import { FleetNode } from './fleet-node.ts';
 import { Dispatcher } from './gateway/dispatcher.ts';
 import { FleetControl } from './gateway/fleet-control.ts';
 import { FleetPool, type FleetPoolOptions } from './gateway/fleet-pool.ts';
 import type { FoundAnswer } from './gateway/open-answer.ts';
-import { ARCHIVE } from './gateway/request-archive.ts';
-import { RoutedChoice } from './gateway/routed-choice.ts';
-import { openBucket } from './kept-values.ts';
+import { RoutedChoice } from './gateway/worker-choice.ts';
+import { ARCHIVE, openBucket } from './kept-values.ts';
 import type { Membership } from './membership.ts';
 import type { PrefixMessage } from './messages.ts';
 import type { NatsBus } from './nats-bus.ts';
-import { Subjects } from './subjects.ts';
+import { DesiredState } from './placement.ts';
 import { answerQuestion } from './worker/answer-questions.ts';
 import { FleetWorker } from './worker/fleet-worker.ts';
 import { keepPlaced } from './worker/keep-placed.ts';
 import { ModelKeys } from './worker/model-key.ts';
-import { PrefixTeller } from './worker/prefix-teller.ts';
+import { PrefixPublisher } from './worker/prefix-publisher.ts';
 import { WorkerModels, type WorkerModelsOptions } from './worker/worker-models.ts';
 
 const FIND_MS = 1000;
 
 export interface JoinOptions {
-  /** Closed with the node. */
   readonly bus: NatsBus;
   readonly fleet: string;
   readonly node: string;
   readonly version: string;
-  /** Where keys and texts of models are kept. */
   readonly folder: string;
-  /** Where it is a worker: the models of this machine. */
+  /** For a worker: the models of this machine. */
   readonly worker?:
     | ({ readonly pool: ModelPool } & Pick<WorkerModelsOptions, 'determinism' | 'maxRunning'>)
     | undefined;
-  /** Where it is a gateway. */
   readonly gateway?: Pick<FleetPoolOptions, 'textOf'> | undefined;
   readonly onProblem: (message: string) => void;
 }
 
 export interface JoinedNode {
   readonly membership: Membership;
-  /** The models of all workers. Undefined where it is no gateway. */
+  /** Undefined unless it is a gateway. */
   readonly pool: ModelPool | undefined;
-  /** What operators want of it. Undefined where it is no gateway. */
   readonly control: FleetControl | undefined;
-  /** Requests that have begun; undefined where it is no gateway, or nothing can be kept. */
+  /** Requests that have begun; undefined unless it is a gateway and the message system can store them. */
   readonly requests: KV | undefined;
-  /** Takes nothing new from now on, and says so. */
   drain(): void;
-  /** Lets its worker's requests end for so long, and gives the rest to others. */
   close(limitMs: number): Promise<void>;
+}
+
+interface NodeParts {
+  readonly node: string;
+  readonly bus: NatsBus;
+  readonly subjects: Subjects;
+  readonly nowMs: () => number;
 }
 
 interface StartedWorker {
   readonly worker: FleetWorker;
-  readonly prefixes: PrefixTeller;
+  readonly prefixes: PrefixPublisher;
 }
 
 export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
@@ -75,8 +74,7 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
     memoryBytes: options.worker?.pool.memoryBytes ?? 0,
     onProblem,
   });
-  const { membership } = self;
-  const ask: FleetNode['ask'] = (name, question, timeoutMs) => self.ask(name, question, timeoutMs);
+  const { membership, ask } = self;
   const started = options.worker && startWorker(options.worker, self, common, folder, onProblem);
   const pool =
     gateway &&
@@ -107,7 +105,7 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
           onProblem,
         })
       : undefined;
-  self.tell();
+  self.publishStatus();
   return {
     membership,
     pool,
@@ -115,7 +113,7 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
     control: gateway && new FleetControl(membership, desired, ask),
     drain: () => {
       if (started !== undefined) started.worker.draining = true;
-      self.tell();
+      self.publishStatus();
     },
     close: async (limitMs) => {
       endPlacing?.();
@@ -127,39 +125,29 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
   };
 }
 
-/** A choice that hears of the prefixes that workers hold. */
-function routedChoice(
-  self: FleetNode,
-  {
-    node,
-    bus,
-    subjects,
-    nowMs,
-  }: { readonly node: string; readonly bus: NatsBus; readonly subjects: Subjects; nowMs(): number },
-): RoutedChoice {
+function routedChoice(self: FleetNode, { node, bus, subjects, nowMs }: NodeParts): RoutedChoice {
   const { membership } = self;
-  const ask: FleetNode['ask'] = (name, question, timeoutMs) => self.ask(name, question, timeoutMs);
-  const choice = new RoutedChoice({ node, membership, ask, nowMs });
-  bus.listen(subjects.everyPrefixes, (message) => choice.news(message as PrefixMessage));
+  const choice = new RoutedChoice({ node, membership, ask: self.ask, nowMs });
+  bus.subscribe(subjects.everyPrefixes, (message) => choice.handle(message as PrefixMessage));
   return choice;
 }
 
 function startWorker(
   { pool, determinism, maxRunning }: NonNullable<JoinOptions['worker']>,
   node: FleetNode,
-  common: { readonly node: string; readonly bus: NatsBus; readonly subjects: Subjects; nowMs(): number },
+  common: NodeParts,
   folder: string,
   onProblem: (message: string) => void,
 ): StartedWorker {
   const { membership, start } = node;
   const { bus, subjects } = common;
-  const tell = (message: PrefixMessage) => bus.tell(subjects.prefixes(common.node), message);
-  const prefixes = new PrefixTeller({ node: common.node, start, pool, tell });
+  const publish = (message: PrefixMessage) => bus.publish(subjects.prefixes(common.node), message);
+  const prefixes = new PrefixPublisher({ node: common.node, start, pool, publish });
   const worker = new FleetWorker({ ...common, start, membership, pool, onEnd: () => prefixes.flush() });
   const keys = new ModelKeys(join(folder, 'model-keys.json'));
   const { ledger, heard } = worker;
   const models = new WorkerModels({ pool, ledger, keys, determinism, maxRunning, onProblem });
-  node.work(
+  node.startWorker(
     () => ({
       draining: worker.draining,
       models: models.status(),
@@ -170,7 +158,7 @@ function startWorker(
   return { worker, prefixes };
 }
 
-/** Nobody who is silent is waited for: what is not found is computed again. */
+/** A silent worker is not waited for: what is not found is computed again. */
 async function findAnswer(node: FleetNode, worker: string, id: string): Promise<FoundAnswer | undefined> {
   const answer = await node.ask(worker, { kind: 'answer', id }, FIND_MS).catch(() => undefined);
   if (answer?.kind !== 'answer' || answer.found === undefined) return undefined;

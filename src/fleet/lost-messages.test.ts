@@ -5,18 +5,18 @@ import { MemoryWire } from '../../test/support/memory-wire.ts';
 import { rowOf } from '../../test/support/sampling-requests.ts';
 import type { AnswerRequest, EngineRequest, RequestEvent } from '../engine/request.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
+import { Subjects } from './bus.ts';
 import { FleetNode } from './fleet-node.ts';
 import { Dispatcher } from './gateway/dispatcher.ts';
-import { RoutedChoice } from './gateway/routed-choice.ts';
+import { RoutedChoice } from './gateway/worker-choice.ts';
 import type { ModelStatus } from './messages.ts';
-import { Subjects } from './subjects.ts';
 import { FleetWorker } from './worker/fleet-worker.ts';
 
 const subjects = new Subjects('test');
 const nowMs = () => performance.now();
 const model = { name: 'm', key: 'k' };
 
-/** What every engine answers: it depends on the prompt and the place alone. */
+/** What every engine answers: it depends on the prompt and the position alone. */
 function tokenAt(prompt: Int32Array, place: number): number {
   return ((prompt[0] as number) * 7919 + place * 104_729) % 50_021;
 }
@@ -93,22 +93,21 @@ function startNode(wire: MemoryWire, node: string, role: 'worker' | 'gateway') {
 function startWorker(wire: MemoryWire, node: string): FleetWorker {
   const { self, common } = startNode(wire, node, 'worker');
   const worker = new FleetWorker({ ...common, start: self.start, pool: countingPool(), onEnd: () => {} });
-  self.work(
+  self.startWorker(
     () => ({ draining: worker.draining, models: [status], heard: Object.fromEntries(worker.heard) }),
     async () => ({ kind: 'answer' }),
   );
   closings.push(() => void worker.close(0));
-  self.tell();
+  self.publishStatus();
   return worker;
 }
 
 function startGateway(wire: MemoryWire, node: string): Dispatcher {
   const { self, common } = startNode(wire, node, 'gateway');
-  const ask: FleetNode['ask'] = (name, question, timeoutMs) => self.ask(name, question, timeoutMs);
-  const choice = new RoutedChoice({ ...common, ask });
+  const choice = new RoutedChoice({ ...common, ask: self.ask });
   const dispatcher = new Dispatcher({ ...common, choice, find: async () => undefined });
   closings.push(() => dispatcher.close());
-  self.tell();
+  self.publishStatus();
   return dispatcher;
 }
 
@@ -137,7 +136,6 @@ function expectedOf({ prompt, parameters: { maxTokens = 0 } }: AnswerRequest): n
   return Array.from({ length: maxTokens }, (_, place) => tokenAt(prompt, place));
 }
 
-/** Always the same numbers. */
 function dice(seed: number): () => number {
   let state = seed;
   return () => {
@@ -150,7 +148,7 @@ describe('a fleet whose messages are lost', () => {
   it.each([0, 0.05, 0.3])(
     'gives every answer whole and in order where %f of them are',
     {
-      // On a machine with no time for it, nodes are taken for dead again and again.
+      // On a slow machine nodes are taken for dead again and again.
       timeout: 600_000,
     },
     async (share) => {

@@ -1,11 +1,11 @@
-// Who is there: nodes that were heard of lately. Knows no clock: every call says what time it is.
+// The nodes of a fleet whose status arrived lately. Knows no clock: every call passes the time.
 
 import { type NodeStatus, PROTOCOL } from './messages.ts';
 
-/** A node that is silent for so long is taken for dead. */
+/** A node that is silent for this long is taken for dead. */
 const LEASE_MS = 3000;
 
-/** Hears of nodes that come, of another process by the same name, and of those that go. */
+/** Called for nodes that join or leave; another process of the same name does both. */
 type MemberListener = (change: 'joined' | 'left', status: NodeStatus) => void;
 
 interface Member {
@@ -15,17 +15,16 @@ interface Member {
 
 export class Membership {
   readonly #members = new Map<string, Member>();
-  readonly #strangers = new Set<string>();
+  readonly #unknown = new Set<string>();
   readonly #listeners = new Set<MemberListener>();
   readonly #statusListeners = new Set<(status: NodeStatus) => void>();
-  readonly #onStranger: (status: NodeStatus) => void;
+  readonly #onUnknown: (status: NodeStatus) => void;
 
-  /** `onStranger` hears once of each node that speaks otherwise. */
-  constructor(onStranger: (status: NodeStatus) => void = () => {}) {
-    this.#onStranger = onStranger;
+  /** `onUnknown` is called once for each node of another protocol version. */
+  constructor(onUnknown: (status: NodeStatus) => void = () => {}) {
+    this.#onUnknown = onUnknown;
   }
 
-  /** Every status of a member. */
   onStatus(listener: (status: NodeStatus) => void): () => void {
     this.#statusListeners.add(listener);
     return () => this.#statusListeners.delete(listener);
@@ -36,13 +35,13 @@ export class Membership {
     return () => this.#listeners.delete(listener);
   }
 
-  hear(status: NodeStatus, nowMs: number): void {
+  handle(status: NodeStatus, nowMs: number): void {
     if (status.protocol !== PROTOCOL) {
       this.#notice(status);
       return;
     }
     const before = this.#members.get(status.node);
-    // Of two processes by the same name the newer one counts; late words of the old one would undo that.
+    // Of two processes of the same name the newer one counts, however late messages of the old one are.
     if (before !== undefined && before.status.start > status.start) return;
     if (status.leaving === true) {
       if (before !== undefined) this.#leave(before.status);
@@ -55,14 +54,13 @@ export class Membership {
     if (isNew) for (const listener of this.#listeners) listener('joined', status);
   }
 
-  /** Lets go of those who were silent for too long. */
   expire(nowMs: number): void {
     for (const { status, heardMs } of [...this.#members.values()]) {
       if (nowMs - heardMs > LEASE_MS) this.#leave(status);
     }
   }
 
-  /** Nobody could be heard for a while: silence says nothing of the others. */
+  /** After a lost connection silence says nothing about the others. */
   excuse(nowMs: number): void {
     for (const [node, { status }] of this.#members) this.#members.set(node, { status, heardMs: nowMs });
   }
@@ -89,8 +87,8 @@ export class Membership {
   }
 
   #notice(status: NodeStatus): void {
-    if (this.#strangers.has(status.node)) return;
-    this.#strangers.add(status.node);
-    this.#onStranger(status);
+    if (this.#unknown.has(status.node)) return;
+    this.#unknown.add(status.node);
+    this.#onUnknown(status);
   }
 }

@@ -1,35 +1,32 @@
-// What the nodes of a fleet say to each other. Any message may be lost: those that matter are said again until they have taken
-// effect, and saying one twice changes nothing.
+// The messages between the nodes of a fleet. Any message may be lost: those that matter are repeated until they have taken
+// effect, and a repeated one changes nothing.
 
 import type { EngineStats } from '../engine/engine.ts';
 import type { EngineRequest, FinishEvent, Logprobs } from '../engine/request.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { ModelState } from '../pool/model-pool.ts';
-import type { CacheBatch, CacheSnapshot } from './routing/cache-news.ts';
+import type { CacheBatch, CacheSnapshot } from './routing/cache-events.ts';
 import type { ModelReport } from './routing/heartbeat.ts';
 import type { TextSide } from './text-side.ts';
 
-/** Nodes of another number do not understand each other. */
+/** Nodes with other numbers do not understand each other. */
 export const PROTOCOL = 1;
 
 export interface NodeStatus {
   readonly protocol: number;
   readonly node: string;
-  /** Another one for each process: what an earlier one was given is gone. */
+  /** Another one for each process: what an earlier process was given is gone. */
   readonly start: string;
   readonly roles: readonly ('worker' | 'gateway')[];
   readonly version: string;
-  /** Takes nothing new. */
   readonly draining: boolean;
-  /** What weights and KV may take together. */
+  /** For weights and KV cache together. */
   readonly memoryBytes: number;
-  /** 1, 2, 3, … in the life of a process. */
+  /** 1, 2, 3, … within a process. */
   readonly number: number;
-  /** Of a worker. */
   readonly models: readonly ModelStatus[];
-  /** By gateway, the last of its requests that this takes into account. */
+  /** By gateway: the last of its requests that this status includes. */
   readonly heard: Readonly<Record<string, number>>;
-  /** It leaves for good. */
   readonly leaving?: boolean;
 }
 
@@ -55,7 +52,7 @@ export interface ModelStatus {
 
 export type ModelLoad = Omit<ModelReport, 'modelKey'>;
 
-/** One try at a request. Each further try has a higher number; who hears of two believes the higher one. */
+/** One attempt at a request. Later attempts have higher numbers, and the higher one counts. */
 export interface Attempt {
   readonly id: string;
   readonly attempt: number;
@@ -67,38 +64,37 @@ export type ToWorker =
       readonly gateway: string;
       /** Of the gateway's requests to this worker: 1, 2, 3, … */
       readonly number: number;
-      /** What the worker probably has of it in its cache; 0 where nobody says. */
+      /** Tokens the worker probably has in its prefix cache; 0 where unknown. */
       readonly cachedTokens?: number;
       readonly model: string;
-      /** Its adapter is the worker's business, by the model's name. */
+      /** The worker finds its adapter by the model's name. */
       readonly request: EngineRequest;
     })
   | (Attempt & { readonly kind: 'cancel' })
-  /** What came after the first `count` tokens did not arrive. */
+  /** Everything after the first `count` tokens did not arrive. */
   | (Attempt & { readonly kind: 'repeat'; readonly gateway: string; readonly count: number })
-  /** The gateway has all of it. */
+  /** The gateway has the whole answer. */
   | (Attempt & { readonly kind: 'settled' })
   | { readonly kind: 'vocabulary'; readonly model: string; readonly tables: VocabularyTables };
 
-/** Tokens of an answer from the one numbered `from` on, and its end where it is there. */
-export interface AnswerNews extends Attempt {
+/** Tokens of an answer from index `from` on, and its end where it has one. */
+export interface AnswerUpdate extends Attempt {
   readonly from: number;
   readonly tokens: readonly number[];
-  /** Of each, where they were asked for. */
   readonly logprobs?: readonly Logprobs[] | undefined;
   readonly finish?: FinishEvent | undefined;
-  /** It cannot go on here; another one may take it. */
+  /** It cannot continue here; another worker may take it. */
   readonly returned?: Returned | undefined;
 }
 
 export interface Returned {
   readonly reason: string;
-  /** It may have been the request's own fault: not everybody should try. */
+  /** The request may have caused the failure: few workers should try it. */
   readonly suspect: boolean;
 }
 
-/** How far each request of a gateway is: tells who has missed something. */
-export interface AnswerStanding extends Attempt {
+/** How far each request of a gateway is; shows whether something is missing. */
+export interface AnswerProgress extends Attempt {
   readonly count: number;
   readonly ended: boolean;
 }
@@ -108,16 +104,15 @@ export type ToGateway =
       readonly kind: 'news';
       readonly worker: string;
       readonly start: string;
-      readonly news: readonly AnswerNews[];
+      readonly news: readonly AnswerUpdate[];
     }
   | {
       readonly kind: 'standing';
       readonly worker: string;
       readonly start: string;
-      readonly standing: readonly AnswerStanding[];
+      readonly standing: readonly AnswerProgress[];
     };
 
-/** What entered and left the prefix cache of a model. */
 export interface PrefixMessage {
   readonly worker: string;
   readonly model: string;
@@ -127,11 +122,11 @@ export interface PrefixMessage {
 export type Question =
   | { readonly kind: 'load'; readonly model: string }
   | { readonly kind: 'unload'; readonly model: string }
-  /** How long it stays without requests. */
+  /** How long it stays loaded without requests. */
   | { readonly kind: 'keep'; readonly model: string; readonly idleMs: number }
   | { readonly kind: 'stats'; readonly model: string }
   | { readonly kind: 'drain'; readonly on: boolean }
-  /** Which files a gateway needs of a model to read and write its text. */
+  /** The files a gateway needs to tokenize and detokenize. */
   | { readonly kind: 'text-side'; readonly model: string }
   | {
       readonly kind: 'text-part';
@@ -140,12 +135,9 @@ export type Question =
       readonly offset: number;
       readonly bytes: number;
     }
-  /** All prefixes in the cache of a model. */
   | { readonly kind: 'prefixes'; readonly model: string }
-  /** Tokens of an answer whose gateway is gone. */
   | { readonly kind: 'answer'; readonly id: string };
 
-/** What a worker has of an answer, whoever it was for. */
 interface KnownAnswer {
   readonly attempt: number;
   readonly model: string;
@@ -161,7 +153,6 @@ export type Answer =
   | { readonly kind: 'text-part'; readonly content: Uint8Array }
   | {
       readonly kind: 'answer';
-      /** Absent where nothing is known of it. */
       readonly found?: KnownAnswer | undefined;
     }
   | { readonly kind: 'refused'; readonly reason: string };

@@ -10,13 +10,13 @@ const folder = mkdtempSync(join(tmpdir(), 'chairlift-bus-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe.skipIf(refusal !== undefined)(`a bus over NATS (${refusal ?? 'a real server'})`, () => {
-  // The client's own patience with each try to connect again is longer than the limit of this test.
+  // The client waits longer for each attempt to reconnect than this test may take.
   it('closes though the message system falls silent before the last words are out', async () => {
     const server = await startNats(folder);
     try {
       const listeners = { refusal: () => undefined, onProblem: () => {} };
       const bus = await connectNats({ servers: `127.0.0.1:${server.port}` }, listeners);
-      bus.listen('a.subject', () => {});
+      bus.subscribe('a.subject', () => {});
       await bus.connection.flush();
       server.freeze();
       await bus.close();

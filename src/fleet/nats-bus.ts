@@ -1,23 +1,22 @@
-// The message system of a fleet: NATS. Alone here it is known that it is NATS.
+// The message system of a fleet: NATS. Only this file knows that it is NATS.
 
 import { randomBytes } from 'node:crypto';
 import type { Msg, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node';
 import { messageOf } from '../runtime/error-message.ts';
 import type { Bus, BusListener, BusState } from './bus.ts';
-import { packed, type Sender, Unpacker } from './parcels.ts';
-import { fromWire, toWire } from './wire.ts';
+import { ChunkReader, fromWire, inChunks, type Sender, toWire } from './wire.ts';
 
-/** What is kept free of the most that a message may have. */
+/** Reserved for headers within the largest payload. */
 const MARGIN_BYTES = 1024;
 const RECONNECT_MS = 250;
-/** A link that is silently dead is noticed after so many pings without an answer. */
+/** A dead link is noticed after this many unanswered pings. */
 const PING_MS = 2000;
 const LOST_PINGS = 2;
-/** A server that does not speak within this time is given up for the next one. */
+/** After this time another server is tried. */
 const CONNECT_MS = 5000;
-/** Different problems that are told until the link changes; each of them once. */
+/** Distinct problems reported until the link changes, each once. */
 const MOST_PROBLEMS = 100;
-/** What was said last goes out within this, or nobody takes it any more. */
+/** Limit for sending the last messages on close. */
 const DRAIN_MS = 5000;
 
 export interface NatsBus extends Bus {
@@ -25,12 +24,12 @@ export interface NatsBus extends Bus {
 }
 
 export interface NatsListeners {
-  /** Says why the server that was reached must not be used, if it must not. */
+  /** The reason not to use the server that was reached, if there is one. */
   readonly refusal: (connection: NatsConnection) => string | undefined;
   readonly onProblem: (message: string) => void;
 }
 
-/** Goes on trying to connect again for as long as it lives, also where its credentials are refused: they may be renewed. */
+/** Reconnects for as long as it lives, also where credentials are refused: they may be renewed. */
 export async function connectNats(
   options: NodeConnectionOptions,
   listeners: NatsListeners,
@@ -54,17 +53,17 @@ export async function connectNats(
 class ConnectedBus implements NatsBus {
   readonly connection: NatsConnection;
   readonly #refusal: NatsListeners['refusal'];
-  readonly #tellProblem: (message: string) => void;
+  readonly #reportProblem: (message: string) => void;
   readonly #problems = new Set<string>();
   readonly #listeners = new Set<(state: BusState) => void>();
-  readonly #sender: Sender = { id: randomBytes(4).readUInt32BE(), parcels: 0 };
+  readonly #sender: Sender = { id: randomBytes(4).readUInt32BE(), messages: 0 };
   readonly #mostBytes: number;
   #state: BusState = 'connected';
 
   constructor(connection: NatsConnection, { refusal, onProblem }: NatsListeners) {
     this.connection = connection;
     this.#refusal = refusal;
-    this.#tellProblem = onProblem;
+    this.#reportProblem = onProblem;
     this.#mostBytes = (connection.info?.max_payload ?? 2 ** 20) - MARGIN_BYTES;
     void this.#watch();
   }
@@ -73,14 +72,14 @@ class ConnectedBus implements NatsBus {
     return this.#state;
   }
 
-  tell(subject: string, message: unknown): void {
+  publish(subject: string, message: unknown): void {
     this.#send(subject, message, undefined);
   }
 
-  async ask(subject: string, message: unknown, timeoutMs: number): Promise<unknown> {
+  async request(subject: string, message: unknown, timeoutMs: number): Promise<unknown> {
     const { createInbox } = await import('@nats-io/transport-node');
     const inbox = createInbox();
-    const unpacker = new Unpacker();
+    const chunks = new ChunkReader();
     return new Promise((resolve, reject) => {
       const subscription = this.connection.subscribe(inbox, {
         callback: (error, received) => {
@@ -88,7 +87,7 @@ class ConnectedBus implements NatsBus {
           if (received.headers?.code === 503) {
             return end(() => reject(new Error(`nobody listens on ${subject}`)));
           }
-          const whole = unpacker.take(received.data);
+          const whole = chunks.take(received.data);
           if (whole !== undefined) end(() => resolve(fromWire(whole)));
         },
       });
@@ -105,12 +104,12 @@ class ConnectedBus implements NatsBus {
     });
   }
 
-  listen(subject: string, listener: BusListener): () => void {
-    const unpacker = new Unpacker();
+  subscribe(subject: string, listener: BusListener): () => void {
+    const chunks = new ChunkReader();
     const subscription = this.connection.subscribe(subject, {
       callback: (error, received) => {
         if (error !== null) return this.#onProblem(messageOf(error));
-        this.#hear(received, unpacker, listener);
+        this.#handle(received, chunks, listener);
       },
     });
     return () => subscription.unsubscribe();
@@ -122,7 +121,7 @@ class ConnectedBus implements NatsBus {
   }
 
   async close(): Promise<void> {
-    // Flushed first: a connection that is cut off has nobody to drain to, and one that is cut off meanwhile drains for long.
+    // Drained only while connected: without a connection draining would wait for long.
     if (this.#state === 'connected') {
       let timer: NodeJS.Timeout | undefined;
       await Promise.race([
@@ -136,10 +135,10 @@ class ConnectedBus implements NatsBus {
     await this.connection.close().catch(() => {});
   }
 
-  #hear(received: Msg, unpacker: Unpacker, listener: BusListener): void {
-    // From a server that is refused, and left at once.
+  #handle(received: Msg, chunks: ChunkReader, listener: BusListener): void {
+    // From a server that was refused and is being left.
     if (this.#state !== 'connected') return;
-    const whole = unpacker.take(received.data);
+    const whole = chunks.take(received.data);
     if (whole === undefined) return;
     const { reply } = received;
     try {
@@ -153,14 +152,14 @@ class ConnectedBus implements NatsBus {
   }
 
   #send(subject: string, message: unknown, reply: string | undefined): void {
-    // Kept until the link is back, it would be old news: what matters is said again.
+    // A message kept until the link is back would be outdated: those that matter are repeated.
     if (this.#state !== 'connected') return;
     try {
-      for (const part of packed(toWire(message), this.#mostBytes, this.#sender)) {
+      for (const part of inChunks(toWire(message), this.#mostBytes, this.#sender)) {
         this.connection.publish(subject, part, reply === undefined ? {} : { reply });
       }
     } catch (error) {
-      // Whoever waits for it asks again.
+      // A sender that needs an answer asks again.
       this.#onProblem(`a message on ${subject} could not be sent: ${messageOf(error)}`);
     }
   }
@@ -174,7 +173,7 @@ class ConnectedBus implements NatsBus {
     this.#become('closed');
   }
 
-  /** To the same server, or to another: it must be one that may be used. */
+  /** Another server may have been reached: it is checked again. */
   #return(): void {
     const refusal = this.#refusal(this.connection);
     if (refusal === undefined) {
@@ -185,12 +184,12 @@ class ConnectedBus implements NatsBus {
     void this.connection.reconnect().catch(() => {});
   }
 
-  /** What fails fails again several times a second. */
+  /** The same failure comes several times a second: it is reported once. */
   #onProblem(message: string): void {
     if (this.#problems.has(message)) return;
     if (this.#problems.size === MOST_PROBLEMS) this.#problems.clear();
     this.#problems.add(message);
-    this.#tellProblem(message);
+    this.#reportProblem(message);
   }
 
   #become(state: BusState): void {

@@ -1,13 +1,13 @@
-// Which workers should have a model loaded, by what is desired. Every worker finds the same out of the same statuses, so that
-// nobody has to decide for the others. Pure.
+// On how many workers each model should be loaded, and which these are. The message system stores what is desired. Every worker
+// derives the same placement from the same statuses, so none has to decide for the others.
 
+import type { KV } from '@nats-io/kv';
 import type { ModelStatus, NodeStatus } from './messages.ts';
+import { fromWire, toWire } from './wire.ts';
 
 export interface Placement {
   readonly model: string;
-  /** On so many workers at least. */
   readonly replicas: number;
-  /** On these before any other. */
   readonly nodes: readonly string[];
 }
 
@@ -18,7 +18,6 @@ interface Candidate {
   readonly fits: boolean;
 }
 
-/** As many as are wanted, as far as there are workers that can. */
 export function placedOn({ model, replicas, nodes }: Placement, workers: readonly NodeStatus[]): string[] {
   return workers
     .filter(({ draining }) => !draining)
@@ -32,7 +31,6 @@ export function placedOn({ model, replicas, nodes }: Placement, workers: readonl
     .map(({ node }) => node);
 }
 
-/** Of a worker, in bytes. */
 export function freeMemory({ memoryBytes: all, models }: NodeStatus): number {
   return models.reduce((left, { memoryBytes = 0 }) => left - memoryBytes, all);
 }
@@ -43,7 +41,7 @@ function candidateOf(status: NodeStatus, model: ModelStatus, nodes: readonly str
   return { node: status.node, pinned: nodes.includes(status.node), model, fits };
 }
 
-/** Those that were named, then those that have it, then by lot. */
+/** Named nodes first, then those that have it loaded, then by hash. */
 function order(a: Candidate, b: Candidate, model: string): number {
   return (
     Number(b.pinned) - Number(a.pinned) ||
@@ -57,11 +55,49 @@ function isLoaded({ model }: Candidate): boolean {
   return model.state === 'loaded' || model.state === 'loading';
 }
 
-/** Differs by node and model, the same for everybody. */
+/** The same at every node. */
 function lot(node: string, model: string): number {
   let hash = 0x811c9dc5;
   for (const letter of `${node} ${model}`)
     hash = Math.imul(hash ^ (letter.codePointAt(0) as number), 0x01000193);
   hash = Math.imul(hash ^ (hash >>> 15), 0x85ebca6b);
   return (hash ^ (hash >>> 13)) >>> 0;
+}
+
+const KEY = 'placements';
+/** Concurrent writers retry. */
+const TRIES = 5;
+
+export class DesiredState {
+  readonly #values: KV;
+
+  constructor(values: KV) {
+    this.#values = values;
+  }
+
+  async placements(): Promise<readonly Placement[]> {
+    return (await this.#read()).placements;
+  }
+
+  /** Replaces what was desired of this model; 0 replicas removes it. */
+  async place(placement: Placement): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      const { placements, revision } = await this.#read();
+      const others = placements.filter(({ model }) => model !== placement.model);
+      const wanted = placement.replicas === 0 ? others : [...others, placement];
+      try {
+        await this.#values.put(KEY, toWire(wanted), { previousSeq: revision });
+        return;
+      } catch (error) {
+        if (attempt === TRIES) throw error;
+      }
+    }
+  }
+
+  async #read(): Promise<{ readonly placements: readonly Placement[]; readonly revision: number }> {
+    const entry = await this.#values.get(KEY);
+    if (entry === null || entry.operation !== 'PUT')
+      return { placements: [], revision: entry?.revision ?? 0 };
+    return { placements: fromWire(entry.value) as Placement[], revision: entry.revision };
+  }
 }

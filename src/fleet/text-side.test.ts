@@ -23,7 +23,6 @@ function copy(path: string): Promise<string> {
   });
 }
 
-/** What a gateway needs of a model. */
 function textOf(path: string) {
   const { spec, tokenizer, template, pooling, sampling, close } = openLocalModel(path);
   close();

@@ -16,29 +16,26 @@ import { filesOfGguf, isModule, openingPath } from '../pool/model-files.ts';
 import { descriptionSpans, type Span } from '../weights/description-spans.ts';
 
 interface TextFile {
-  /** Relative to the model's folder. */
   readonly name: string;
   readonly size: number;
   readonly spans: readonly Span[];
 }
 
 export interface TextSide {
-  /** What opens it, relative to the folder; empty for the folder itself. */
+  /** Relative to the folder; empty for the folder itself. */
   readonly opening: string;
   readonly files: readonly TextFile[];
 }
 
-/** Of a folder, files that may be part of a model. */
 const PARTS = /\.(json|jinja|txt|model|tiktoken|safetensors)$/;
-/** One message carries so much. */
+/** The most that one message carries. */
 export const PART_BYTES = 512 * 1024;
 
-/** The folder that the names of its files are relative to. */
 export function folderOf(path: string): string {
   return statSync(path).isDirectory() ? path : dirname(path);
 }
 
-/** Every file that belongs to a model, by its name in the folder, always in the same order. */
+/** Every file of a model by its name in the folder, in a fixed order. */
 export function modelParts(path: string): string[] {
   const folder = folderOf(path);
   if (path.endsWith('.gguf')) return filesOfGguf(path).map((file) => relative(folder, file));
@@ -62,7 +59,7 @@ export function describeTextSide(path: string): TextSide {
   return { opening: folder === path ? '' : basename(openingPath(path)), files };
 }
 
-/** Bytes of one of a model's own files; undefined where it is none of them. */
+/** Undefined for a file that is not one of the model's. */
 export function readPart(path: string, name: string, offset: number, bytes: number): Uint8Array | undefined {
   if (!modelParts(path).includes(name) || bytes > PART_BYTES) return undefined;
   const content = Buffer.alloc(bytes);
@@ -74,7 +71,7 @@ export function readPart(path: string, name: string, offset: number, bytes: numb
   }
 }
 
-/** Writes it into a folder of its own, part by part; gives the path that opens it. */
+/** Returns the path that opens it. */
 export async function fetchTextSide(
   folder: string,
   { opening, files }: TextSide,

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import type { KV } from '@nats-io/kv';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import type { JoinedFleet } from '../../src/app/join-fleet.ts';
-import { DesiredState } from '../../src/fleet/desired-state.ts';
+import { Subjects } from '../../src/fleet/bus.ts';
 import { openBucket } from '../../src/fleet/kept-values.ts';
-import { Subjects } from '../../src/fleet/subjects.ts';
+import { DesiredState } from '../../src/fleet/placement.ts';
 import type { KeptRequest } from '../../src/server/jobs/resumption.ts';
 import { type Given, gatewayOf, type Log, linkOf } from '../support/fleet-link.ts';
 import { NatsOperator } from '../support/nats-accounts.ts';
@@ -110,12 +110,12 @@ async function expectUnheard(ours: Given, theirs: Given): Promise<void> {
   );
   const heard: unknown[] = [];
   const subjectsOf = ({ fleet }: Given) => new Subjects(String(fleet ?? 'main'));
-  other.listen(subjectsOf(theirs).work('w'), (message) => heard.push(message));
-  other.listen(subjectsOf(theirs).ask('v'), () => heard.push('asked'));
+  other.subscribe(subjectsOf(theirs).work('w'), (message) => heard.push(message));
+  other.subscribe(subjectsOf(theirs).ask('v'), () => heard.push('asked'));
   await other.connection.flush();
-  own.tell(subjectsOf(ours).work('w'), 'of ours');
-  await expect(own.ask(subjectsOf(ours).ask('v'), 'of ours', 30_000)).rejects.toThrow(/nobody listens/);
-  other.tell(subjectsOf(theirs).work('w'), 'of theirs');
+  own.publish(subjectsOf(ours).work('w'), 'of ours');
+  await expect(own.request(subjectsOf(ours).ask('v'), 'of ours', 30_000)).rejects.toThrow(/nobody listens/);
+  other.publish(subjectsOf(theirs).work('w'), 'of theirs');
   await waitUntil(() => heard.length > 0);
   expect(heard).toEqual(['of theirs']);
 }
@@ -153,8 +153,8 @@ describe.skipIf(refusal !== undefined)(
       const told: Log = [];
       const intruder = await linkOf({ ...ours, natsUser: 'two' }, told);
       endings.push(() => intruder.close());
-      intruder.listen(new Subjects('one').everyStatus, () => expect.unreachable());
-      intruder.tell(new Subjects('one').work('w'), 'of theirs');
+      intruder.subscribe(new Subjects('one').everyStatus, () => expect.unreachable());
+      intruder.publish(new Subjects('one').work('w'), 'of theirs');
       await waitUntil(() => told.filter((line) => /permissions violation/i.test(line)).length === 2);
     });
 

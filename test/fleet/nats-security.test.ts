@@ -59,8 +59,8 @@ async function expectJoins(given: Given): Promise<NatsBus> {
   const log: Log = [];
   const bus = await linkOf(given, log);
   endings.push(() => bus.close());
-  bus.listen('chairlift.main.echo', (message, reply) => reply?.(message));
-  expect(await bus.ask('chairlift.main.echo', { said: 'hello' }, 30_000)).toEqual({ said: 'hello' });
+  bus.subscribe('chairlift.main.echo', (message, reply) => reply?.(message));
+  expect(await bus.request('chairlift.main.echo', { said: 'hello' }, 30_000)).toEqual({ said: 'hello' });
   for (const secret of secretsOf(given)) expect(log.join('')).not.toContain(secret);
   return bus;
 }
@@ -133,13 +133,13 @@ describe.skipIf(withoutNats !== undefined)(`credentials at a NATS server${becaus
     const told: Log = [];
     const bus = await linkOf({ join: `nats://127.0.0.1:${port}`, natsNkey: file }, told);
     endings.push(() => bus.close());
-    bus.listen('chairlift.main.echo', (message, reply) => reply?.(message));
+    bus.subscribe('chairlift.main.echo', (message, reply) => reply?.(message));
     await reload(users(renewed));
     await waitUntil(() => log().split('authentication error').length > 3);
     expect(bus.state).toBe('cut-off');
     writeFileSync(file, seedOf(renewed));
     await waitUntil(() => bus.state === 'connected');
-    expect(await bus.ask('chairlift.main.echo', 'again', 30_000)).toBe('again');
+    expect(await bus.request('chairlift.main.echo', 'again', 30_000)).toBe('again');
     expect(told.filter((line) => /authorization violation/i.test(line))).toHaveLength(1);
   });
 });

@@ -31,8 +31,8 @@ export class MemoryWire {
     const state: BusState = 'connected';
     return {
       state,
-      tell: (subject, message) => this.#carry(node, subject, message, undefined),
-      ask: (subject, message, timeoutMs) =>
+      publish: (subject, message) => this.#carry(node, subject, message, undefined),
+      request: (subject, message, timeoutMs) =>
         new Promise((resolve, reject) => {
           const timer = setTimeout(() => reject(new Error('no answer')), timeoutMs);
           this.#carry(node, subject, message, (answer) => {
@@ -40,7 +40,7 @@ export class MemoryWire {
             resolve(answer);
           });
         }),
-      listen: (subject, listener) => {
+      subscribe: (subject, listener) => {
         const listening = { node, subject, listener };
         this.#listening.add(listening);
         return () => this.#listening.delete(listening);

@@ -1,32 +1,31 @@
-// A gateway's requests on their way: which worker has each, what came of it, and what becomes of it when that worker is lost.
-// Tokens are counted here, so that none is delivered twice, whoever sends it; a worker that was given up is not believed.
+// A gateway's open requests: which worker computes each, its tokens so far, and what happens when that worker is lost. Tokens
+// are counted here, so that none is delivered twice; updates of an earlier attempt are ignored.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineRequest, RequestEvent } from '../../engine/request.ts';
 import { failedEvent } from '../../engine/request-errors.ts';
 import { RequestStreams } from '../../engine/request-streams.ts';
 import type { VocabularyTables } from '../../grammar/vocabulary.ts';
-import type { Bus } from '../bus.ts';
+import type { Bus, Subjects } from '../bus.ts';
 import type { Membership } from '../membership.ts';
 import type {
-  AnswerNews,
-  AnswerStanding,
+  AnswerProgress,
+  AnswerUpdate,
   Attempt,
   NodeStatus,
   Returned,
   ToGateway,
   ToWorker,
 } from '../messages.ts';
-import type { Subjects } from '../subjects.ts';
 import { NO_VOCABULARY } from '../worker/fleet-worker.ts';
 import { type AskedModel, type FoundAnswer, OpenAnswer } from './open-answer.ts';
 import type { WorkerChoice } from './worker-choice.ts';
 
 const TICK_MS = 250;
 const AGAIN_MS = 20;
-/** What a worker was sent and does not tell of after so long did not arrive. */
+/** A request whose worker does not mention it for this long did not arrive. */
 const LOST_AFTER_MS = 1500;
-/** Where nobody can take a request, it waits so long for somebody. */
+/** How long a request waits where no worker can take it. */
 const WAIT_MS = 60_000;
 
 interface DispatcherOptions {
@@ -35,7 +34,7 @@ interface DispatcherOptions {
   readonly subjects: Subjects;
   readonly membership: Membership;
   readonly choice: WorkerChoice;
-  /** What a worker still has of an answer that was begun by way of another gateway. */
+  /** Finds what a worker still has of an answer that began at another gateway. */
   readonly find: (worker: string, id: string) => Promise<FoundAnswer | undefined>;
   readonly nowMs: () => number;
 }
@@ -45,8 +44,8 @@ export class Dispatcher {
   readonly #streams = new RequestStreams();
   readonly #open = new Map<string, OpenAnswer>();
   readonly #vocabularies = new Map<string, VocabularyTables>();
-  /** Processes of workers that were told what a model's tokens spell. */
-  readonly #taught = new Set<string>();
+  /** Worker processes that have the vocabulary of a model. */
+  readonly #vocabularySent = new Set<string>();
   readonly #endings: (() => void)[] = [];
   #whenIdle: (() => void)[] = [];
 
@@ -56,21 +55,18 @@ export class Dispatcher {
     const timer = setInterval(() => this.#tick(), TICK_MS);
     this.#endings.push(
       () => clearInterval(timer),
-      bus.listen(subjects.news(node), (message) => this.#hear(message as ToGateway)),
+      bus.subscribe(subjects.news(node), (message) => this.#handle(message as ToGateway)),
       membership.onChange((change, status) =>
         change === 'left' ? this.#lost(status) : this.#assignWaiting(),
       ),
     );
   }
 
-  /**
-   * Its events, as from an engine. One that runs already by this id ends: its client has come back before its leaving was
-   * noticed.
-   */
+  /** A request that runs under this id already ends: its client came back before its disconnect was noticed. */
   submit(model: AskedModel, request: EngineRequest): AsyncGenerator<RequestEvent, void, void> {
     const before = this.#open.get(request.id);
     if (before === undefined) return this.#begin(model, request);
-    if (before.worker !== undefined) this.#tell(before.worker.node, { kind: 'cancel', ...before.current });
+    if (before.worker !== undefined) this.#publish(before.worker.node, { kind: 'cancel', ...before.current });
     this.#finish(before, before.cancelledEvent());
     return this.#beginAfter(model, request);
   }
@@ -96,14 +92,13 @@ export class Dispatcher {
     open.cancelled = true;
     if (open.recovering) return;
     if (open.worker === undefined) this.#finish(open, open.cancelledEvent());
-    else this.#tell(open.worker.node, { kind: 'cancel', ...open.current });
+    else this.#publish(open.worker.node, { kind: 'cancel', ...open.current });
   }
 
   setVocabulary(model: string, tables: VocabularyTables): void {
     this.#vocabularies.set(model, tables);
   }
 
-  /** Resolves when every request has ended. */
   idle(): Promise<void> {
     if (this.#open.size === 0) return Promise.resolve();
     return new Promise((resolve) => this.#whenIdle.push(resolve));
@@ -117,7 +112,7 @@ export class Dispatcher {
     for (const end of this.#endings) end();
   }
 
-  /** Asks every worker what it still has of it, and goes on from there. What nobody has is computed again. */
+  /** Asks every worker what it still has of the answer and continues from there; what nobody has is computed again. */
   async #recover(open: OpenAnswer): Promise<void> {
     const { membership, find } = this.#options;
     open.recovering = true;
@@ -132,13 +127,13 @@ export class Dispatcher {
     else this.#assign(open);
   }
 
-  #hear(message: ToGateway): void {
+  #handle(message: ToGateway): void {
     const { worker, start } = message;
     if (message.kind === 'news') for (const news of message.news) this.#take(worker, start, news);
     else this.#compare(worker, start, message.standing);
   }
 
-  #take(worker: string, start: string, news: AnswerNews): void {
+  #take(worker: string, start: string, news: AnswerUpdate): void {
     const open = this.#ofWorker(worker, start, news);
     if (open === undefined) {
       this.#disown(worker, news);
@@ -155,22 +150,21 @@ export class Dispatcher {
     else if (news.returned !== undefined) this.#returned(open, news.returned);
   }
 
-  /** Who has missed something asks for it; what nobody wants any more is stopped. */
-  #compare(worker: string, start: string, standing: readonly AnswerStanding[]): void {
+  /** Asks again for what is missing, and cancels what no client wants any more. */
+  #compare(worker: string, start: string, progress: readonly AnswerProgress[]): void {
     const nowMs = this.#options.nowMs();
-    for (const one of standing) {
+    for (const one of progress) {
       const open = this.#ofWorker(worker, start, one);
       if (open === undefined) {
         this.#disown(worker, one);
         continue;
       }
       open.heardMs = nowMs;
-      if (open.cancelled) this.#tell(worker, { kind: 'cancel', ...open.current });
+      if (open.cancelled) this.#publish(worker, { kind: 'cancel', ...open.current });
       if (one.count > open.tokens.length || one.ended) this.#askAgain(open);
     }
   }
 
-  /** The request that this worker has been given, if this is its present attempt. */
   #ofWorker(worker: string, start: string, { id, attempt }: Attempt): OpenAnswer | undefined {
     const open = this.#open.get(id);
     const isIts = open?.worker?.node === worker && open.worker.start === start && open.attempt === attempt;
@@ -178,26 +172,26 @@ export class Dispatcher {
   }
 
   #disown(worker: string, { id, attempt }: Attempt): void {
-    this.#tell(worker, { kind: 'cancel', id, attempt });
-    this.#tell(worker, { kind: 'settled', id, attempt });
+    this.#publish(worker, { kind: 'cancel', id, attempt });
+    this.#publish(worker, { kind: 'settled', id, attempt });
   }
 
   #askAgain(open: OpenAnswer): void {
     const { worker, current, tokens } = open;
     if (worker === undefined) return;
     const gateway = this.#options.node;
-    this.#tell(worker.node, { kind: 'repeat', ...current, gateway, count: tokens.length });
+    this.#publish(worker.node, { kind: 'repeat', ...current, gateway, count: tokens.length });
   }
 
   #returned(open: OpenAnswer, { reason, suspect }: Returned): void {
     const { worker } = open;
     if (worker === undefined) return;
-    this.#tell(worker.node, { kind: 'settled', ...open.current });
+    this.#publish(worker.node, { kind: 'settled', ...open.current });
     if (open.cancelled) {
       this.#finish(open, open.cancelledEvent());
       return;
     }
-    if (reason === NO_VOCABULARY) this.#taught.delete(taughtKey(worker, open.model.name));
+    if (reason === NO_VOCABULARY) this.#vocabularySent.delete(vocabularyKey(worker, open.model.name));
     else open.returnedBy(worker.node, suspect, this.#options.nowMs());
     this.#release(open);
     if (open.isHopeless) this.#fail(open, `several workers could not answer; the last: ${reason}`);
@@ -227,24 +221,24 @@ export class Dispatcher {
     this.#send(open);
   }
 
-  /** The same attempt twice is one. */
+  /** Sending the same attempt twice has no effect. */
   #send(open: OpenAnswer): void {
     const { worker, model, current, number, cachedTokens } = open;
     if (worker === undefined) return;
     open.sentMs = this.#options.nowMs();
-    if (open.needsVocabulary) this.#teach(worker, model.name);
+    if (open.needsVocabulary) this.#sendVocabulary(worker, model.name);
     const gateway = this.#options.node;
     const request = open.asItStands();
     const work = { kind: 'submit', model: model.name, request, number, cachedTokens } as const;
-    this.#tell(worker.node, { ...work, ...current, gateway });
+    this.#publish(worker.node, { ...work, ...current, gateway });
   }
 
-  #teach(worker: Pick<NodeStatus, 'node' | 'start'>, model: string): void {
+  #sendVocabulary(worker: Pick<NodeStatus, 'node' | 'start'>, model: string): void {
     const tables = this.#vocabularies.get(model);
-    const key = taughtKey(worker, model);
-    if (tables === undefined || this.#taught.has(key)) return;
-    this.#taught.add(key);
-    this.#tell(worker.node, { kind: 'vocabulary', model, tables });
+    const key = vocabularyKey(worker, model);
+    if (tables === undefined || this.#vocabularySent.has(key)) return;
+    this.#vocabularySent.add(key);
+    this.#publish(worker.node, { kind: 'vocabulary', model, tables });
   }
 
   #release(open: OpenAnswer): void {
@@ -258,7 +252,7 @@ export class Dispatcher {
     for (const open of [...this.#open.values()]) {
       if (open.recovering) continue;
       if (open.worker === undefined) this.#assign(open);
-      // A worker that has nothing of this gateway's tells nothing.
+      // A worker without requests of this gateway publishes nothing to it.
       else if (nowMs - Math.max(open.sentMs, open.heardMs) > LOST_AFTER_MS) this.#send(open);
       if (open.worker === undefined && nowMs - open.waitingSinceMs > WAIT_MS) {
         this.#fail(open, `no worker serves ${open.model.name} now`);
@@ -273,18 +267,18 @@ export class Dispatcher {
   #finish(open: OpenAnswer, event: RequestEvent): void {
     const { worker, current } = open;
     if (!this.#open.delete(open.request.id)) return;
-    if (worker !== undefined) this.#tell(worker.node, { kind: 'settled', ...current });
+    if (worker !== undefined) this.#publish(worker.node, { kind: 'settled', ...current });
     this.#options.choice.released(open);
     this.#streams.deliver([event]);
     if (this.#open.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
-  #tell(worker: string, message: ToWorker): void {
+  #publish(worker: string, message: ToWorker): void {
     const { bus, subjects } = this.#options;
-    bus.tell(subjects.work(worker), message);
+    bus.publish(subjects.work(worker), message);
   }
 }
 
-function taughtKey({ node, start }: Pick<NodeStatus, 'node' | 'start'>, model: string): string {
+function vocabularyKey({ node, start }: Pick<NodeStatus, 'node' | 'start'>, model: string): string {
   return `${node} ${start} ${model}`;
 }

@@ -1,14 +1,13 @@
-// What operators see of a fleet and want of it, by way of any gateway.
+// What operators see and change in a fleet, at any gateway.
 
-import type { DesiredState } from '../desired-state.ts';
 import type { Membership } from '../membership.ts';
 import type { Answer, NodeStatus, Question } from '../messages.ts';
-import { type Placement, placedOn } from '../placement.ts';
+import { type DesiredState, type Placement, placedOn } from '../placement.ts';
 
 const ASK_MS = 5000;
 
 interface PlacedModel extends Placement {
-  /** Where it should be, as far as there are workers that can. */
+  /** As far as there are workers that can load it. */
   readonly placedOn: readonly string[];
 }
 
@@ -17,7 +16,6 @@ export interface FleetView {
   readonly placements: readonly PlacedModel[];
 }
 
-/** Undefined where it was done. */
 type Refusal = string | undefined;
 
 export class FleetControl {
@@ -25,7 +23,7 @@ export class FleetControl {
   readonly #desired: DesiredState | undefined;
   readonly #ask: (node: string, question: Question, timeoutMs: number) => Promise<Answer>;
 
-  /** Without a desired state, the message system keeps nothing. */
+  /** Without a desired state, the message system stores nothing. */
   constructor(
     membership: Membership,
     desired: DesiredState | undefined,
@@ -57,7 +55,6 @@ export class FleetControl {
     return undefined;
   }
 
-  /** From then on it takes nothing new, until it is told otherwise or starts again. */
   async drain(node: string, on: boolean): Promise<Refusal> {
     const status = this.#membership.get(node);
     if (status === undefined || !status.roles.includes('worker')) return `there is no worker named ${node}`;

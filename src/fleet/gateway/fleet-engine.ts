@@ -1,4 +1,4 @@
-// A model's engines on all workers, spoken to like one engine.
+// All engines of a model in a fleet, behind the interface of one engine.
 
 import type { EngineStats } from '../../engine/engine.ts';
 import type { EngineClient } from '../../engine/engine-client.ts';
@@ -13,7 +13,6 @@ export class FleetEngine implements EngineClient {
   readonly #dispatcher: Dispatcher;
   readonly #stats: () => Promise<EngineStats>;
 
-  /** `stats`: of all its engines together. */
   constructor(model: AskedModel, dispatcher: Dispatcher, stats: () => Promise<EngineStats>) {
     this.#model = model;
     this.#dispatcher = dispatcher;

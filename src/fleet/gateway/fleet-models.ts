@@ -1,45 +1,46 @@
-// The models of a fleet as its workers tell of them: by name, with all their places. Pure.
+// The models of a fleet by name, with their replicas, from the status of its workers.
 
+import type { EngineStats } from '../../engine/engine.ts';
 import type { ModelEntry, ModelState } from '../../pool/model-pool.ts';
 import type { ModelStatus, NodeStatus } from '../messages.ts';
 
-export interface Place {
+export interface Replica {
   readonly status: NodeStatus;
   readonly model: ModelStatus;
 }
 
 export interface FleetModel {
   readonly name: string;
-  /** Of its weights. */
   readonly key: string;
-  /** Workers that have exactly this one. */
-  readonly places: readonly Place[];
+  /** Workers that have this name with this key. */
+  readonly replicas: readonly Replica[];
 }
 
-/** By name. The default one first: the one that most workers call theirs. */
+/** The default model comes first: the one that most workers call their default. */
 export function fleetModels(workers: readonly NodeStatus[]): FleetModel[] {
-  const places = workers.flatMap((status) => status.models.map((model) => ({ status, model })));
-  const names = [...new Set(places.map(({ model }) => model.name))];
-  const votes = (name: string) => places.filter(({ model }) => model.name === name && model.isDefault).length;
+  const replicas = workers.flatMap((status) => status.models.map((model) => ({ status, model })));
+  const names = [...new Set(replicas.map(({ model }) => model.name))];
+  const votes = (name: string) =>
+    replicas.filter(({ model }) => model.name === name && model.isDefault).length;
   return names
     .sort((a, b) => votes(b) - votes(a) || (a < b ? -1 : 1))
     .map((name) =>
       oneModel(
         name,
-        places.filter(({ model }) => model.name === name),
+        replicas.filter(({ model }) => model.name === name),
       ),
     );
 }
 
-/** Where two models have one name, the one that more workers have goes by it. */
-function oneModel(name: string, places: readonly Place[]): FleetModel {
-  const count = (key: string) => places.filter(({ model }) => model.key === key).length;
-  const keys = [...new Set(places.map(({ model }) => model.key))];
+/** Where two models have the same name, the one on more workers goes by it. */
+function oneModel(name: string, replicas: readonly Replica[]): FleetModel {
+  const count = (key: string) => replicas.filter(({ model }) => model.key === key).length;
+  const keys = [...new Set(replicas.map(({ model }) => model.key))];
   const [key = ''] = keys.sort((a, b) => count(b) - count(a) || (a < b ? -1 : 1));
   return {
     name,
     key,
-    places: places.filter(({ model }) => model.key === key),
+    replicas: replicas.filter(({ model }) => model.key === key),
   };
 }
 
@@ -48,14 +49,14 @@ export function findModel(models: readonly FleetModel[], name: string | undefine
   if (name === undefined) return models[0];
   return (
     models.find((one) => one.name === name) ??
-    models.find(({ places }) => places.some(({ model }) => model.aliases.includes(name)))
+    models.find(({ replicas }) => replicas.some(({ model }) => model.aliases.includes(name)))
   );
 }
 
 const order: readonly ModelState[] = ['loaded', 'loading', 'waiting', 'unloaded', 'failed'];
 
-export function entryOf({ name, places }: FleetModel): ModelEntry {
-  const models = places.map(({ model }) => model);
+export function entryOf({ name, replicas }: FleetModel): ModelEntry {
+  const models = replicas.map(({ model }) => model);
   const state = order.find((one) => models.some((model) => model.state === one)) ?? 'unloaded';
   const memoryBytes = models.reduce((sum, model) => sum + (model.memoryBytes ?? 0), 0);
   const [first] = models;
@@ -63,7 +64,7 @@ export function entryOf({ name, places }: FleetModel): ModelEntry {
   return {
     name,
     aliases: [...new Set(models.flatMap(({ aliases }) => aliases))],
-    path: places.map(({ status }) => status.node).join(', '),
+    path: replicas.map(({ status }) => status.node).join(', '),
     ...(first?.adapterOf === undefined ? {} : { adapterOf: first.adapterOf }),
     state,
     pinned: models.some(({ pinned }) => pinned),
@@ -79,4 +80,29 @@ export function entryOf({ name, places }: FleetModel): ModelEntry {
 
 function sumOf(counts: readonly number[]): number {
   return counts.reduce((sum, count) => sum + count, 0);
+}
+
+export function mergeStats(all: readonly EngineStats[]): EngineStats {
+  return all.reduce((a, b) => addNumbers(a, b) as EngineStats);
+}
+
+/** Adds numbers, adds `queues` element by element, and concatenates other arrays; takes anything else from the first. */
+function addNumbers(a: unknown, b: unknown, key = ''): unknown {
+  // A name, not an amount.
+  if (key === 'priority') return a;
+  if (key === 'oldestMs') return Math.max(a as number, b as number);
+  if (typeof a === 'number' && typeof b === 'number') return a + b;
+  if (Array.isArray(a) && Array.isArray(b)) {
+    return key === 'queues' ? a.map((one, i) => addNumbers(one, b[i])) : [...a, ...b];
+  }
+  if (isRecord(a) && isRecord(b)) {
+    return Object.fromEntries(
+      Object.entries(a).map(([name, value]) => [name, addNumbers(value, b[name], name)]),
+    );
+  }
+  return a;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
 }

@@ -1,5 +1,5 @@
-// The models of a fleet as a pool: whatever any worker has, loaded where it fits best when somebody asks for it. Text is read
-// and written here, by copies of the models without their weights.
+// The models of a fleet as a pool: whatever any worker has, loaded where it fits best when a request asks for it. The gateway
+// tokenizes and detokenizes with copies of the models without their weights.
 
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,8 +14,14 @@ import { freeMemory } from '../placement.ts';
 import { fetchTextSide, type TextSide } from '../text-side.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { FleetEngine } from './fleet-engine.ts';
-import { entryOf, type FleetModel, findModel, fleetModels, type Place } from './fleet-models.ts';
-import { mergeStats } from './merge-stats.ts';
+import {
+  entryOf,
+  type FleetModel,
+  findModel,
+  fleetModels,
+  mergeStats,
+  type Replica,
+} from './fleet-models.ts';
 
 const ASK_MS = 5000;
 /** Large models come from slow disks. */
@@ -26,9 +32,8 @@ export interface FleetPoolOptions {
   readonly membership: Membership;
   readonly dispatcher: Dispatcher;
   readonly ask: (node: string, question: Question, timeoutMs: number) => Promise<Answer>;
-  /** Where copies of models without weights are kept. */
   readonly folder: string;
-  /** What this gateway was told about the text of a model. */
+  /** What this gateway's settings say about the text of a model. */
   readonly textOf: (name: string) => Pick<LocalModelOptions, 'chatTemplate' | 'toolFormat'>;
 }
 
@@ -41,7 +46,6 @@ interface Opened {
 
 export class FleetPool implements ModelPool {
   readonly #options: FleetPoolOptions;
-  /** By name. */
   readonly #opened = new Map<string, Opened>();
   readonly #opening = new Map<string, Promise<ServedModel>>();
   readonly #loading = new Map<string, Promise<Refusal | undefined>>();
@@ -60,11 +64,11 @@ export class FleetPool implements ModelPool {
     return this.#models().map(entryOf);
   }
 
-  /** Those that somebody has asked this gateway for, and that are loaded somewhere. */
+  /** Models that this gateway was asked for and that some worker has loaded. */
   loaded(): readonly ServedModel[] {
     return this.#models().flatMap((model) => {
       const opened = this.#opened.get(model.name);
-      return opened?.key === model.key && loadedPlaces(model).length > 0 ? [opened.served] : [];
+      return opened?.key === model.key && loadedReplicas(model).length > 0 ? [opened.served] : [];
     });
   }
 
@@ -72,7 +76,7 @@ export class FleetPool implements ModelPool {
     if (this.#closed) return { ok: false, failure: 'closing', message: 'the server is shutting down' };
     const model = findModel(this.#models(), name);
     if (model === undefined) return this.#unknown(name);
-    const refusal = loadedPlaces(model).length > 0 ? undefined : await this.#loadOnce(model);
+    const refusal = loadedReplicas(model).length > 0 ? undefined : await this.#loadOnce(model);
     if (refusal !== undefined) return refusal;
     try {
       const served = await this.#open(model);
@@ -90,12 +94,14 @@ export class FleetPool implements ModelPool {
     return this.acquire(name);
   }
 
-  /** Everywhere, or nowhere it is busy. */
+  /** Unloads it on every worker, unless one is busy with it. */
   async unload(name: string): Promise<boolean> {
     const model = findModel(this.#models(), name);
     if (model === undefined) return false;
     const answers = await Promise.all(
-      loadedPlaces(model).map(({ status }) => this.#ask(status.node, { kind: 'unload', model: model.name })),
+      loadedReplicas(model).map(({ status }) =>
+        this.#ask(status.node, { kind: 'unload', model: model.name }),
+      ),
     );
     return answers.every(({ kind }) => kind === 'done');
   }
@@ -136,10 +142,10 @@ export class FleetPool implements ModelPool {
     return loading;
   }
 
-  /** Where most memory is free; where that fails, at the next. */
+  /** Tries workers in order of free memory. */
   async #load(model: FleetModel): Promise<Refusal | undefined> {
     let reason = `no worker takes ${model.name} now`;
-    for (const { status } of [...model.places].filter((one) => !one.status.draining).sort(byFreeMemory)) {
+    for (const { status } of [...model.replicas].filter((one) => !one.status.draining).sort(byFreeMemory)) {
       const answer = await this.#ask(status.node, { kind: 'load', model: model.name }, LOAD_MS);
       if (answer.kind === 'done') return undefined;
       reason = answer.kind === 'refused' ? answer.reason : `${status.node} gave a wrong answer`;
@@ -148,8 +154,8 @@ export class FleetPool implements ModelPool {
   }
 
   #keep(model: string, idleMs: number): void {
-    const places = this.#models().find(({ name }) => name === model);
-    for (const { status } of places === undefined ? [] : loadedPlaces(places)) {
+    const replicas = this.#models().find(({ name }) => name === model);
+    for (const { status } of replicas === undefined ? [] : loadedReplicas(replicas)) {
       void this.#ask(status.node, { kind: 'keep', model, idleMs });
     }
   }
@@ -168,7 +174,7 @@ export class FleetPool implements ModelPool {
   async #openText(model: FleetModel): Promise<ServedModel> {
     const { name, key } = model;
     const path = await this.#textSide(model);
-    const base = model.places[0]?.model.adapterOf ?? name;
+    const base = model.replicas[0]?.model.adapterOf ?? name;
     const { spec, tokenizer, template, pooling, fillInMiddle, sampling, close } = openLocalModel(
       path,
       this.#options.textOf(base),
@@ -176,7 +182,9 @@ export class FleetPool implements ModelPool {
     close();
     let blockCount = 1;
     const least = () => {
-      const counts = loadedPlaces(this.#now(name)).flatMap((place) => place.model.load?.totalBlocks ?? []);
+      const counts = loadedReplicas(this.#now(name)).flatMap(
+        (replica) => replica.model.load?.totalBlocks ?? [],
+      );
       if (counts.length > 0) blockCount = Math.min(...counts);
       return blockCount;
     };
@@ -191,7 +199,7 @@ export class FleetPool implements ModelPool {
       fillInMiddle,
       sampling,
       engine,
-      /** The smallest: whoever gets a request can bear it. As last known where nobody has it now. */
+      /** The smallest of all replicas, so that any worker can take a request; the last known value where none is loaded. */
       get blockCount() {
         return least();
       },
@@ -202,15 +210,15 @@ export class FleetPool implements ModelPool {
   }
 
   #now(name: string): FleetModel {
-    return this.#models().find((one) => one.name === name) ?? { name, key: '', places: [] };
+    return this.#models().find((one) => one.name === name) ?? { name, key: '', replicas: [] };
   }
 
-  /** From a worker that has it; once on each gateway. */
-  async #textSide({ name, key, places }: FleetModel): Promise<string> {
+  /** Fetched once by each gateway, from a worker that has it. */
+  async #textSide({ name, key, replicas }: FleetModel): Promise<string> {
     const folder = join(this.#options.folder, key);
     const mark = join(folder, '.opening');
     let reason = 'no worker has it';
-    for (const { status } of places) {
+    for (const { status } of replicas) {
       const answer = await this.#ask(status.node, { kind: 'text-side', model: name });
       if (answer.kind !== 'text-side') {
         reason = answer.kind === 'refused' ? answer.reason : 'a wrong answer came';
@@ -238,7 +246,7 @@ export class FleetPool implements ModelPool {
 
   async #stats(name: string): Promise<EngineStats> {
     const answers = await Promise.all(
-      loadedPlaces(this.#now(name)).map(({ status }) =>
+      loadedReplicas(this.#now(name)).map(({ status }) =>
         this.#ask(status.node, { kind: 'stats', model: name }, STATS_MS),
       ),
     );
@@ -256,10 +264,10 @@ export class FleetPool implements ModelPool {
   }
 }
 
-function loadedPlaces({ places }: FleetModel): Place[] {
-  return places.filter(({ model }) => model.state === 'loaded');
+function loadedReplicas({ replicas }: FleetModel): Replica[] {
+  return replicas.filter(({ model }) => model.state === 'loaded');
 }
 
-function byFreeMemory(a: Place, b: Place): number {
+function byFreeMemory(a: Replica, b: Replica): number {
   return freeMemory(b.status) - freeMemory(a.status);
 }

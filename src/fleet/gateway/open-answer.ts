@@ -1,20 +1,18 @@
-// A request that a gateway has not answered yet: the tokens it has, who works on it, and in which attempt. Pure.
+// A request that a gateway has not answered yet: its tokens so far, its worker, and its attempt.
 
 import type { EngineRequest, FinishEvent, RequestEvent } from '../../engine/request.ts';
-import type { AnswerNews, Attempt, NodeStatus } from '../messages.ts';
+import type { AnswerUpdate, Attempt, NodeStatus } from '../messages.ts';
 
-/** Workers that gave it back, after which it is given up: it may be its own fault. */
+/** After this many suspect returns a request fails: it may cause the failures itself. */
 const MOST_RETURNS = 3;
-/** A worker that gave it back is not asked again for so long. */
+/** A worker that returned the request is avoided for this long. */
 const AVOID_MS = 5000;
 
 export interface AskedModel {
   readonly name: string;
-  /** Of its weights. */
   readonly key: string;
 }
 
-/** What a worker has of an answer. */
 export interface FoundAnswer {
   readonly attempt: number;
   readonly tokens: readonly number[];
@@ -22,13 +20,10 @@ export interface FoundAnswer {
   readonly determinism: string;
 }
 
-/** Who gets it. */
 export interface ChosenWorker {
   readonly status: NodeStatus;
   readonly determinism: string;
-  /** Of what this gateway has given that worker. */
   readonly number: number;
-  /** What that worker probably has of it in its cache. */
   readonly cachedTokens: number;
 }
 
@@ -37,19 +32,16 @@ export class OpenAnswer {
   readonly request: EngineRequest;
   readonly tokens: number[];
   worker: Pick<NodeStatus, 'node' | 'start'> | undefined;
-  /** Higher than those of whoever had this request before. */
+  /** Starts above the attempts of any earlier gateway. */
   attempt = Date.now();
-  /** Once it has a token, it can go on only where the same bits come out. */
+  /** Once it has a token, it can continue only on workers that compute the same bits. */
   determinism: string | undefined;
-  /** Of the gateway's requests to this worker. */
   number = 0;
-  /** What this worker probably has of it in its cache. */
   cachedTokens = 0;
   sentMs = 0;
   heardMs = 0;
   waitingSinceMs: number;
   cancelled = false;
-  /** Workers are asked what they still have of it. */
   recovering = false;
   readonly #avoided = new Map<string, number>();
   #returns = 0;
@@ -78,7 +70,7 @@ export class OpenAnswer {
     return (this.#avoided.get(node) ?? 0) > nowMs;
   }
 
-  /** `suspect`: it may have been this request's own fault. */
+  /** `suspect`: the request may have caused the failure. */
   returnedBy(node: string, suspect: boolean, nowMs: number): void {
     this.#avoided.set(node, nowMs + AVOID_MS);
     if (suspect) this.#returns += 1;
@@ -93,10 +85,10 @@ export class OpenAnswer {
     this.heardMs = nowMs;
   }
 
-  /** Goes on from the longest answer that somebody has; an attempt of this gateway counts more than all before. */
+  /** Continues the longest answer that a worker has, under a higher attempt than all before. */
   resume(found: readonly FoundAnswer[]): RequestEvent[] {
     this.attempt = Math.max(this.attempt, ...found.map(({ attempt }) => attempt));
-    // Log-probabilities are not kept: what was asked for with them is computed again.
+    // Log-probabilities are not kept: an answer with them is computed again.
     const known = 'parameters' in this.request && this.request.parameters.logprobs === undefined ? found : [];
     const [longest] = [...known].sort((a, b) => b.tokens.length - a.tokens.length);
     if (longest === undefined) return [];
@@ -114,8 +106,8 @@ export class OpenAnswer {
     return { ...this.request, answer: [...this.tokens] };
   }
 
-  /** The events of what is new; those that were there before are dropped. */
-  accept({ from, tokens, logprobs }: AnswerNews): RequestEvent[] | 'gap' {
+  /** The events of tokens that are new; known ones are dropped. */
+  accept({ from, tokens, logprobs }: AnswerUpdate): RequestEvent[] | 'gap' {
     if (from > this.tokens.length) return 'gap';
     const fresh = tokens.slice(this.tokens.length - from);
     const skipped = tokens.length - fresh.length;

@@ -1,17 +1,21 @@
-// Which worker gets a request: of those that have its model loaded, and where it has begun compute the same bits, the one that
-// is expected to be through with it first.
+// Which worker gets a request: of those that have its model loaded, and compute the same bits where it has begun, the one that
+// the router expects to finish it first.
 
-import type { ModelStatus, NodeStatus } from '../messages.ts';
+import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import type { EngineRequest } from '../../engine/request.ts';
+import type { Membership } from '../membership.ts';
+import type { Answer, ModelStatus, NodeStatus, PrefixMessage, Question } from '../messages.ts';
+import { promptKeys } from '../routing/prefix-keys.ts';
+import { type RoutedRequest, Router } from '../routing/router.ts';
+import type { Assignment } from '../routing/worker-status.ts';
 import type { ChosenWorker, OpenAnswer } from './open-answer.ts';
 
 export interface WorkerChoice {
   choose(open: OpenAnswer, workers: readonly NodeStatus[], nowMs: number): ChosenWorker | undefined;
-  /** It ended, or its worker is gone. */
   released(open: OpenAnswer): void;
 }
 
-/** Workers that could take it, with what they say of its model. */
-export function candidates(
+function candidates(
   open: OpenAnswer,
   workers: readonly NodeStatus[],
   nowMs: number,
@@ -23,6 +27,127 @@ export function candidates(
     return determinism === undefined || own.determinism === determinism ? [{ status, model: own }] : [];
   });
   const willing = able.filter(({ status }) => !open.avoids(status.node, nowMs));
-  // Rather somebody who gave it back than nobody.
+  // A worker that returned it is better than none.
   return willing.length > 0 ? willing : able;
+}
+
+const ASK_MS = 5000;
+const UNKNOWN_TOKENS = 1024;
+/** The gateway's own admission refuses what would wait too long; it knows the keys. */
+const NEVER = Number.POSITIVE_INFINITY;
+
+interface RoutedChoiceOptions {
+  readonly node: string;
+  readonly membership: Membership;
+  readonly ask: (node: string, question: Question, timeoutMs: number) => Promise<Answer>;
+  readonly nowMs: () => number;
+}
+
+export class RoutedChoice implements WorkerChoice {
+  readonly #options: RoutedChoiceOptions;
+  readonly #router: Router;
+  readonly #assignments = new Map<OpenAnswer, Assignment>();
+
+  constructor(options: RoutedChoiceOptions) {
+    this.#options = options;
+    this.#router = new Router({ gateway: options.node, maxWaitMs: [NEVER, NEVER, NEVER] });
+    options.membership.onStatus((status) => this.#handleStatus(status));
+    options.membership.onChange((change, { node }) => {
+      if (change === 'left') this.#router.remove(node);
+    });
+  }
+
+  choose(open: OpenAnswer, workers: readonly NodeStatus[], nowMs: number): ChosenWorker | undefined {
+    const able = new Map(candidates(open, workers, nowMs).map((one) => [one.status.node, one]));
+    if (able.size === 0) return undefined;
+    const excluded = new Set(workers.map(({ node }) => node).filter((node) => !able.has(node)));
+    const routed = routedRequest(open, excluded);
+    const decision = this.#router.choose(routed, nowMs);
+    // Any worker is better than none: its engine rejects what does not fit.
+    const [first] = able.keys();
+    const name = decision.kind === 'worker' ? decision.worker : (first as string);
+    const chosen = able.get(name);
+    if (chosen === undefined) return undefined;
+    const cached = decision.kind === 'worker' ? decision.cachedBlocks : 0;
+    const assignment = this.#router.assign(name, routed, cached);
+    if (assignment !== undefined) this.#assignments.set(open, assignment);
+    return {
+      status: chosen.status,
+      determinism: chosen.model.determinism,
+      number: assignment?.number ?? 0,
+      cachedTokens: cached * BLOCK_TOKENS,
+    };
+  }
+
+  released(open: OpenAnswer): void {
+    const assignment = this.#assignments.get(open);
+    if (assignment === undefined) return;
+    this.#assignments.delete(open);
+    this.#router.ended(assignment);
+  }
+
+  handle({ worker, model, batch }: PrefixMessage): void {
+    const key = this.#keyOf(worker, model);
+    if (key === undefined) return;
+    if (this.#router.cacheBatch(worker, key, batch) === 'missed') void this.#catchUp(worker, model);
+  }
+
+  #handleStatus(status: NodeStatus): void {
+    if (!status.roles.includes('worker')) return;
+    const { node, start, number, draining, models, heard } = status;
+    const outcome = this.#router.heartbeat(
+      {
+        worker: node,
+        epoch: start,
+        number,
+        draining,
+        heard,
+        models: models.flatMap(({ key, load }) => (load === undefined ? [] : [{ ...load, modelKey: key }])),
+      },
+      this.#options.nowMs(),
+    );
+    if (outcome !== 'joined' && outcome !== 'restarted') return;
+    // Prefixes from before this gateway knew the worker.
+    for (const { name, load } of models) if (load !== undefined) void this.#catchUp(node, name);
+  }
+
+  /** Where this fails, the next batch shows the gap and it is tried again. */
+  async #catchUp(worker: string, model: string): Promise<void> {
+    const answer = await this.#options
+      .ask(worker, { kind: 'prefixes', model }, ASK_MS)
+      .catch((): Answer => ({ kind: 'refused', reason: 'silent' }));
+    const key = this.#keyOf(worker, model);
+    if (answer.kind !== 'prefixes' || key === undefined) return;
+    if (this.#router.cacheSnapshot(worker, key, answer.snapshot) === 'missed')
+      await this.#catchUp(worker, model);
+  }
+
+  #keyOf(worker: string, model: string): string | undefined {
+    return this.#options.membership.get(worker)?.models.find(({ name }) => name === model)?.key;
+  }
+}
+
+function routedRequest({ model, request, tokens }: OpenAnswer, excluded: ReadonlySet<string>): RoutedRequest {
+  const all = new Int32Array(request.prompt.length + tokens.length);
+  all.set(request.prompt);
+  all.set(tokens, request.prompt.length);
+  // The engine's salt without an adapter; requests with one match nothing and are routed by load.
+  const keys = promptKeys({ modelKey: '', salt: `:${request.salt}`, tokens: all });
+  const maxTokens = mostTokens(request);
+  return {
+    modelKey: model.key,
+    keys,
+    conversation: `${request.salt} ${keys.length === 0 ? request.id : keys.subarray(0, 2).join(' ')}`,
+    excluded,
+    priority: request.priority,
+    ageMs: Math.max(0, Date.now() - request.enqueuedMs),
+    promptTokens: all.length,
+    expectedTokens: Math.min(maxTokens, UNKNOWN_TOKENS),
+    maxTokens,
+  };
+}
+
+function mostTokens(request: EngineRequest): number {
+  if (request.pooling !== undefined) return 1;
+  return Math.max(1, request.parameters.maxTokens ?? UNKNOWN_TOKENS);
 }

@@ -1,15 +1,14 @@
-// The workers that have one model, their pace in columns, so that all of them are compared in microseconds and only the best
-// few with care. Knows neither prefixes nor what a request is but for a few numbers.
+// The workers that have one model, with their pace in columns, so that all are compared in microseconds and only the best few
+// with care.
 
 import type { Priority } from '../../engine/scheduler/sequence.ts';
 import { type Pace, paceOf } from './expected-finish.ts';
-import { rank } from './rendezvous.ts';
-import type { WorkerStanding } from './worker-standing.ts';
+import type { WorkerStatus } from './worker-status.ts';
 
-/** Compared with care: the best by rough figures, and of those about as good as the best the ones ranked first. */
+/** How many are compared with care: the best by estimate, and the highest ranked of those about as good. */
 const BEST_BY_TIME = 12;
 const BEST_BY_RANK = 4;
-/** What counts as about as good: this share of the least time. */
+/** Within this share of the least time workers count as equally good. */
 export const TIE_SHARE = 0.15;
 
 interface RoughRequest {
@@ -21,10 +20,9 @@ interface RoughRequest {
 
 export interface Candidate {
   readonly name: string;
-  /** The worker's number, small and dense. */
   readonly worker: number;
   readonly hash: number;
-  readonly standing: WorkerStanding;
+  readonly status: WorkerStatus;
   draining: boolean;
 }
 
@@ -33,7 +31,7 @@ const priorities = [0, 1, 2] as const;
 export class Candidates {
   readonly #all: Candidate[] = [];
   readonly #places = new Map<number, number>();
-  // In the order of #all; steps and tokens with what they cost others.
+  // In the order of #all; steps and tokens include what they cost other sequences.
   #aheadMs = priorities.map(() => new Float64Array(16));
   #stepMs = priorities.map(() => new Float64Array(16));
   #tokenMs = priorities.map(() => new Float64Array(16));
@@ -61,7 +59,7 @@ export class Candidates {
     this.refresh(candidate.worker);
   }
 
-  /** The last one takes its place. */
+  /** The last one takes its index. */
   remove(worker: number): void {
     const place = this.#places.get(worker);
     if (place === undefined) return;
@@ -73,23 +71,22 @@ export class Candidates {
     this.refresh(last.worker);
   }
 
-  /** After its standing has changed. */
   refresh(worker: number): void {
     const place = this.#places.get(worker);
     if (place === undefined) return;
-    const { standing, draining } = this.#all[place] as Candidate;
+    const { status, draining } = this.#all[place] as Candidate;
     for (const priority of priorities) {
-      const pace: Pace = paceOf(standing, priority);
+      const pace: Pace = paceOf(status, priority);
       column(this.#aheadMs, priority)[place] = draining ? Number.POSITIVE_INFINITY : pace.aheadMs;
       column(this.#stepMs, priority)[place] = pace.stepMs + pace.othersStepMs;
       column(this.#tokenMs, priority)[place] = pace.tokenMs + pace.othersTokenMs;
     }
-    this.#receivedMs[place] = standing.receivedMs;
+    this.#receivedMs[place] = status.receivedMs;
   }
 
   /**
-   * The few that are worth a close look. `cachedTokens` says by worker number what each need not compute. `excluded` ones
-   * and those last heard before `heardAfterMs` are left out.
+   * The few worth comparing with care. `cachedTokens` is by worker number; `excluded` workers and those last heard
+   * before `heardAfterMs` are left out.
    */
   best(
     request: RoughRequest,
@@ -109,7 +106,7 @@ export class Candidates {
     return found.map((place) => this.#all[place] as Candidate);
   }
 
-  /** Fills the column of rough times; infinite for who is out of the question. Returns the least. */
+  /** Fills the column of estimated times, infinite for workers that cannot take it, and returns the least. */
   #estimate(
     { priority, promptTokens, expectedTokens }: RoughRequest,
     cachedTokens: Int32Array,
@@ -135,7 +132,7 @@ export class Candidates {
     return leastMs;
   }
 
-  /** Places of the least finite values, in order. */
+  /** Indices of the least finite values, in order. */
   #leastBy(values: Float64Array, count: number): number[] {
     let kept = 0;
     for (let place = 0; place < count; place++) {
@@ -153,7 +150,10 @@ export class Candidates {
     return Array.from(this.#least.subarray(0, kept));
   }
 
-  /** Of those within the time, the places ranked highest for the conversation. */
+  /**
+   * Rendezvous hashing: every gateway ranks workers alike for a conversation, and a worker that joins or leaves moves
+   * only its own share.
+   */
   #highestRanked(conversationHash: number, withinMs: number): number[] {
     let kept = 0;
     for (let place = 0; place < this.#all.length; place++) {
@@ -187,4 +187,20 @@ export class Candidates {
 
 function column(columns: readonly Float64Array[], priority: Priority): Float64Array {
   return columns[priority] as Float64Array;
+}
+
+export function hashText(text: string): number {
+  let hash = 0x811c9dc5 | 0;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return scatter(hash);
+}
+
+export function rank(conversationHash: number, workerHash: number): number {
+  return scatter(conversationHash ^ Math.imul(workerHash, 0x9e3779b1)) >>> 0;
+}
+
+function scatter(value: number): number {
+  let bits = Math.imul(value ^ (value >>> 16), 0x7feb352d);
+  bits = Math.imul(bits ^ (bits >>> 15), 0x846ca68b);
+  return bits ^ (bits >>> 16);
 }

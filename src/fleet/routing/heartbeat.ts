@@ -1,53 +1,77 @@
-// What a worker says about itself every half second, as plain JSON.
+// What a worker publishes about itself every half second, as plain JSON.
 
 /** One figure for each priority: HIGH, NORMAL, LOW. */
 export type ByPriority = readonly [high: number, normal: number, low: number];
 
-/** How long steps take: ms = stepBaseMs + stepRowMs × decoding rows + promptTokenMs × prompt tokens. All measured. */
+/** Measured: ms = stepBaseMs + stepRowMs × decoding rows + promptTokenMs × prompt tokens. */
 export interface Speeds {
   readonly promptTokenMs: number;
   readonly stepBaseMs: number;
   readonly stepRowMs: number;
-  /** Tokens that a step takes at most, of prompts and answers together. */
+  /** Prompt and answer tokens of a step, at most. */
   readonly stepTokens: number;
 }
 
-/** As far as they were measured. */
 export type KnownSpeeds = Pick<Speeds, 'stepTokens'> & Partial<Speeds>;
 
-/** Where one loaded model stands. */
-export interface ModelStanding {
+export interface LoadedModelStatus {
   readonly modelKey: string;
-  /** Prompt tokens that are still to be computed, of waiting and of running sequences. */
+  /** Of waiting and running sequences. */
   readonly queuedTokens: ByPriority;
   readonly waiting: ByPriority;
-  /** For how long the oldest has been waiting; 0 where nothing waits. */
   readonly oldestMs: ByPriority;
   readonly running: number;
   readonly maxRunning: number;
-  /** Blocks that can be taken now, cached ones that nobody holds included. */
+  /** Includes cached blocks that no sequence holds. */
   readonly freeBlocks: number;
   readonly totalBlocks: number;
   readonly speeds: Speeds;
-  /** Tokens of an answer, a mean over the last ones. */
+  /** A running mean. */
   readonly answerTokens: number;
 }
 
-/** The same as its worker tells it. */
-export type ModelReport = Omit<ModelStanding, 'speeds'> & { readonly speeds: KnownSpeeds };
+/** With the speeds measured so far. */
+export type ModelReport = Omit<LoadedModelStatus, 'speeds'> & { readonly speeds: KnownSpeeds };
 
 export interface Heartbeat {
   readonly worker: string;
-  /** Of the worker's life; another one means that it has begun anew, and has forgotten everything. */
+  /** Another one means that the worker restarted and has lost everything. */
   readonly epoch: string;
-  /** 1, 2, 3, ...: one that is not newer than the last is not heeded. */
+  /** 1, 2, 3, …: anything but the newest is ignored. */
   readonly number: number;
-  /** It finishes what it has and wants nothing new. */
   readonly draining: boolean;
   readonly models: readonly ModelReport[];
   /**
-   * The number of the last assignment that this heartbeat takes into account, for each gateway that is there: one that
-   * is gone must not be named for long, as the number of gateways counts, too. No clocks are compared.
+   * The last assignment this heartbeat includes, for each gateway. One that is gone must not stay for long, since the
+   * number of gateways counts. No clocks are compared.
    */
   readonly heard: Readonly<Record<string, number>>;
+}
+
+/** Before any measurement: a small model on a small machine. */
+const FIRST = { promptTokenMs: 1, stepBaseMs: 20, stepRowMs: 1 } as const;
+
+/**
+ * A worker that has not measured a speed counts as the fastest of `others`: assumed slow, it would get no requests
+ * and never be measured.
+ */
+export function wholeSpeeds(
+  { stepTokens, promptTokenMs, stepBaseMs, stepRowMs }: KnownSpeeds,
+  others: () => readonly Speeds[],
+): Speeds {
+  const isWhole = promptTokenMs !== undefined && stepBaseMs !== undefined && stepRowMs !== undefined;
+  if (isWhole) return { stepTokens, promptTokenMs, stepBaseMs, stepRowMs };
+  const [first = { ...FIRST, stepTokens }, ...rest] = others();
+  const fastest = rest.reduce((a, b) => (oneStep(b) < oneStep(a) ? b : a), first);
+  const tokenMs = rest.reduce((least, one) => Math.min(least, one.promptTokenMs), first.promptTokenMs);
+  return {
+    stepTokens,
+    promptTokenMs: promptTokenMs ?? tokenMs,
+    stepBaseMs: stepBaseMs ?? fastest.stepBaseMs,
+    stepRowMs: stepRowMs ?? fastest.stepRowMs,
+  };
+}
+
+function oneStep({ stepBaseMs, stepRowMs }: Speeds): number {
+  return stepBaseMs + stepRowMs;
 }

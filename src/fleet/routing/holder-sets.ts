@@ -1,5 +1,5 @@
-// Sets of part numbers, for keys that more than two parts hold: a bit a part, all sets of one width. A set is a number; its
-// row is a count and then the bits. Rows lie in chunks, so that more of them never move the rest; only widening copies.
+// Sets of part numbers, for keys that more than two parts hold: one bit for each part, all sets of one width. A set's row is a
+// count, then the bits. Rows lie in chunks, so that growing never moves them; only widening copies.
 
 const CHUNK_SETS = 4096;
 const FIRST_WORDS = 2;
@@ -11,22 +11,19 @@ export class HolderSets {
   #made = 0;
   #size = 0;
 
-  /** Sets in use. */
   get size(): number {
     return this.#size;
   }
 
-  /** Words of bits in a set. */
   get words(): number {
     return this.#words;
   }
 
-  /** What one set takes. */
   get setBytes(): number {
     return 4 * (1 + this.#words);
   }
 
-  /** Makes room for parts below `count` in all sets. */
+  /** Makes room for part numbers below `count` in all sets. */
   widen(count: number): void {
     let words = this.#words;
     while (words * 32 < count) words *= 2;
@@ -58,7 +55,7 @@ export class HolderSets {
     this.#size -= 1;
   }
 
-  /** Where the set's row lies; its bits begin one behind `rowOf`. */
+  /** The bits of a set begin one after `rowOf`. */
   chunkOf(set: number): Int32Array {
     return this.#chunks[Math.floor(set / CHUNK_SETS)] as Int32Array;
   }
@@ -91,7 +88,6 @@ export class HolderSets {
     chunk[row] = (chunk[row] as number) - 1;
   }
 
-  /** Takes out every part that is not among `kept`. */
   keepOnly(set: number, kept: Int32Array): void {
     const chunk = this.chunkOf(set);
     const row = this.rowOf(set);

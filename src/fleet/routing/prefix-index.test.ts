@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type CacheBatch, CacheNews } from './cache-news.ts';
+import { type CacheBatch, CacheEvents } from './cache-events.ts';
 import { ENTRY_BYTES, PrefixIndex } from './prefix-index.ts';
 
 /** Keys that all fall into few buckets, so that chains of entries are met. */
@@ -139,7 +139,7 @@ describe('news of caches', () => {
 
   it('are brought in one after the other; a repeated batch changes nothing', () => {
     const index = new PrefixIndex(100);
-    const news = new CacheNews(index);
+    const news = new CacheEvents(index);
     expect(news.apply(3, batch(1, [1, 2]))).toBe('applied');
     expect(news.apply(3, batch(2, [], [2]))).toBe('applied');
     expect(news.apply(3, batch(1, [1, 2]))).toBe('repeated');
@@ -148,7 +148,7 @@ describe('news of caches', () => {
 
   it('ask for a snapshot once where one is missing, and go on behind it with what came meanwhile', () => {
     const index = new PrefixIndex(100);
-    const news = new CacheNews(index);
+    const news = new CacheEvents(index);
     news.apply(3, batch(1, [1]));
     expect(news.apply(3, batch(3, [3], [1]))).toBe('missed');
     expect(news.apply(3, batch(4, [4]))).toBe('kept');
@@ -160,7 +160,7 @@ describe('news of caches', () => {
   });
 
   it('ask again where a batch after the snapshot is missing too', () => {
-    const news = new CacheNews(new PrefixIndex(100));
+    const news = new CacheEvents(new PrefixIndex(100));
     expect(news.apply(3, batch(5, [1]))).toBe('missed');
     news.apply(3, batch(8, [2]));
     expect(news.replace(3, snapshot(5, [1]))).toBe('missed');
@@ -170,7 +170,7 @@ describe('news of caches', () => {
 
   it('of another life replace all of the former', () => {
     const index = new PrefixIndex(100);
-    const news = new CacheNews(index);
+    const news = new CacheEvents(index);
     news.apply(3, batch(1, [1]));
     expect(news.apply(3, batch(1, [2], [], 'b'))).toBe('applied');
     expect([found(index, [1]), found(index, [2])]).toEqual([{}, { 3: 1 }]);
@@ -190,7 +190,7 @@ describe('news of caches', () => {
     fc.assert(
       fc.property(fc.array(change, { maxLength: 100 }), (changes) => {
         const index = new PrefixIndex(1000);
-        const news = new CacheNews(index);
+        const news = new CacheEvents(index);
         const held = new Map<number, Set<number>>();
         const numbers = new Map<number, number>();
         const owed = new Map<number, number>();

@@ -1,8 +1,7 @@
 // Which workers of a model hold which prefix keys. Enter and leave are O(1); a chain of keys is walked once for all workers.
-// Memory is bounded: beyond it the keys leave that were longest neither entered nor asked for, and workers only seem to hold less.
-//
-// A worker's knowledge is a part with a number. A part that is closed counts for nothing from then on; its bits are cleaned
-// up a few entries at a time as others enter, and only then is its number given out again.
+// Memory is bounded: the least recently used keys are evicted first, and workers then only seem to hold less. What is known of
+// a worker is a part with a number. A closed part counts for nothing; its bits are cleared a few entries at a time as others
+// enter, and then its number is free again.
 
 import { KEY_LANES } from '../../engine/cache/prefix-key.ts';
 import { HolderSets, lowestBit } from './holder-sets.ts';
@@ -11,34 +10,33 @@ import { HolderSets, lowestBit } from './holder-sets.ts';
 export const ENTRY_BYTES = 28;
 export const DEFAULT_MAX_ENTRIES = 2 ** 22;
 const MOST_ENTRIES = 2 ** 28;
-/** Two part numbers fit beside each other in an entry, each one higher, so that 0 is nobody. */
+/** Two part numbers fit in an entry, each plus one, so that 0 means none. */
 const PART_BITS = 15;
 const PART_MASK = 2 ** PART_BITS - 1;
 const MOST_PARTS = PART_MASK - 1;
-/** Entries cleaned of closed parts with each key that enters or leaves. */
+/** Entries cleared of closed parts at each enter or leave. */
 const CLEANED_AT_ONCE = 8;
 
-/** Who holds how many leading blocks. Valid until the next walk. */
+/** Valid until the next walk. */
 interface PrefixMatch {
   readonly count: number;
-  /** The first `count` are numbers of workers. */
   readonly workers: Int32Array;
-  /** Leading blocks that each of them holds, at least one. */
+  /** Leading blocks each of them holds, at least one. */
   readonly blocks: Int32Array;
 }
 
 export class PrefixIndex {
   readonly #maxBytes: number;
   readonly #maxEntries: number;
-  // Entries by number, from 1 on: zeroed memory is an empty table, and memory that was never touched is not taken.
+  // Entry numbers start at 1: zeroed memory is an empty table, and untouched memory is not committed.
   readonly #buckets: Int32Array;
   readonly #bucketMask: number;
   readonly #highs: Int32Array;
   readonly #lows: Int32Array;
-  /** 0: free. Above: one or two parts. Below: the complement of a set's number. */
+  /** 0: free. Positive: one or two parts. Negative: the complement of a set's number. */
   readonly #holders: Int32Array;
   readonly #links: Int32Array;
-  // By use; number 0 closes the ring: after it comes the newest, before it the oldest.
+  // A ring in order of use, closed by entry 0: after it the newest, before it the oldest.
   readonly #older: Int32Array;
   readonly #newer: Int32Array;
   readonly #sets = new HolderSets();
@@ -47,11 +45,10 @@ export class PrefixIndex {
   #firstFree = 0;
   #forgotten = 0;
 
-  // Parts: whose each is, which count, and which wait to be cleaned up.
   #owners: number[] = [];
   #open = new Int32Array(2);
   readonly #freeParts: number[] = [];
-  /** Closed before the sweep under way began; later ones wait for the next. */
+  /** Closed before the current sweep began; later ones wait for the next. */
   #sweeping: number[] = [];
   #closed: number[] = [];
   #cursor = 0;
@@ -77,22 +74,21 @@ export class PrefixIndex {
     this.#newer = column();
   }
 
-  /** Keys that some part holds, closed ones included until they are cleaned up. */
+  /** Includes closed parts until they are cleared. */
   get size(): number {
     return this.#size;
   }
 
-  /** What entries and sets take. */
   get bytes(): number {
     return this.#size * ENTRY_BYTES + this.#sets.size * this.#sets.setBytes;
   }
 
-  /** Keys that had to leave for want of room, since the start. */
+  /** Keys evicted since the start. */
   get forgotten(): number {
     return this.#forgotten;
   }
 
-  /** Begins what is known of a worker; undefined where there are too many already. */
+  /** Undefined where there are too many parts. */
   openPart(worker: number): number | undefined {
     const part = this.#freeParts.pop() ?? this.#owners.length;
     if (part >= MOST_PARTS) return undefined;
@@ -108,7 +104,7 @@ export class PrefixIndex {
     return part;
   }
 
-  /** Nobody finds anything of it from now on. O(1). */
+  /** O(1). */
   closePart(part: number): void {
     this.#open[part >>> 5] = (this.#open[part >>> 5] as number) & ~(1 << (part & 31));
     this.#closed.push(part);
@@ -137,7 +133,7 @@ export class PrefixIndex {
     if (this.#holders[entry] === 0) this.#delete(entry);
   }
 
-  /** Walks the chain until nobody has the next block. What it passes counts as used, parents later than their children. */
+  /** Walks the chain until no worker has the next block, and marks it as used, parents more recently than children. */
   match(keys: Int32Array): PrefixMatch {
     const match = this.#matched;
     match.count = 0;
@@ -162,7 +158,7 @@ export class PrefixIndex {
     return match;
   }
 
-  /** Keeps alive whoever holds the entry, tells of the others that they hold `depth` blocks; whether anybody is left. */
+  /** Keeps the holders of the entry, reports the others with `depth` blocks, and returns whether any is left. */
   #keepHolders(entry: number, depth: number): boolean {
     const holders = this.#holders[entry] as number;
     const alive = this.#alive;
@@ -236,7 +232,7 @@ export class PrefixIndex {
     else if (second === part) this.#holders[entry] = first + 1;
   }
 
-  /** A set of one, or of none, goes back into its entry. */
+  /** A set of one or none goes back into its entry. */
   #shrink(entry: number): void {
     const set = ~(this.#holders[entry] as number);
     const count = this.#sets.count(set);
@@ -245,7 +241,6 @@ export class PrefixIndex {
     this.#sets.drop(set);
   }
 
-  /** Goes on cleaning up after closed parts. */
   #clean(): void {
     if (this.#sweeping.length === 0) {
       if (this.#closed.length === 0) return;

@@ -1,15 +1,16 @@
-// The keys of a prompt, as far as a worker could reuse its blocks. The chain itself is the engine's: engine/cache/prefix-key.ts.
+// The prefix keys of a prompt, as far as a worker could reuse its blocks. The chain is the engine's:
+// engine/cache/prefix-key.ts.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { KEY_LANES, writeBlockKey, writeRootKey } from '../../engine/cache/prefix-key.ts';
 
 interface KeyedPrompt {
   readonly modelKey: string;
-  /** As the sequences have it: with the adapter, and with the tenant where tenants are kept apart. */
+  /** The sequences' salt: the adapter, and the tenant where tenants are separated. */
   readonly salt: string;
-  /** The prompt, with what was generated already where a request goes on elsewhere. */
+  /** The prompt and what was generated already, where a request continues on another worker. */
   readonly tokens: Int32Array;
-  /** The first row that must be computed whatever is cached. Default: the last one, which gives the next token. */
+  /** The first row that must be computed whatever is cached. Default: the last one. */
   readonly neededFrom?: number;
 }
 
@@ -18,7 +19,7 @@ export function reusableBlocks(length: number, neededFrom = length - 1): number 
   return Math.max(0, Math.floor(Math.min(neededFrom, length - 1) / BLOCK_TOKENS));
 }
 
-/** One key after the other, two numbers each. */
+/** Two numbers for each key. */
 export function promptKeys({ modelKey, salt, tokens, neededFrom }: KeyedPrompt): Int32Array {
   const count = reusableBlocks(tokens.length, neededFrom);
   const chain = new Int32Array((count + 1) * KEY_LANES);

@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest';
 import type { Priority } from '../../engine/scheduler/sequence.ts';
 import { TIE_SHARE } from './candidates.ts';
 import { costMs } from './expected-finish.ts';
-import type { Heartbeat, ModelReport, ModelStanding } from './heartbeat.ts';
+import type { Heartbeat, LoadedModelStatus, ModelReport } from './heartbeat.ts';
 import { promptKeys } from './prefix-keys.ts';
 import { type HeartbeatOutcome, type RoutedRequest, Router } from './router.ts';
 
 const speeds = { promptTokenMs: 3, stepBaseMs: 40, stepRowMs: 1.5, stepTokens: 256 };
-const idle: ModelStanding = {
+const idle: LoadedModelStatus = {
   modelKey: 'model',
   queuedTokens: [0, 0, 0],
   waiting: [0, 0, 0],

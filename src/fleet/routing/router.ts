@@ -1,34 +1,39 @@
-// Chooses the worker for a request: the one where it costs least time, its own until it is finished and that of those it
-// delays, by what workers have said and what this gateway has sent. Knows no network and no clock; whoever owns it hands in heartbeats, news of caches, and the time.
+// Chooses the worker where a request costs least time: its own until it finishes and that of the sequences it delays, by what
+// workers published and what this gateway has sent. Knows no network and no clock; its owner passes heartbeats, cache events
+// and the time.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
-import { DEFAULT_MAX_WAIT_MS, type Refusal, refuse } from './admission.ts';
-import { type CacheBatch, CacheNews, type CacheSnapshot, type NewsOutcome } from './cache-news.ts';
-import { type Candidate, Candidates, TIE_SHARE } from './candidates.ts';
-import { costMs, type ExpectedTimes, expectedTimes, fits, type RequestShape } from './expected-finish.ts';
-import type { ByPriority, Heartbeat } from './heartbeat.ts';
+import { type CacheBatch, type CacheEventOutcome, CacheEvents, type CacheSnapshot } from './cache-events.ts';
+import { type Candidate, Candidates, hashText, rank, TIE_SHARE } from './candidates.ts';
+import {
+  costMs,
+  DEFAULT_MAX_WAIT_MS,
+  type ExpectedTimes,
+  expectedTimes,
+  fits,
+  type Refusal,
+  type RequestShape,
+  refuse,
+} from './expected-finish.ts';
+import { type ByPriority, type Heartbeat, wholeSpeeds } from './heartbeat.ts';
 import { DEFAULT_MAX_ENTRIES, PrefixIndex } from './prefix-index.ts';
-import { hashText, rank } from './rendezvous.ts';
-import { wholeSpeeds } from './whole-speeds.ts';
-import { type Assignment, blocksOf, WorkerStanding } from './worker-standing.ts';
+import { type Assignment, blocksOf, WorkerStatus } from './worker-status.ts';
 
 interface RouterOptions {
-  /** This gateway's name, as workers know it in `heard`. */
+  /** As workers know it in `heard`. */
   readonly gateway: string;
   readonly maxWaitMs?: ByPriority;
-  /** A worker that was not heard for so long gets nothing more. Default: three heartbeats. */
+  /** A worker that is silent for this long gets no requests. Default: three heartbeats. */
   readonly silentAfterMs?: number;
-  /** Of each model's index. */
   readonly maxIndexEntries?: number;
 }
 
 export interface RoutedRequest extends RequestShape {
   readonly modelKey: string;
-  /** Of the blocks that could be reused; see prefix-keys.ts. */
+  /** Keys of the blocks that could be reused; see prefix-keys.ts. */
   readonly keys: Int32Array;
-  /** What belongs together: equals go to the same worker from all gateways while nothing else speaks against it. */
+  /** Equal ones go to the same worker from all gateways, all else being equal. */
   readonly conversation: string;
-  /** Workers that must not have it. */
   readonly excluded?: ReadonlySet<string>;
 }
 
@@ -39,16 +44,14 @@ interface Choice {
   readonly expected: ExpectedTimes;
 }
 
-/**
- * `none`: nobody who may have it has the model and is alive. `too-large`: those who may could not hold it even alone.
- */
+/** `none`: no live worker that may take it has the model. `too-large`: it would not fit even alone. */
 export type Decision = Choice | Refusal | { readonly kind: 'none' } | { readonly kind: 'too-large' };
 
-/** `restarted`: what the worker had before is lost and must go on elsewhere. `old`: a newer one was heard before. */
+/** `restarted`: what the worker had is lost and must continue elsewhere. `old`: a newer heartbeat came before. */
 export type HeartbeatOutcome = 'joined' | 'known' | 'restarted' | 'old';
 
-/** Answers `unknown` where the worker has not sent a heartbeat with this model yet. */
-type RouterNews = NewsOutcome | 'unknown';
+/** `unknown`: no heartbeat of this worker had this model yet. */
+type RouterOutcome = CacheEventOutcome | 'unknown';
 
 const SILENT_AFTER_MS = 1500;
 
@@ -65,7 +68,7 @@ interface Worker {
 interface RoutedModel {
   readonly candidates: Candidates;
   readonly index: PrefixIndex;
-  readonly news: CacheNews;
+  readonly news: CacheEvents;
 }
 
 export class Router {
@@ -86,18 +89,16 @@ export class Router {
     this.#maxIndexEntries = options.maxIndexEntries ?? DEFAULT_MAX_ENTRIES;
   }
 
-  /** Names of all workers that count as members. */
   get workers(): IterableIterator<string> {
     return this.#workers.keys();
   }
 
-  /** Undefined where no worker has the model. */
   indexOf(modelKey: string): PrefixIndex | undefined {
     return this.#models.get(modelKey)?.index;
   }
 
-  /** Those that have the model and have not been silent; draining ones included. */
-  standings(modelKey: string): readonly Candidate[] {
+  /** Draining workers included, silent ones left out. */
+  statuses(modelKey: string): readonly Candidate[] {
     return this.#models.get(modelKey)?.candidates.all ?? [];
   }
 
@@ -116,27 +117,26 @@ export class Router {
       const { candidates } = this.#modelOf(report.modelKey);
       const known = candidates.get(worker.number);
       const others = () =>
-        candidates.all.filter((one) => one !== known).map((one) => one.standing.report.speeds);
-      const standing = { ...report, speeds: wholeSpeeds(report.speeds, others) };
+        candidates.all.filter((one) => one !== known).map((one) => one.status.report.speeds);
+      const status = { ...report, speeds: wholeSpeeds(report.speeds, others) };
       if (known === undefined) {
         candidates.add({
           name: worker.name,
           worker: worker.number,
           hash: hashText(worker.name),
-          standing: new WorkerStanding(standing, gateways, nowMs),
+          status: new WorkerStatus(status, gateways, nowMs),
           draining: heartbeat.draining,
         });
         continue;
       }
       known.draining = heartbeat.draining;
-      known.standing.renew(standing, heard, gateways, nowMs);
+      known.status.renew(status, heard, gateways, nowMs);
       candidates.refresh(worker.number);
     }
     if (former === worker) return 'known';
     return former === undefined ? 'joined' : 'restarted';
   }
 
-  /** Forgets a worker; also what was sent to it. */
   remove(name: string): void {
     const worker = this.#workers.get(name);
     if (worker === undefined) return;
@@ -145,20 +145,20 @@ export class Router {
     this.#freeNumbers.push(worker.number);
   }
 
-  /** Workers that have been silent for too long. They get nothing new; who asks decides to remove them. */
+  /** They get nothing new; the caller decides whether to remove them. */
   silent(nowMs: number): string[] {
     return [...this.#workers.values()]
       .filter(({ heardMs }) => heardMs < nowMs - this.#silentAfterMs)
       .map(({ name }) => name);
   }
 
-  cacheBatch(name: string, modelKey: string, batch: CacheBatch): RouterNews {
+  cacheBatch(name: string, modelKey: string, batch: CacheBatch): RouterOutcome {
     const worker = this.#workers.get(name);
     if (!worker?.models.has(modelKey)) return 'unknown';
     return this.#modelOf(modelKey).news.apply(worker.number, batch);
   }
 
-  cacheSnapshot(name: string, modelKey: string, snapshot: CacheSnapshot): RouterNews {
+  cacheSnapshot(name: string, modelKey: string, snapshot: CacheSnapshot): RouterOutcome {
     const worker = this.#workers.get(name);
     if (!worker?.models.has(modelKey)) return 'unknown';
     return this.#modelOf(modelKey).news.replace(worker.number, snapshot);
@@ -176,12 +176,12 @@ export class Router {
     return decision;
   }
 
-  /** Takes down what is sent to a worker, so that the next decision counts it. Undefined where the worker has left. */
+  /** Counts what is sent to a worker for the next decisions. Undefined where the worker has left. */
   assign(name: string, request: RoutedRequest, cachedBlocks: number): Assignment | undefined {
     const worker = this.#workers.get(name);
     const candidates = this.#models.get(request.modelKey)?.candidates;
-    const standing = worker && candidates?.get(worker.number)?.standing;
-    if (worker === undefined || candidates === undefined || standing === undefined) return undefined;
+    const status = worker && candidates?.get(worker.number)?.status;
+    if (worker === undefined || candidates === undefined || status === undefined) return undefined;
     worker.assigned += 1;
     const assignment: Assignment = {
       worker: name,
@@ -191,17 +191,17 @@ export class Router {
       tokens: request.promptTokens - cachedBlocks * BLOCK_TOKENS,
       blocks: blocksOf(request.promptTokens) - cachedBlocks,
     };
-    standing.assign(assignment);
+    status.assign(assignment);
     candidates.refresh(worker.number);
     return assignment;
   }
 
-  /** Of an assignment that has ended, or was never sent. */
+  /** For an assignment that ended or was never sent. */
   ended(assignment: Assignment): void {
     const worker = this.#workers.get(assignment.worker);
     if (worker === undefined) return;
     const candidates = this.#models.get(assignment.modelKey)?.candidates;
-    candidates?.get(worker.number)?.standing.end(assignment);
+    candidates?.get(worker.number)?.status.end(assignment);
     candidates?.refresh(worker.number);
   }
 
@@ -211,12 +211,12 @@ export class Router {
     const asked = { ...request, conversationHash };
     const near = candidates.best(asked, this.#cachedTokens, request.excluded, heardAfterMs, nowMs);
     if (near.length === 0) return { kind: 'none' };
-    const able = near.filter(({ standing }) => fits(standing, request));
+    const able = near.filter(({ status }) => fits(status, request));
     if (able.length === 0) return this.#anybodyFits(candidates, asked, heardAfterMs, nowMs);
     return this.#closest(able, request, conversationHash, nowMs);
   }
 
-  /** Where none of the best can hold the request, larger workers may be among the rest. */
+  /** Where none of the best fits the request, a larger worker may be among the rest. */
   #anybodyFits(
     candidates: Candidates,
     request: RoutedRequest & { readonly conversationHash: number },
@@ -224,17 +224,17 @@ export class Router {
     nowMs: number,
   ): Decision {
     const able = candidates.all.filter(
-      ({ standing, draining, name }) =>
+      ({ status, draining, name }) =>
         !draining &&
-        standing.receivedMs >= heardAfterMs &&
+        status.receivedMs >= heardAfterMs &&
         !request.excluded?.has(name) &&
-        fits(standing, request),
+        fits(status, request),
     );
     if (able.length === 0) return { kind: 'too-large' };
     return this.#closest(able, request, request.conversationHash, nowMs);
   }
 
-  /** The least cost; of those about as good the one with most cached, then the one ranked highest. */
+  /** The least cost; among equally good ones the one with most cached blocks, then the highest rank. */
   #closest(
     able: readonly Candidate[],
     request: RoutedRequest,
@@ -246,7 +246,7 @@ export class Router {
       return {
         candidate,
         cachedBlocks,
-        expected: expectedTimes(candidate.standing, request, cachedBlocks, nowMs),
+        expected: expectedTimes(candidate.status, request, cachedBlocks, nowMs),
       };
     });
     const leastMs = Math.min(...looked.map(({ expected }) => costMs(expected)));
@@ -266,7 +266,7 @@ export class Router {
   #workerOf({ worker: name, epoch }: Heartbeat): Worker {
     const known = this.#workers.get(name);
     if (known?.epoch === epoch) return known;
-    // What was known is of a former life.
+    // Known state belongs to the worker's previous life.
     this.remove(name);
     const number = this.#freeNumbers.pop() ?? this.#workers.size;
     if (number >= this.#cachedTokens.length) {
@@ -289,7 +289,7 @@ export class Router {
     const known = this.#models.get(modelKey);
     if (known !== undefined) return known;
     const index = new PrefixIndex(this.#maxIndexEntries);
-    const fresh = { candidates: new Candidates(), index, news: new CacheNews(index) };
+    const fresh = { candidates: new Candidates(), index, news: new CacheEvents(index) };
     this.#models.set(modelKey, fresh);
     return fresh;
   }

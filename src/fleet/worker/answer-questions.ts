@@ -1,19 +1,18 @@
-// What a worker answers when it is asked: to load, to unload, how it stands, what its models' text needs.
+// Answers a gateway's requests to a worker: load, unload, statistics, text files.
 
 import type { ModelPool } from '../../pool/model-pool.ts';
 import { messageOf } from '../../runtime/error-message.ts';
 import type { Answer, Question } from '../messages.ts';
 import { describeTextSide, readPart } from '../text-side.ts';
 import type { FleetWorker } from './fleet-worker.ts';
-import type { PrefixTeller } from './prefix-teller.ts';
+import type { PrefixPublisher } from './prefix-publisher.ts';
 
 const done: Answer = { kind: 'done' };
 
-/** What a worker is made of. */
 interface WorkerParts {
   readonly pool: ModelPool;
   readonly worker: FleetWorker;
-  readonly prefixes: PrefixTeller;
+  readonly prefixes: PrefixPublisher;
 }
 
 export async function answerQuestion(question: Question, parts: WorkerParts): Promise<Answer> {

@@ -1,22 +1,20 @@
-// A worker: computes what gateways give it, with the models of its pool, and tells them what comes. It owns no request: a
-// gateway may give the same one to another worker at any time, with a higher number of attempt.
+// Computes the requests that gateways send, with the models of its pool, and publishes their tokens. It owns no request: a
+// gateway may give it to another worker at any time, under a higher attempt.
 
 import type { EngineRequest, FinishEvent, RequestError, TokenEvent } from '../../engine/request.ts';
 import type { VocabularyTables } from '../../grammar/vocabulary.ts';
 import type { ModelLease, ModelPool } from '../../pool/model-pool.ts';
 import { messageOf } from '../../runtime/error-message.ts';
-import type { Bus } from '../bus.ts';
+import type { Bus, Subjects } from '../bus.ts';
 import type { Membership } from '../membership.ts';
 import type { ToGateway, ToWorker } from '../messages.ts';
-import type { Subjects } from '../subjects.ts';
-import { Ledger, type LedgerEntry } from './ledger.ts';
-import { Outbox } from './outbox.ts';
+import { Ledger, type LedgerEntry, Outbox } from './ledger.ts';
 
-const STANDING_EVERY_MS = 500;
-/** Requests of a gateway that is gone go on for so long: their clients may come back by another one. */
+const PROGRESS_EVERY_MS = 500;
+/** Requests of a lost gateway continue for this long: clients may come back at another one. */
 const ORPHAN_MS = 30_000;
 
-/** Another worker may do better. */
+/** Errors after which another worker may succeed. */
 const returnable: readonly RequestError['code'][] = ['draining', 'engine-failed'];
 
 export const NO_VOCABULARY = 'what its tokens spell is not known here';
@@ -28,13 +26,13 @@ interface FleetWorkerOptions {
   readonly subjects: Subjects;
   readonly membership: Membership;
   readonly pool: ModelPool;
-  /** Told of each answer's end before its gateway is. */
+  /** Called before the gateway learns of an answer's end. */
   readonly onEnd: () => void;
   readonly nowMs: () => number;
 }
 
 type Submission = Extract<ToWorker, { kind: 'submit' }>;
-type GatewayNews = ToGateway extends infer One
+type GatewayMessage = ToGateway extends infer One
   ? One extends ToGateway
     ? Omit<One, 'worker' | 'start'>
     : never
@@ -42,38 +40,36 @@ type GatewayNews = ToGateway extends infer One
 
 export class FleetWorker {
   readonly ledger = new Ledger();
-  /** By gateway, the last of its requests that was heard of. */
+  /** By gateway: the number of its last request. */
   readonly heard = new Map<string, number>();
-  /** Whether it refuses new requests; those that run go on. */
   draining = false;
   readonly #options: FleetWorkerOptions;
   readonly #outbox: Outbox;
   readonly #vocabularies = new Map<string, VocabularyTables>();
-  /** What ends the computation of each entry that runs. */
+  /** Cancels each running entry. */
   readonly #cancels = new Map<LedgerEntry, () => void>();
-  /** Since when gateways are gone. */
   readonly #goneMs = new Map<string, number>();
   readonly #endings: (() => void)[] = [];
   #whenIdle: (() => void)[] = [];
 
   constructor(options: FleetWorkerOptions) {
     this.#options = options;
-    this.#outbox = new Outbox(this.ledger, (gateway, news) => this.#tell(gateway, { kind: 'news', news }));
+    this.#outbox = new Outbox(this.ledger, (gateway, news) => this.#publish(gateway, { kind: 'news', news }));
     const { bus, subjects, node, membership } = options;
     this.#endings.push(
-      bus.listen(subjects.work(node), (message) => this.#obey(message as ToWorker)),
+      bus.subscribe(subjects.work(node), (message) => this.#handle(message as ToWorker)),
       membership.onChange((change, { node: gateway }) => {
-        // The next process by its name counts its requests anew.
+        // The next process of that name numbers its requests from 1.
         this.heard.delete(gateway);
         if (change === 'left') this.#goneMs.set(gateway, options.nowMs());
         else this.#goneMs.delete(gateway);
       }),
     );
-    const timer = setInterval(() => this.#tick(), STANDING_EVERY_MS);
+    const timer = setInterval(() => this.#tick(), PROGRESS_EVERY_MS);
     this.#endings.push(() => clearInterval(timer));
   }
 
-  /** Lets running requests end for so long, then gives the rest back to their gateways, and ends. */
+  /** Lets running requests finish within the limit, then returns the rest to their gateways. */
   async close(limitMs: number): Promise<void> {
     this.draining = true;
     const { bus } = this.#options;
@@ -81,7 +77,7 @@ export class FleetWorker {
       await new Promise<void>((resolve) => {
         this.#whenIdle.push(resolve);
         const timer = setTimeout(resolve, limitMs);
-        // Cut off, there is nobody to compute for: others go on with them.
+        // Without a connection other workers continue them.
         const endState = bus.onState((state) => state !== 'connected' && resolve());
         this.#endings.push(() => clearTimeout(timer), endState);
       });
@@ -91,14 +87,13 @@ export class FleetWorker {
     for (const end of this.#endings) end();
   }
 
-  #obey(message: ToWorker): void {
+  #handle(message: ToWorker): void {
     if (message.kind === 'submit') this.#take(message);
     else if (message.kind === 'vocabulary') this.#vocabularies.set(message.model, message.tables);
-    else this.#hear(message);
+    else this.#handleAttempt(message);
   }
 
-  /** Of a request that it has. */
-  #hear(message: Exclude<ToWorker, { kind: 'submit' | 'vocabulary' }>): void {
+  #handleAttempt(message: Exclude<ToWorker, { kind: 'submit' | 'vocabulary' }>): void {
     const entry = this.ledger.find(message);
     if (entry === undefined) return;
     if (message.kind === 'cancel') this.#cancels.get(entry)?.();
@@ -190,18 +185,18 @@ export class FleetWorker {
     for (const gateway of this.ledger.gateways()) {
       const goneMs = this.#goneMs.get(gateway);
       if (goneMs === undefined)
-        this.#tell(gateway, { kind: 'standing', standing: this.ledger.standing(gateway) });
+        this.#publish(gateway, { kind: 'standing', standing: this.ledger.progress(gateway) });
       else if (nowMs - goneMs > ORPHAN_MS) this.#abandon(gateway);
     }
   }
 
   #abandon(gateway: string): void {
     for (const [entry, cancel] of this.#cancels) if (entry.gateway === gateway) cancel();
-    for (const { id, attempt } of this.ledger.standing(gateway)) this.ledger.settle({ id, attempt });
+    for (const { id, attempt } of this.ledger.progress(gateway)) this.ledger.settle({ id, attempt });
   }
 
-  #tell(gateway: string, message: GatewayNews): void {
+  #publish(gateway: string, message: GatewayMessage): void {
     const { bus, subjects, node: worker, start } = this.#options;
-    bus.tell(subjects.news(gateway), { worker, start, ...message });
+    bus.publish(subjects.news(gateway), { worker, start, ...message });
   }
 }

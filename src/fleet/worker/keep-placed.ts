@@ -1,11 +1,11 @@
-// Has a worker load what the fleet desires of it, and keep it loaded for as long as it does.
+// Loads the models that are placed on this worker, and keeps them loaded while they are.
 
 import type { ModelLease, ModelPool } from '../../pool/model-pool.ts';
 import { messageOf } from '../../runtime/error-message.ts';
 import type { Membership } from '../membership.ts';
 import { type Placement, placedOn } from '../placement.ts';
 
-const LOOK_EVERY_MS = 2000;
+const POLL_INTERVAL_MS = 2000;
 
 interface KeepPlacedOptions {
   readonly node: string;
@@ -15,22 +15,21 @@ interface KeepPlacedOptions {
   readonly onProblem: (message: string) => void;
 }
 
-/** Returns what ends it. */
 export function keepPlaced(options: KeepPlacedOptions): () => void {
   const held = new Map<string, ModelLease>();
-  let looking = false;
+  let polling = false;
   const timer = setInterval(async () => {
-    // A load may take longer than the time to the next look.
-    if (looking) return;
-    looking = true;
+    // A load may take longer than the poll interval.
+    if (polling) return;
+    polling = true;
     try {
-      await look(options, held);
+      await poll(options, held);
     } catch (error) {
       options.onProblem(`what the fleet desires cannot be read: ${messageOf(error)}`);
     } finally {
-      looking = false;
+      polling = false;
     }
-  }, LOOK_EVERY_MS);
+  }, POLL_INTERVAL_MS);
   return () => {
     clearInterval(timer);
     for (const lease of held.values()) lease.release();
@@ -38,7 +37,7 @@ export function keepPlaced(options: KeepPlacedOptions): () => void {
   };
 }
 
-async function look(
+async function poll(
   { node, pool, membership, placements, onProblem }: KeepPlacedOptions,
   held: Map<string, ModelLease>,
 ): Promise<void> {

@@ -1,15 +1,15 @@
-// What a worker has been given and has answered: for each request its newest attempt, with all tokens so far. Answers stay for
-// a while after their end, for gateways that have missed something or whose client has gone to another one. Pure.
+// The requests a worker was given, each with its newest attempt and all tokens so far. Answers stay for a while after their
+// end, for gateways that have missed something or whose client has moved. The outbox sends what is new.
 
 import type { FinishEvent, Logprobs } from '../../engine/request.ts';
 import type { Priority } from '../../engine/scheduler/sequence.ts';
-import type { AnswerNews, AnswerStanding, Attempt, Returned } from '../messages.ts';
+import type { AnswerProgress, AnswerUpdate, Attempt, Returned } from '../messages.ts';
 
-/** An answer that has ended is kept so long. */
+/** How long an answer is kept after its end. */
 const KEEP_MS = 300_000;
-/** And so many tokens of them together. */
+/** And at most this many tokens of them together. */
 const KEEP_TOKENS = 4_000_000;
-/** Before any was seen. */
+/** Before the first answer. */
 const USUAL_ANSWER = 200;
 const ANSWER_LEARNING = 0.05;
 
@@ -17,14 +17,13 @@ export interface LedgerEntry extends Attempt {
   readonly gateway: string;
   readonly model: string;
   readonly promptTokens: number;
-  /** Of them and of those that it came with, probably. */
+  /** Of the prompt and the given tokens, probably. */
   readonly cachedTokens: number;
   readonly priority: Priority;
   /** Milliseconds since 1970. */
   readonly enqueuedMs: number;
-  /** Of the answer: those that it came with, too. */
+  /** Those it came with included. */
   readonly tokens: number[];
-  /** How many it came with. */
   readonly given: number;
   readonly logprobs: Logprobs[];
   finish: FinishEvent | undefined;
@@ -42,17 +41,16 @@ type NewEntry = Pick<
 };
 
 export class Ledger {
-  /** Those that ended first are first among those that have ended. */
+  /** Ended entries are in the order of their ends. */
   readonly #entries = new Map<string, LedgerEntry>();
   #keptTokens = 0;
   #answerTokens = USUAL_ANSWER;
 
-  /** Of an answer, a mean over the last ones. */
   get answerTokens(): number {
     return this.#answerTokens;
   }
 
-  /** Undefined where this attempt, or a later one, is known already. */
+  /** Undefined for an attempt that is not newer than the known one. */
   open({ answer, ...known }: NewEntry): LedgerEntry | undefined {
     const before = this.#entries.get(known.id);
     if (before !== undefined && before.attempt >= known.attempt) return undefined;
@@ -75,13 +73,11 @@ export class Ledger {
     return this.#entries.get(id);
   }
 
-  /** The entry, where this is the attempt it knows. */
   find({ id, attempt }: Attempt): LedgerEntry | undefined {
     const entry = this.#entries.get(id);
     return entry?.attempt === attempt ? entry : undefined;
   }
 
-  /** Those that are still computed. */
   running(): LedgerEntry[] {
     return [...this.#entries.values()].filter(({ endedMs }) => endedMs === undefined);
   }
@@ -95,7 +91,7 @@ export class Ledger {
       this.#answerTokens += ANSWER_LEARNING * (entry.tokens.length - this.#answerTokens);
     }
     this.#keptTokens += entry.tokens.length;
-    // Behind all that ended before.
+    // Moves it after all that ended before.
     this.#entries.delete(entry.id);
     this.#entries.set(entry.id, entry);
     this.#forget(nowMs);
@@ -105,12 +101,11 @@ export class Ledger {
     const entry = this.find(attempt);
     if (entry === undefined) return;
     entry.settled = true;
-    // A gateway that knows the end needs none of this; a client may still ask for the tokens.
+    // A gateway that has the end needs no log-probabilities; a client may still ask for the tokens.
     entry.logprobs.length = 0;
   }
 
-  /** How far the requests of a gateway are. */
-  standing(gateway: string): AnswerStanding[] {
+  progress(gateway: string): AnswerProgress[] {
     return [...this.#entries.values()]
       .filter((entry) => entry.gateway === gateway && !entry.settled)
       .map(({ id, attempt, tokens, endedMs }) => ({
@@ -121,17 +116,15 @@ export class Ledger {
       }));
   }
 
-  /** Gateways with something that they do not have yet. */
   gateways(): Set<string> {
     return new Set(
       [...this.#entries.values()].filter(({ settled }) => !settled).map(({ gateway }) => gateway),
     );
   }
 
-  /** What is behind the first `count` tokens. */
-  newsFrom(entry: LedgerEntry, count: number): AnswerNews {
+  updateFrom(entry: LedgerEntry, count: number): AnswerUpdate {
     const { id, attempt, tokens, given, logprobs, finish, returned } = entry;
-    // Of those that it came with nothing else is known.
+    // For tokens it came with there is nothing else to send.
     const from = Math.max(count, given);
     return {
       id,
@@ -155,5 +148,40 @@ export class Ledger {
   #remove(entry: LedgerEntry): void {
     this.#entries.delete(entry.id);
     if (entry.endedMs !== undefined) this.#keptTokens -= entry.tokens.length;
+  }
+}
+
+export class Outbox {
+  readonly #ledger: Ledger;
+  readonly #send: (gateway: string, news: readonly AnswerUpdate[]) => void;
+  /** Changed entries, and how many of their tokens were sent before. */
+  readonly #changed = new Map<LedgerEntry, number>();
+  #scheduled = false;
+
+  constructor(ledger: Ledger, send: (gateway: string, news: readonly AnswerUpdate[]) => void) {
+    this.#ledger = ledger;
+    this.#send = send;
+  }
+
+  /** `heardTokens`: how many tokens the gateway has. */
+  add(entry: LedgerEntry, heardTokens: number): void {
+    const before = this.#changed.get(entry) ?? heardTokens;
+    this.#changed.set(entry, Math.min(before, heardTokens));
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // Streams of one step are read one after the other: by then all are. One message for each gateway.
+    setImmediate(() => this.flush());
+  }
+
+  flush(): void {
+    this.#scheduled = false;
+    const byGateway = new Map<string, AnswerUpdate[]>();
+    for (const [entry, heardTokens] of this.#changed) {
+      const news = byGateway.get(entry.gateway) ?? [];
+      byGateway.set(entry.gateway, news);
+      news.push(this.#ledger.updateFrom(entry, heardTokens));
+    }
+    this.#changed.clear();
+    for (const [gateway, news] of byGateway) this.#send(gateway, news);
   }
 }

@@ -1,5 +1,5 @@
-// What a model is by its content: the SHA-256 of all its files. Large files take a while to read, so that what was found is
-// kept in a file, by path, size and time of change.
+// A model's key: the SHA-256 of all its files. Hashing large files takes long, so hashes are stored in a file, by path, size
+// and modification time.
 
 import { createHash } from 'node:crypto';
 import { createReadStream, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,6 @@ import { folderOf, modelParts } from '../text-side.ts';
 const READ_BYTES = 1 << 20;
 
 interface Known {
-  /** Of size and time of change. */
   readonly stamp: string;
   readonly hash: string;
 }
@@ -19,13 +18,11 @@ export class ModelKeys {
   readonly #known: Map<string, Known>;
   readonly #keys = new Map<string, { readonly stamp: string; readonly key: Promise<string> }>();
 
-  /** `path`: where hashes are kept between runs. */
   constructor(path: string) {
     this.#path = path;
     this.#known = new Map(Object.entries(readKnown(path)));
   }
 
-  /** Of a model, or of an adapter, at this path. */
   async of(path: string): Promise<string> {
     const files = filesAt(path);
     const stamp = files.map(stampOf).join(' ');
@@ -56,7 +53,7 @@ export class ModelKeys {
     return found.hash;
   }
 
-  /** Where it cannot be kept, it is found again. */
+  /** A hash that cannot be stored is computed again. */
   #keep(): void {
     try {
       mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });

@@ -1,12 +1,12 @@
-// How fast a model's steps are, as measured: what a token of a prompt takes, and a step of so many answers. Follows the machine
-// as it becomes slower or faster.
+// Measured speeds of a model's steps: the time of a prompt token, and of a step by its number of rows. Adapts as the machine
+// becomes slower or faster.
 
 import type { StepSummary } from '../../engine/step-report.ts';
 import type { KnownSpeeds } from '../routing/heartbeat.ts';
 
-/** What a newer step weighs beside those before it. */
+/** Weight of a new step in the running means. */
 const LEARNING = 0.05;
-/** Before a step was larger. */
+/** Until a larger step is seen. */
 const USUAL_STEP_TOKENS = 256;
 
 export class StepSpeeds {

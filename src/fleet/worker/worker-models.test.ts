@@ -7,7 +7,6 @@ import { WorkerModels } from './worker-models.ts';
 
 const path = new URL('../../../models/chairlift-demo-14m-q8_0.gguf', import.meta.url).pathname;
 
-/** What a worker with one model tells, once it knows the model's content. */
 async function statusWith(ledger: Ledger) {
   const engine = {} as EngineClient;
   const pool = {

@@ -1,4 +1,4 @@
-// What a worker tells of its models in its status: which there are, by content, and how busy each is.
+// The models in a worker's status: which there are, by content, and how busy each is.
 
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,9 +28,8 @@ export interface WorkerModelsOptions {
   readonly pool: ModelPool;
   readonly ledger: Ledger;
   readonly keys: ModelKeys;
-  /** Of what computes: within one, answers are the same bits. */
+  /** Answers are the same bits among equal values. */
   readonly determinism: (computedBy: string) => string;
-  /** Sequences that run at once, at most. */
   readonly maxRunning: number;
   readonly onProblem: (message: string) => void;
 }
@@ -38,14 +37,14 @@ export interface WorkerModelsOptions {
 export class WorkerModels {
   readonly #options: WorkerModelsOptions;
   readonly #watched = new WeakMap<EngineClient, Watched>();
-  /** By path of model and adapter; undefined while it is read, or where it cannot be. */
+  /** By path of model and adapter; undefined until it is read, or where it cannot be. */
   readonly #contents = new Map<string, Content | undefined>();
 
   constructor(options: WorkerModelsOptions) {
     this.#options = options;
   }
 
-  /** Those whose content is known: the others follow when they were read. */
+  /** Models whose content is known; the others follow once they are read. */
   status(): ModelStatus[] {
     const { pool } = this.#options;
     const loaded = new Map(pool.loaded().map((served) => [served.name, served]));
@@ -79,7 +78,7 @@ export class WorkerModels {
     const waiting = entries.filter(({ tokens, given }) => tokens.length === given);
     const of = (priority: Priority) => waiting.filter((entry) => entry.priority === priority);
     const count = (priority: Priority) => of(priority).length;
-    // What is cached of them is known to the engine alone; who sent them has chosen this worker for it.
+    // Only the engine knows what is cached; the gateway chose this worker for it.
     const tokens = (priority: Priority) =>
       of(priority).reduce((sum, { promptTokens, given, cachedTokens }) => {
         return sum + Math.max(0, promptTokens + given - cachedTokens);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { wholeSpeeds } from './whole-speeds.ts';
+import { wholeSpeeds } from './heartbeat.ts';
 
 const slow = { promptTokenMs: 3, stepBaseMs: 40, stepRowMs: 2, stepTokens: 256 };
 const fast = { promptTokenMs: 0.5, stepBaseMs: 4, stepRowMs: 0.1, stepTokens: 512 };

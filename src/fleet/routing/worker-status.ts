@@ -1,45 +1,42 @@
-// Where one worker stands with one model, as a gateway knows it: the last heartbeat, and what the gateway has sent since then
-// that the heartbeat could not know of. Knows no other worker.
+// One worker's status with one model, as a gateway knows it: its last heartbeat, and what the gateway has sent since.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { Priority } from '../../engine/scheduler/sequence.ts';
-import type { ModelStanding } from './heartbeat.ts';
+import type { LoadedModelStatus } from './heartbeat.ts';
 
-/** What a request adds to a worker, until the worker's own figures contain it. */
+/** What a request adds to a worker until the worker's heartbeats include it. */
 export interface Assignment {
   readonly worker: string;
   readonly modelKey: string;
-  /** Of the gateway's assignments to this worker: 1, 2, 3, ... It travels with the request. */
+  /** Number among the gateway's assignments to this worker; sent with the request. */
   readonly number: number;
   readonly priority: Priority;
-  /** Prompt tokens to compute. */
   readonly tokens: number;
   readonly blocks: number;
 }
 
 const priorities = [0, 1, 2] as const;
 
-export class WorkerStanding {
-  #report: ModelStanding;
+export class WorkerStatus {
+  #report: LoadedModelStatus;
   #receivedMs: number;
   readonly #unseen = new Map<number, Assignment>();
   readonly #unseenTokens = [0, 0, 0];
   readonly #unseenCount = [0, 0, 0];
   #unseenBlocks = 0;
-  /** Gateways that send to the worker. Others probably do what this one does, and it cannot see that either. */
+  /** Other gateways that send to the worker probably do as this one does, unseen. */
   #gateways: number;
 
-  constructor(report: ModelStanding, gateways: number, receivedMs: number) {
+  constructor(report: LoadedModelStatus, gateways: number, receivedMs: number) {
     this.#report = report;
     this.#gateways = Math.max(1, gateways);
     this.#receivedMs = receivedMs;
   }
 
-  get report(): ModelStanding {
+  get report(): LoadedModelStatus {
     return this.#report;
   }
 
-  /** By this gateway's clock. */
   get receivedMs(): number {
     return this.#receivedMs;
   }
@@ -49,17 +46,14 @@ export class WorkerStanding {
     return this.#unseen.size;
   }
 
-  /** Prompt tokens to compute, of one priority. */
   tokensOf(priority: Priority): number {
     return this.#report.queuedTokens[priority] + this.#gateways * (this.#unseenTokens[priority] as number);
   }
 
-  /** Sequences that wait, as far as is known, of one priority. */
   waitingOf(priority: Priority): number {
     return this.#report.waiting[priority] + this.#gateways * (this.#unseenCount[priority] as number);
   }
 
-  /** Running, waiting, and on their way. */
   get sequences(): number {
     return priorities.reduce<number>((sum, priority) => sum + this.waitingOf(priority), this.#report.running);
   }
@@ -68,8 +62,8 @@ export class WorkerStanding {
     return Math.max(0, this.#report.freeBlocks - this.#gateways * this.#unseenBlocks);
   }
 
-  /** `heard`: the last assignment that the report contains. */
-  renew(report: ModelStanding, heard: number, gateways: number, receivedMs: number): void {
+  /** `heard`: the last assignment that the report includes. */
+  renew(report: LoadedModelStatus, heard: number, gateways: number, receivedMs: number): void {
     this.#report = report;
     this.#gateways = Math.max(1, gateways);
     this.#receivedMs = receivedMs;
@@ -84,7 +78,7 @@ export class WorkerStanding {
     this.#count(assignment, 1);
   }
 
-  /** Takes back what a heartbeat has not taken up; nothing where one has. */
+  /** No effect on what a heartbeat already includes. */
   end(assignment: Assignment): void {
     if (this.#unseen.delete(assignment.number)) this.#count(assignment, -1);
   }

@@ -1,14 +1,14 @@
-// Tells gateways which prefixes enter and leave the caches of a worker's models: in numbered batches, several times a second,
-// and all of them where somebody has missed one.
+// Publishes which prefixes enter and leave the caches of a worker's models: in numbered batches several times a second, and as a
+// snapshot where a gateway has missed one.
 
 import type { PrefixNews } from '../../engine/cache/prefix-journal.ts';
 import type { EngineClient } from '../../engine/engine-client.ts';
 import type { EngineMonitor, EngineSubscription } from '../../engine/engine-monitor.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
 import type { PrefixMessage } from '../messages.ts';
-import type { CacheBatch, CacheSnapshot } from '../routing/cache-news.ts';
+import type { CacheBatch, CacheSnapshot } from '../routing/cache-events.ts';
 
-const TELL_EVERY_MS = 100;
+const PUBLISH_EVERY_MS = 100;
 const SNAPSHOT_MS = 3000;
 
 interface Followed {
@@ -21,27 +21,27 @@ interface Followed {
   readonly waiting: ((snapshot: CacheSnapshot) => void)[];
 }
 
-interface PrefixTellerOptions {
+interface PrefixPublisherOptions {
   readonly node: string;
   readonly start: string;
   readonly pool: ModelPool;
-  readonly tell: (message: PrefixMessage) => void;
+  readonly publish: (message: PrefixMessage) => void;
 }
 
-export class PrefixTeller {
-  readonly #options: PrefixTellerOptions;
+export class PrefixPublisher {
+  readonly #options: PrefixPublisherOptions;
   readonly #followed = new Map<string, Followed>();
   readonly #timer: NodeJS.Timeout;
   #epochs = 0;
 
-  constructor(options: PrefixTellerOptions) {
+  constructor(options: PrefixPublisherOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => this.#tick(), TELL_EVERY_MS);
+    this.#timer = setInterval(() => this.#tick(), PUBLISH_EVERY_MS);
   }
 
   /** Rejects where the model is not loaded, or its engine is silent. */
   snapshot(model: string): Promise<CacheSnapshot> {
-    this.#look();
+    this.#refresh();
     const followed = this.#followed.get(model);
     if (followed === undefined) return Promise.reject(new Error(`${model} is not loaded`));
     return new Promise((resolve, reject) => {
@@ -54,7 +54,7 @@ export class PrefixTeller {
     });
   }
 
-  /** Now, and not only when it is time to: whoever hears of an answer's end may ask about what it left. */
+  /** At once: a gateway that gets an answer's end may ask about the prefixes it left. */
   flush(): void {
     for (const [model, followed] of this.#followed) this.#flush(model, followed);
   }
@@ -65,12 +65,11 @@ export class PrefixTeller {
   }
 
   #tick(): void {
-    this.#look();
+    this.#refresh();
     this.flush();
   }
 
-  /** Follows the engines that are there now. */
-  #look(): void {
+  #refresh(): void {
     const loaded = new Map(this.#options.pool.loaded().map(({ name, engine }) => [name, engine]));
     for (const [model, { engine, subscription }] of this.#followed) {
       if (loaded.get(model) === engine) continue;
@@ -84,8 +83,8 @@ export class PrefixTeller {
   }
 
   #follow(model: string, engine: EngineClient, monitor: EngineMonitor): void {
-    // The engine answers later than this, so that what is filled in last is there by then.
-    const subscription = monitor.subscribe({ prefixes: (news) => this.#hear(model, news) });
+    // The engine calls back later, when the entry below exists.
+    const subscription = monitor.subscribe({ prefixes: (news) => this.#handle(model, news) });
     this.#followed.set(model, {
       engine,
       subscription,
@@ -96,17 +95,17 @@ export class PrefixTeller {
     });
   }
 
-  #hear(model: string, news: PrefixNews): void {
+  #handle(model: string, news: PrefixNews): void {
     const followed = this.#followed.get(model);
     if (followed === undefined) return;
     if (news.kind === 'change') {
       followed.pending.push(news);
       return;
     }
-    // What came before it is told before it, so that its number is that of the last batch.
+    // Earlier changes go first, so that the snapshot's number is that of the last batch.
     this.#flush(model, followed);
     if (followed.waiting.length === 0) {
-      // Nobody has asked: the engine has begun anew.
+      // No gateway asked: the engine has restarted.
       followed.epoch = this.#nextEpoch();
       followed.number = 0;
       this.#send(model, followed, news.keys, new Int32Array(0));
@@ -126,7 +125,7 @@ export class PrefixTeller {
     followed.number += 1;
     const { epoch, number } = followed;
     const batch: CacheBatch = { epoch, number, entered, left };
-    this.#options.tell({ worker: this.#options.node, model, batch });
+    this.#options.publish({ worker: this.#options.node, model, batch });
   }
 
   #nextEpoch(): string {

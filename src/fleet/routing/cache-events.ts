@@ -1,20 +1,19 @@
-// What workers tell about their prefix caches, brought into an index: batches with a running number, and snapshots where one
-// was missed. While a snapshot is on its way the old knowledge stays, and batches that come meanwhile are kept.
+// Applies what workers publish about their prefix caches to an index: numbered batches, and a snapshot where one was missed.
+// Until a snapshot arrives the old entries stay and new batches are kept.
 
 import { KEY_LANES } from '../../engine/cache/prefix-key.ts';
 import type { PrefixIndex } from './prefix-index.ts';
 
-/** Keys that entered and left a worker's cache since its last batch. No key is in both. */
+/** No key is in both. */
 export interface CacheBatch {
-  /** Of the worker's life: numbers begin anew with each. */
+  /** Another one for each life of the worker; numbers start again with it. */
   readonly epoch: string;
-  /** 1, 2, 3, ... */
   readonly number: number;
   readonly entered: Int32Array;
   readonly left: Int32Array;
 }
 
-/** All keys of a cache after the batch with this number; 0 before the first. */
+/** All keys of a cache after the batch of this number; 0 before the first. */
 export interface CacheSnapshot {
   readonly epoch: string;
   readonly number: number;
@@ -22,23 +21,23 @@ export interface CacheSnapshot {
 }
 
 /**
- * `applied`: the index knows it. `repeated`: it did before. `missed`: batches before it are missing, so a snapshot must be
- * asked for. `kept`: one has been asked for already. `full`: the index has no room for another worker.
+ * `applied`: now in the index. `repeated`: it was before. `missed`: earlier batches are missing, so ask for a
+ * snapshot. `kept`: a snapshot is on its way. `full`: the index has no room for another worker.
  */
-export type NewsOutcome = 'applied' | 'repeated' | 'missed' | 'kept' | 'full';
+export type CacheEventOutcome = 'applied' | 'repeated' | 'missed' | 'kept' | 'full';
 
-/** Batches that are kept while a snapshot is on its way; where there are more, another one will be needed. */
+/** Where more batches come before the snapshot, another snapshot will be needed. */
 const MOST_KEPT = 1024;
 
 interface Followed {
   part: number;
   epoch: string;
   number: number;
-  /** Undefined unless a snapshot is awaited. */
+  /** Set while a snapshot is awaited. */
   kept: CacheBatch[] | undefined;
 }
 
-export class CacheNews {
+export class CacheEvents {
   readonly #index: PrefixIndex;
   readonly #followed = new Map<number, Followed>();
 
@@ -46,7 +45,7 @@ export class CacheNews {
     this.#index = index;
   }
 
-  apply(worker: number, batch: CacheBatch): NewsOutcome {
+  apply(worker: number, batch: CacheBatch): CacheEventOutcome {
     const known = this.#followed.get(worker);
     if (known === undefined || known.epoch !== batch.epoch) return this.#begin(worker, batch);
     if (batch.number <= known.number) return 'repeated';
@@ -62,8 +61,8 @@ export class CacheNews {
     return 'applied';
   }
 
-  /** Replaces all that is known of a worker, and goes on with the batches that came after the snapshot was made. */
-  replace(worker: number, snapshot: CacheSnapshot): NewsOutcome {
+  /** Replaces everything known of a worker, then applies the batches that came after the snapshot. */
+  replace(worker: number, snapshot: CacheSnapshot): CacheEventOutcome {
     const known = this.#followed.get(worker);
     const isSameLife = known?.epoch === snapshot.epoch;
     if (isSameLife && snapshot.number < known.number) return 'repeated';
@@ -81,7 +80,6 @@ export class CacheNews {
     return later.map((batch) => this.apply(worker, batch)).includes('missed') ? 'missed' : 'applied';
   }
 
-  /** The last batch that counts; undefined where nothing is known of the worker. */
   lastNumber(worker: number): number | undefined {
     return this.#followed.get(worker)?.number;
   }
@@ -93,8 +91,8 @@ export class CacheNews {
     this.#followed.delete(worker);
   }
 
-  /** The first that is heard of a worker's life. */
-  #begin(worker: number, batch: CacheBatch): NewsOutcome {
+  /** The first batch of a worker's life. */
+  #begin(worker: number, batch: CacheBatch): CacheEventOutcome {
     this.forget(worker);
     const part = this.#index.openPart(worker);
     if (part === undefined) return 'full';
@@ -112,7 +110,7 @@ export class CacheNews {
   }
 }
 
-/** The last first: a chain's children come behind their parents, and should be forgotten before them. */
+/** Last key first: children follow their parents in a chain and should be evicted before them. */
 function enterAll(index: PrefixIndex, part: number, keys: Int32Array): void {
   for (let i = keys.length - KEY_LANES; i >= 0; i -= KEY_LANES) {
     index.enter(part, keys[i] as number, keys[i + 1] as number);
