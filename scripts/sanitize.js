@@ -39,7 +39,7 @@ const { status } = spawnSync(
     'run',
     // Instrumented code is many times slower.
     '--testTimeout=600000',
-    ...(filters.length > 0 ? filters : ['src/compute', 'test/golden/cpu', 'test/property/cpu']),
+    ...(filters.length > 0 ? filters : ['src/compute', 'test/golden/cpu', 'test/contract/cpu']),
   ],
   {
     cwd: root,

@@ -1,7 +1,7 @@
-// What weights take in memory, by their type.
+// What weights take in memory, by their type, and what KV blocks take.
 
 import { describe, expect, it } from 'vitest';
-import { hasAddon } from '../../test/support/native.ts';
+import { addon, hasAddon } from '../../test/support/native.ts';
 import type { TensorType } from '../weights/tensor-type.ts';
 import { sizesOf } from './memory.ts';
 
@@ -47,3 +47,15 @@ describe('weights in memory', () => {
     expect(bitsWith('webgpu', type)).toBe(expected),
   );
 });
+
+it.skipIf(!hasAddon)(
+  'a KV cache stores values that lie in keys once (skipped where the addon is not built)',
+  () => {
+    const keys = { headCount: 1, headSize: 576 };
+    const caches = (valuesInKeys?: number) =>
+      Array.from({ length: 60 }, () => (valuesInKeys === undefined ? keys : { ...keys, valuesInKeys }));
+    const inKeys = addon().kvBlockBytes('f16', caches(512));
+    expect(inKeys).toBe(60 * 32 * 576 * 2);
+    expect(addon().kvBlockBytes('f16', caches())).toBe(2 * inKeys);
+  },
+);

@@ -9,7 +9,6 @@ import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import {
   adapterTensors,
-  type FormulaAdapter,
   formulaAdapters,
   haveBitsOfTheirOwn,
   haveOwnBits,
@@ -138,21 +137,6 @@ describe.each(backends)(
     });
   },
 );
-
-describe.skipIf(!hasAddon)('adapters on the cpu backend', () => {
-  const sets = hasAddon ? addon().kernels() : [];
-  it.each(sets)('have the bits of scalar kernels: %s', async (isa) => {
-    const [adapter] = mlxFormulaAdapters as [FormulaAdapter];
-    const model = formulaModel(adapter.model);
-    const path = writeMlxAdapter(join(folder, 'kernels', isa), adapter);
-    const by = (set: string): CreateBackend => {
-      return (spec, weights, options) => createCpuBackend(addon(), spec, weights, { ...options, isa: set });
-    };
-    const asked = [{ tokens: model.ids, adapter: 0 }, { tokens: model.ids.slice(0, 9) }];
-    const expected = await stepLogits(by('scalar'), asFolder(model), [path], asked);
-    expect(await stepLogits(by(isa), asFolder(model), [path], asked)).toEqual(expected);
-  });
-});
 
 /** The largest difference, relative to the largest value or 1. */
 function distance(known: Float32Array | undefined, computed: Float32Array | undefined): number {

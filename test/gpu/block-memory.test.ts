@@ -1,16 +1,15 @@
 // Memory of KV blocks on a GPU: it begins small, grows with the need, is given back, and where a GPU has no more, that is
 // no end. Whatever becomes of it, answers have the same bits.
 
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Backend, BlockMemory, KvType } from '../../src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
 import { sizesOf } from '../../src/compute/memory.ts';
 import { createWebGpuBackend } from '../../src/compute/webgpu/backend.ts';
-import { type Gpu, openGpu } from '../../src/compute/webgpu/gpu.ts';
 import { LocalEngine } from '../../src/engine/local-engine.ts';
 import { planMemory } from '../../src/pool/model-memory.ts';
-import { itKeepsBlocks } from '../support/block-promises.ts';
 import { collect, engineRequest } from '../support/engine-requests.ts';
+import { gpuBackends, withBinding } from '../support/gpu-backend.ts';
 import { LimitedGpu } from '../support/limited-gpu.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { randomTokens, tinyModel } from '../support/tiny-model.ts';
@@ -41,20 +40,14 @@ const filled = (blocks: readonly number[]): BatchSequence[] =>
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => from + at);
 
 describeOnFastestGpu('KV blocks on a GPU', () => {
-  let real: Gpu;
-  beforeAll(async () => {
-    real = await openGpu();
-  });
-  afterAll(() => real.close());
+  const { gpu: real } = gpuBackends();
 
   const open = async (kvType: KvType = 'f16', blockCount = BLOCKS) => {
-    const limited = new LimitedGpu(real);
+    const limited = new LimitedGpu(real());
     const options = { blockCount, kvType, gpu: limited.gpu };
     const backend = await createWebGpuBackend(model.spec, model.weights, options);
     return { backend, limited, memory: backend.blockMemory as BlockMemory };
   };
-
-  itKeepsBlocks((spec, weights, options) => createWebGpuBackend(spec, weights, { ...options, gpu: real }));
 
   it.each<KvType>(['f16', 'q8'])('take memory as they are needed, and give it back: %s', async (kvType) => {
     const { backend, limited, memory } = await open(kvType);
@@ -78,7 +71,7 @@ describeOnFastestGpu('KV blocks on a GPU', () => {
 
   it('and all else that a model takes are counted before it is loaded', async () => {
     const { backend, limited } = await open();
-    const { bindingBytes: layerBytes } = real.info.limits;
+    const { bindingBytes: layerBytes } = real().info.limits;
     const choice = { kvType: 'f16', layerBytes } as const;
     const planned = planMemory(model.spec, model.weights, 1e9, choice, { backend: 'webgpu' });
     const counted = planned.weightBytes + 32 * planned.blockBytes;
@@ -220,9 +213,7 @@ describeOnFastestGpu('KV blocks on a GPU', () => {
   });
 
   it('are no more than the GPU can bind', async () => {
-    const { info } = real;
-    const bindingBytes = (100 * blockBytes('f16')) / LAYERS;
-    const gpu = { ...real, info: { ...info, limits: { ...info.limits, bindingBytes } } };
+    const gpu = withBinding(real(), (100 * blockBytes('f16')) / LAYERS);
     const load = (blockCount: number) => createWebGpuBackend(model.spec, model.weights, { blockCount, gpu });
     await expect(load(101)).rejects.toThrow('101 KV blocks of this model are more than the GPU can bind');
     (await load(100)).close();

@@ -6,6 +6,9 @@ import type { Backend } from '../../src/compute/backend.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
 import { LocalEngine } from '../../src/engine/local-engine.ts';
 import type { SamplingRequest } from '../../src/sampling/parameters.ts';
+import type { OpenBackend } from '../contract/backend-contract.ts';
+import { withBackend } from '../contract/running.ts';
+import { BLOCKS } from '../support/backend-properties.ts';
 import { collect, engineRequest } from '../support/engine-requests.ts';
 import { gpuBackends } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
@@ -18,7 +21,8 @@ const samplings: readonly SamplingRequest[] = [
 ];
 
 describeOnFastestGpu('answers with draft tokens on a GPU', () => {
-  const backends = gpuBackends();
+  const gpu = gpuBackends();
+  const open: OpenBackend = ({ spec, weights }) => gpu.create(spec, weights, { blockCount: BLOCKS });
 
   it.each<[string, TinyModelOptions]>([
     ['in f16', { layerCount: 2, hiddenSize: 64, vocabSize: 200 }],
@@ -35,7 +39,7 @@ describeOnFastestGpu('answers with draft tokens on a GPU', () => {
         vocabSize,
       ),
     );
-    await backends.with(model, 'f16', async (backend) => {
+    await withBackend(open, model, {}, async (backend) => {
       const run = async (how: Partial<EngineOptions>) => {
         const engine = new LocalEngine(lent(backend), {
           blockCount: backend.blockCount,

@@ -1,11 +1,8 @@
 // Final states on a GPU, and the vectors an engine makes of them.
 
 import { expect, it } from 'vitest';
-import { buildBatch } from '../../src/compute/batch.ts';
-import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { LocalEngine } from '../../src/engine/local-engine.ts';
 import type { Pooling } from '../../src/model/pooling.ts';
-import { cosine } from '../support/backend-properties.ts';
 import { collect, embedRequest, engineRequest } from '../support/engine-requests.ts';
 import { gpuBackends } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
@@ -15,32 +12,6 @@ const poolings: readonly Pooling[] = ['mean', 'last', 'cls'];
 
 describeOnFastestGpu('states on a GPU', () => {
   const backends = gpuBackends();
-
-  it('are those of the reference backend, whatever the weights', async () => {
-    for (const type of ['F32', 'Q8_0'] as const) {
-      const { spec, weights } = tinyModel({
-        type,
-        layerCount: 1,
-        headSize: 32,
-        ffnSize: 64,
-        postNorms: true,
-      });
-      const tokens = randomTokens(33, spec.vocabSize);
-      const batch = buildBatch([
-        { tokens: tokens.slice(0, 4), start: 0, blocks: [2], wantLogits: 'last' },
-        { tokens, start: 0, blocks: [1, 0], wantLogits: 'none', wantStates: 'all' },
-      ]);
-      const [gpu, reference] = [
-        await backends.create(spec, weights, { blockCount: 3 }),
-        await createReferenceBackend(spec, weights, { blockCount: 3 }),
-      ];
-      const [actual, expected] = [await gpu.step(batch), await reference.step(batch)];
-      expect(actual.states.length).toBe(33 * spec.hiddenSize);
-      expect(cosine(actual.states, expected.states)).toBeGreaterThan(type === 'F32' ? 0.9999 : 0.999);
-      expect(cosine(actual.logits, expected.logits)).toBeGreaterThan(type === 'F32' ? 0.9999 : 0.999);
-      gpu.close();
-    }
-  });
 
   it('make the same vectors alone and in chunks among requests that are answered', async () => {
     const { spec, weights } = tinyModel({

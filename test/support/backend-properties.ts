@@ -145,10 +145,10 @@ export async function together(
   }
 }
 
-export function sequencesFor(count: number, vocabSize: number, seed: number): number[][] {
+export function sequencesFor(count: number, vocabSize: number, seed: number, mostTokens = 120): number[][] {
   const random = seededRandom(seed);
   return Array.from({ length: count }, (_, index) =>
-    randomTokens(1 + Math.floor(random() * 120), vocabSize, seed + index),
+    randomTokens(1 + Math.floor(random() * mostTokens), vocabSize, seed + index),
   );
 }
 

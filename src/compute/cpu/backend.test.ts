@@ -1,47 +1,44 @@
-// The threads of the cpu backend: one pool computes and samples.
+// What the cpu backend promises beyond the contract of all: one pool of threads computes and samples, and memory of KV
+// blocks is committed when they are first used.
 
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { addon, hasAddon } from '../../../test/support/native.ts';
-import { randomTokens, tinyModel } from '../../../test/support/tiny-model.ts';
-import { validateSampling } from '../../sampling/parameters.ts';
-import { seedFrom } from '../../sampling/random.ts';
-import type { SampleRow } from '../../sampling/sample-row.ts';
+import { rowOf } from '../../../test/support/sampling-requests.ts';
+import { randomTokens, type TinyModel, tinyModel } from '../../../test/support/tiny-model.ts';
 import { sampleRows } from '../../sampling/sampler.ts';
 import type { Backend } from '../backend.ts';
 import { buildBatch } from '../batch.ts';
+import { sizesOf } from '../memory.ts';
 import { createCpuBackend } from './backend.ts';
 
-const { spec, weights } = tinyModel();
-const { vocabSize } = spec;
+const model = tinyModel();
+const { vocabSize } = model.spec;
 const tokens = randomTokens(90, vocabSize);
+const rows = tokens.map((_, position) => rowOf({ topP: 0.9, seed: 1 }, vocabSize, { position }));
 
-const open = (threads: number): Promise<Backend> =>
-  createCpuBackend(addon(), spec, weights, { blockCount: 6, threads });
+const open = (threads: number, { spec, weights }: TinyModel = model, blockCount = 6): Promise<Backend> =>
+  createCpuBackend(addon(), spec, weights, { blockCount, threads });
 
 async function step(backend: Backend): Promise<Float32Array> {
   const batch = buildBatch([{ tokens, start: 0, blocks: [4, 0, 2], wantLogits: 'all' }]);
   return (await backend.step(batch)).logits.slice();
 }
 
-function rowsOf(count: number): SampleRow[] {
-  const validation = validateSampling({ topP: 0.9 }, { vocabSize, freshSeed: seedFrom(1n) });
-  if (!validation.ok) throw new Error(validation.problem);
-  const { parameters } = validation;
-  return Array.from({ length: count }, (_, position) => ({ parameters, position, choice: 0, forbidden: [] }));
-}
-
+const isLinux = process.platform === 'linux';
 const threadCount = () => readdirSync('/proc/self/task').length;
+const MEGABYTE = 2 ** 20;
+const residentBytes = () => Number(readFileSync('/proc/self/statm', 'utf8').split(' ')[1]) * 4096;
 
 describe.skipIf(!hasAddon)('the cpu backend (skipped where the addon is not built)', () => {
-  it.skipIf(process.platform !== 'linux')('samples on the threads that compute', async () => {
+  it.skipIf(!isLinux)('samples on the threads that compute', async () => {
     // Node starts threads of its own with the first work it is given.
     const first = await open(1);
     await step(first);
     const before = threadCount();
     const backend = await open(6);
     const logits = await step(backend);
-    backend.sampleRows(logits, vocabSize, rowsOf(tokens.length));
+    backend.sampleRows(logits, vocabSize, rows);
     expect(threadCount() - before).toBe(5);
     for (const each of [first, backend]) each.close();
   });
@@ -49,7 +46,6 @@ describe.skipIf(!hasAddon)('the cpu backend (skipped where the addon is not buil
   it('samples the same tokens while a step is under way, and disturbs none', async () => {
     const backend = await open(3);
     const expected = await step(backend);
-    const rows = rowsOf(tokens.length);
     const sampled = sampleRows(expected, vocabSize, rows);
     for (let trial = 0; trial < 10; trial++) {
       const logits = expected.slice();
@@ -61,4 +57,54 @@ describe.skipIf(!hasAddon)('the cpu backend (skipped where the addon is not buil
     }
     backend.close();
   });
+
+  it('computes the same while its number of threads changes', async () => {
+    const backend = await open(4, tinyModel({ hiddenSize: 128, ffnSize: 256, layerCount: 3 }));
+    const expected = await step(backend);
+    for (const threads of [1, 3, 1, 4, 2, 99, 0, 4]) {
+      backend.useThreads?.(threads);
+      for (let times = 0; times < 20; times++) expect(await step(backend)).toEqual(expected);
+    }
+    backend.useThreads?.(1);
+    await step(backend);
+    // Those who rest are woken to end.
+    backend.close();
+  });
+
+  it('releases nothing while a step runs', async () => {
+    const backend = await open(1);
+    const running = step(backend);
+    expect(() => backend.releaseBlocks(Int32Array.of(4))).toThrow('a step is still running');
+    await running;
+    backend.close();
+  });
+
+  it.skipIf(!isLinux)(
+    'takes memory of blocks when they are first used, and really gives it back',
+    async () => {
+      const used = 64;
+      const large = tinyModel({ layerCount: 8, headCount: 8, kvHeadCount: 8, headSize: 128 });
+      const bytes = sizesOf('cpu').kvBlockBytes(large.spec, 'f16');
+      expect(bytes).toBe(MEGABYTE);
+      // 128 GB, but of addresses alone.
+      const backend = await open(2, large, 1 << 17);
+      // Far apart and side by side.
+      const blocks = Array.from({ length: used }, (_, index) => (index % 2 === 0 ? index : 100_000 + index));
+      const text = { tokens: randomTokens(32, 131), start: 0, wantLogits: 'none' } as const;
+      const fill = () => backend.step(buildBatch(blocks.map((block) => ({ ...text, blocks: [block] }))));
+      const release = () => backend.releaseBlocks(Int32Array.from(blocks));
+      // Everything else that a step takes is there after the first.
+      await fill();
+      release();
+      const before = residentBytes();
+      await fill();
+      const filled = residentBytes();
+      release();
+      const after = residentBytes();
+      backend.close();
+      const slack = 8 * MEGABYTE;
+      expect(Math.abs(filled - before - used * bytes)).toBeLessThan(slack);
+      expect(Math.abs(after - before)).toBeLessThan(slack);
+    },
+  );
 });

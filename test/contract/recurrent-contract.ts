@@ -1,24 +1,20 @@
-// Layers that remember on a GPU: against the reference backend, and the same bits however the tokens come and wherever a
-// state was kept.
+// Recurrent state: the same bits however the tokens come and wherever a checkpoint was kept.
 
 import { expect, it } from 'vitest';
 import type { Backend } from '../../src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
 import { ownSlot } from '../../src/compute/batch-states.ts';
-import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { memoryOf, type RecurrentSpec } from '../../src/model/recurrent-state.ts';
 import type { ModelSpec } from '../../src/model/spec.ts';
 import { rateSpec, vectorSpec } from '../../src/model/spec-parts.ts';
 import { cosine } from '../support/backend-properties.ts';
-import { gpuBackends } from '../support/gpu-backend.ts';
 import { linear as linearOf, rms } from '../support/leaves.ts';
-import { describeOnFastestGpu, isSlowGpu } from '../support/on-gpu.ts';
 import { randomTokens, type TinyModel, tinyModel } from '../support/tiny-model.ts';
 import { withTensors } from '../support/with-tensors.ts';
+import type { OpenBackend } from './backend-contract.ts';
+import { logitsOf, onReference, withBackend } from './running.ts';
 
 const HIDDEN = 32;
-/** More than a pass gives logits of, where that does not take too long: the batch is cut. */
-const TOKENS = isSlowGpu ? 14 : 70;
 const MIDDLE = 5;
 
 const linear = (name: string, rows: number, columns = HIDDEN) => linearOf(name, rows, columns);
@@ -81,8 +77,8 @@ const bodies: readonly RecurrentSpec[] = [
   },
 ];
 
-/** A layer of attention behind one of each body. */
-function rememberingModel(): TinyModel {
+/** A layer of attention after one of each body. */
+function recurrentModel(): TinyModel {
   const sizes = { hiddenSize: HIDDEN, headCount: 2, kvHeadCount: 1, headSize: 16, ffnSize: 32 };
   const { spec: tiny, weights } = tinyModel({ ...sizes, layerCount: 4, vocabSize: 64 });
   const spec: ModelSpec = {
@@ -98,38 +94,36 @@ function rememberingModel(): TinyModel {
   return withTensors(spec, weights);
 }
 
-type Keeping = NonNullable<BatchSequence['state']>;
-
-describeOnFastestGpu('a model that remembers on a GPU', () => {
-  const backends = gpuBackends();
-  const model = rememberingModel();
+/** With 70 tokens or more, a backend that gives logits in several passes cuts the batch. */
+export function recurrentContract(open: OpenBackend, count: number): void {
+  const model = recurrentModel();
   const { vocabSize } = model.spec;
-  const tokens = randomTokens(TOKENS, vocabSize, 7);
-  const blocks = [0, 1, 2];
+  const tokens = randomTokens(count, vocabSize, 7);
+  const blocks = Array.from({ length: Math.ceil(count / 32) }, (_, block) => block);
 
-  async function logitsOf(backend: Backend, start: number, end: number, state: Keeping) {
-    const sequence = { tokens: tokens.slice(start, end), start, blocks, state, wantLogits: 'all' } as const;
-    return (await backend.step(buildBatch([sequence]))).logits.slice();
-  }
+  type Kept = NonNullable<BatchSequence['state']>;
+  const part = (backend: Backend, start: number, state: Kept) =>
+    logitsOf(backend, { tokens: tokens.slice(start), start, blocks, state, wantLogits: 'all' });
+  const kept = [
+    { after: MIDDLE, slot: 3 },
+    { after: count, slot: 0 },
+  ];
 
-  it('computes what the reference does, and the same bits in chunks, among others, from what was kept', async () => {
-    await backends.with(model, 'f16', async (backend) => {
-      const kept = [
-        { after: MIDDLE, slot: 3 },
-        { after: TOKENS, slot: 0 },
-      ];
-      const whole = await logitsOf(backend, 0, TOKENS, { from: undefined, kept });
-      const reference = await createReferenceBackend(model.spec, model.weights, { blockCount: 3 });
-      const expected = await logitsOf(reference, 0, TOKENS, { from: undefined, kept });
-      expect(cosine(whole, expected)).toBeGreaterThan(0.999999);
+  it('gives the logits of the reference backend', async () => {
+    const by = (one: OpenBackend) =>
+      withBackend(one, model, {}, (backend) => part(backend, 0, { from: undefined, kept }));
+    expect(cosine(await by(open), await by(onReference))).toBeGreaterThan(0.999999);
+  });
 
-      const rest = { from: 3, kept: [{ after: TOKENS - MIDDLE, slot: 4 }] };
-      const resumed = await logitsOf(backend, MIDDLE, TOKENS, rest);
-      expect(resumed).toEqual(whole.slice(MIDDLE * vocabSize));
+  it('is the same bits in chunks, among others, and from a checkpoint', () =>
+    withBackend(open, model, {}, async (backend) => {
+      const whole = await part(backend, 0, { from: undefined, kept });
+      const rest = { from: 3, kept: [{ after: count - MIDDLE, slot: 4 }] };
+      expect(await part(backend, MIDDLE, rest)).toEqual(whole.slice(MIDDLE * vocabSize));
 
       const chunked: number[] = [];
-      for (let start = 0, count = 1; start < TOKENS; start += count++) {
-        const own = { tokens: tokens.slice(start, start + count), start, blocks } as const;
+      for (let start = 0, length = 1; start < count; start += length++) {
+        const own = { tokens: tokens.slice(start, start + length), start, blocks } as const;
         const other = (length: number): BatchSequence => ({
           tokens: randomTokens(length, vocabSize, start),
           start: 0,
@@ -141,6 +135,5 @@ describeOnFastestGpu('a model that remembers on a GPU', () => {
         chunked.push(...(await backend.step(buildBatch([other(2), mine, other(1)]))).logits);
       }
       expect(Float32Array.from(chunked)).toEqual(whole);
-    });
-  });
-});
+    }));
+}

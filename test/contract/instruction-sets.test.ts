@@ -1,0 +1,75 @@
+// Whole models have the same bits on every instruction set of this machine. Single kernels: test/native/kernel-equality.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { CreateBackend, KvType } from '../../src/compute/backend.ts';
+import { buildBatch } from '../../src/compute/batch.ts';
+import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
+import { BLOCKS } from '../support/backend-properties.ts';
+import {
+  type FormulaAdapter,
+  mlxFormulaAdapters,
+  stepLogits,
+  writeMlxAdapter,
+} from '../support/formula-adapter.ts';
+import { asFolder, formulaModel } from '../support/formula-model.ts';
+import { addon, hasAddon } from '../support/native.ts';
+import { cases } from '../support/thorough.ts';
+import { randomTokens } from '../support/tiny-model.ts';
+import { allFeatures, plainModels, type RandomModel, randomEncoders, rareLayers } from './contract-models.ts';
+
+const groups = [
+  plainModels(cases(40, 0.25)),
+  allFeatures(cases(25, 0.25)),
+  ...rareLayers(cases(15, 0.25)),
+  randomEncoders(cases(25, 0.25), ['F32', 'BF16', 'Q8_0', 'Q4_0']),
+];
+
+const by =
+  (isa: string, kvType: KvType = 'f16'): CreateBackend =>
+  (spec, weights, options) =>
+    createCpuBackend(addon(), spec, weights, { ...options, isa, kvType });
+
+/** Logits and final states of a text. */
+async function computed(
+  create: CreateBackend,
+  { seed, spec, weights }: RandomModel,
+): Promise<Float32Array[]> {
+  const backend = await create(spec, weights, { blockCount: BLOCKS });
+  const tokens = randomTokens(70, spec.vocabSize, seed);
+  const sequence = { tokens, start: 0, blocks: [2, 0, 1], wantLogits: 'all', wantStates: 'all' } as const;
+  const { logits, states } = await backend.step(buildBatch([sequence]));
+  backend.close();
+  return [logits.slice(), states.slice()];
+}
+
+describe.skipIf(!hasAddon)('every instruction set (skipped where the addon is not built)', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'chairlift-instruction-sets-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it.each(groups)(
+    'has the bits of scalar kernels, with 16-bit and with 8-bit KV: $name',
+    async ({ models, runs }) => {
+      const kvTypes = fc.constantFrom<KvType>('f16', 'q8');
+      const property = fc.asyncProperty(models, kvTypes, async (model, kvType) => {
+        const expected = await computed(by('scalar', kvType), model);
+        for (const isa of addon().kernels()) expect(await computed(by(isa, kvType), model)).toEqual(expected);
+      });
+      await fc.assert(property, runs);
+    },
+  );
+
+  it('has the bits of scalar kernels with an adapter', async () => {
+    const [adapter] = mlxFormulaAdapters as [FormulaAdapter];
+    const model = formulaModel(adapter.model);
+    const path = writeMlxAdapter(folder, adapter);
+    const asked = [{ tokens: model.ids, adapter: 0 }, { tokens: model.ids.slice(0, 9) }];
+    const expected = await stepLogits(by('scalar'), asFolder(model), [path], asked);
+    for (const isa of addon().kernels()) {
+      expect(await stepLogits(by(isa), asFolder(model), [path], asked)).toEqual(expected);
+    }
+  });
+});
