@@ -55,6 +55,8 @@ export default defineConfig({
           include: [onGpus],
           env: gpu.environment,
           provide: { gpu, fastestGpu },
+          // Files share a process, a device and its compiled kernels.
+          isolate: false,
           setupFiles: ['test/support/patient-dawn.ts'],
         },
       })),

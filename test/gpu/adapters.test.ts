@@ -16,7 +16,7 @@ import {
   writePeftFolder,
 } from '../support/formula-adapter.ts';
 import { asFolder, formulaModel } from '../support/formula-model.ts';
-import { gpuBackends } from '../support/gpu-backend.ts';
+import { sharedGpu } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { asDoraAdapter, asMlxAdapter, asPeftAdapter, changeOf } from '../support/published-adapters.ts';
 
@@ -24,7 +24,7 @@ import { asDoraAdapter, asMlxAdapter, asPeftAdapter, changeOf } from '../support
 const TOLERANCE = 2e-3;
 
 describeOnFastestGpu('adapters on a GPU', () => {
-  const backends = gpuBackends();
+  const backends = sharedGpu();
   const folder = mkdtempSync(join(tmpdir(), 'chairlift-adapters-'));
   afterAll(() => rmSync(folder, { recursive: true }));
 

@@ -1,17 +1,15 @@
 // Two kernels compute attention, one for many queries of a sequence and one for few: which of them serves follows from
 // the batch, so a query must have the same bits from both.
 
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { KvType } from '../../src/compute/backend.ts';
 import { buildBatch } from '../../src/compute/batch.ts';
-import { type Gpu, openGpu } from '../../src/compute/webgpu/gpu.ts';
 import { type AttendShape, attendKernel } from '../../src/compute/webgpu/kernels/attend.ts';
 import { attendManyKernel, manyQueries } from '../../src/compute/webgpu/kernels/attend-many.ts';
 import { type KvLayout, kvLayout } from '../../src/compute/webgpu/kernels/kv-layout.ts';
-import { GpuMemory } from '../../src/compute/webgpu/memory.ts';
 import { type AttentionCounts, planStep } from '../../src/compute/webgpu/plan-step.ts';
-import { Programs } from '../../src/compute/webgpu/programs.ts';
 import { toHalf } from '../../src/weights/quants/half.ts';
+import { type SharedGpu, sharedGpu } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { seededRandom } from '../support/random-blocks.ts';
 import { thorough } from '../support/thorough.ts';
@@ -31,8 +29,6 @@ interface Trial {
 const KV_HEADS = 2;
 const TABLE = [7, 2, 9, 0, 5, 3, 8];
 const BLOCKS = 10;
-
-let gpu: Gpu;
 
 /** Tokens after the last one may hold anything: here, what is no number. */
 function spoilUnseen(content: Uint32Array, layout: KvLayout, tokens: number): void {
@@ -66,7 +62,7 @@ function randomKv(kvType: KvType, words: number, random: () => number): Uint32Ar
 }
 
 /** What one way of sharing out the queries gives. */
-async function attend(trial: Trial, queries: number): Promise<Float32Array> {
+async function attend({ run, withMemory }: SharedGpu, trial: Trial, queries: number): Promise<Float32Array> {
   const { kvType, headSize, group, start, rows } = trial;
   const headCount = group * KV_HEADS;
   const layout = kvLayout(kvType, headSize, KV_HEADS);
@@ -82,8 +78,7 @@ async function attend(trial: Trial, queries: number): Promise<Float32Array> {
     hasSinks: trial.hasSinks,
   };
   const random = seededRandom(41);
-  const memory = new GpuMemory(gpu.device);
-  try {
+  return withMemory(async (memory) => {
     const floats = (count: number) => Float32Array.from({ length: count }, () => 4 * random() - 2);
     const heads = await memory.filled('heads', floats(rows * headCount * headSize));
     const sinks = trial.hasSinks ? [await memory.filled('sinks', floats(headCount))] : [];
@@ -112,31 +107,18 @@ async function attend(trial: Trial, queries: number): Promise<Float32Array> {
     const [{ items, many }] = counts.attention as readonly [AttentionCounts];
     expect(many > 0).toBe(queries > 0);
     const step = await memory.filled('step', words);
-    const bytes = 4 * rows * headCount * headSize;
-    const output = await memory.storage('output', bytes);
+    const output = await memory.storage('output', 4 * rows * headCount * headSize);
     const parts = await memory.storage('parts', 16);
-    const readback = await memory.readback('read', bytes);
-    const programs = Programs.of(gpu.device);
-    const encoder = gpu.device.createCommandEncoder();
-    const pass = encoder.beginComputePass();
-    const run = (text: string, buffers: readonly GPUBuffer[], count: number) => {
-      if (count === 0) return;
-      pass.setPipeline(programs.pipeline('attention', text));
-      pass.setBindGroup(0, programs.bind(text, buffers));
-      pass.dispatchWorkgroups(count, KV_HEADS);
-    };
-    run(attendKernel(shape), [step, heads, kv, output, parts, kv, ...sinks], items);
-    if (queries > 0) {
-      run(attendManyKernel({ ...shape, queries }), [step, heads, kv, output, kv, ...sinks], many);
-    }
-    pass.end();
-    encoder.copyBufferToBuffer(output, 0, readback, 0, bytes);
-    gpu.device.queue.submit([encoder.finish()]);
-    await readback.mapAsync(1);
-    return new Float32Array(readback.getMappedRange().slice(0));
-  } finally {
-    memory.release();
-  }
+    const few = {
+      text: attendKernel(shape),
+      buffers: [step, heads, kv, output, parts, kv, ...sinks],
+      grid: [items, KV_HEADS],
+    } as const;
+    if (queries === 0) return new Float32Array(await run(output, few));
+    const text = attendManyKernel({ ...shape, queries });
+    const both = { text, buffers: [step, heads, kv, output, kv, ...sinks], grid: [many, KV_HEADS] } as const;
+    return new Float32Array(await run(output, ...(items > 0 ? [few] : []), both));
+  });
 }
 
 const smallHeads: readonly Trial[] = [
@@ -152,17 +134,14 @@ const largeHeads: readonly Trial[] = [
 ];
 
 describeOnFastestGpu('attention of many queries', () => {
-  beforeAll(async () => {
-    gpu = await openGpu();
-  });
-  afterAll(() => gpu?.close());
+  const shared = sharedGpu();
 
   it.each(thorough ? [...smallHeads, ...largeHeads] : smallHeads)(
     'has the bits of attention of few: $kvType, heads of $headSize, group of $group',
     async (trial) => {
       const layout = kvLayout(trial.kvType, trial.headSize, KV_HEADS);
-      const few = await attend(trial, 0);
-      const many = await attend(trial, manyQueries(layout, gpu.info.limits));
+      const few = await attend(shared, trial, 0);
+      const many = await attend(shared, trial, manyQueries(layout, shared.gpu().info.limits));
       expect(few.some((value) => value !== 0)).toBe(true);
       expect(few.every(Number.isFinite)).toBe(true);
       expect(new Uint32Array(many.buffer)).toEqual(new Uint32Array(few.buffer));

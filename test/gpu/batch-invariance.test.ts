@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { selfTest } from '../../src/compute/self-test.ts';
 import { LocalEngine } from '../../src/engine/local-engine.ts';
 import { collect, engineRequest, type TestRequest } from '../support/engine-requests.ts';
-import { gpuBackends } from '../support/gpu-backend.ts';
+import { sharedGpu } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { randomTokens, tinyModel } from '../support/tiny-model.ts';
 
@@ -32,7 +32,7 @@ const requests = Array.from(
 );
 
 describeOnFastestGpu('a request to an engine on a GPU', () => {
-  const backends = gpuBackends();
+  const backends = sharedGpu();
 
   it('passes the self-test of a start', async () => {
     const backend = await backends.create(spec, weights, { blockCount: 32 });

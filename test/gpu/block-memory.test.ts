@@ -9,7 +9,7 @@ import { createWebGpuBackend } from '../../src/compute/webgpu/backend.ts';
 import { LocalEngine } from '../../src/engine/local-engine.ts';
 import { planMemory } from '../../src/pool/model-memory.ts';
 import { collect, engineRequest } from '../support/engine-requests.ts';
-import { gpuBackends, withBinding } from '../support/gpu-backend.ts';
+import { sharedGpu, withBinding } from '../support/gpu-backend.ts';
 import { LimitedGpu } from '../support/limited-gpu.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { randomTokens, tinyModel } from '../support/tiny-model.ts';
@@ -40,7 +40,7 @@ const filled = (blocks: readonly number[]): BatchSequence[] =>
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => from + at);
 
 describeOnFastestGpu('KV blocks on a GPU', () => {
-  const { gpu: real } = gpuBackends();
+  const { gpu: real } = sharedGpu();
 
   const open = async (kvType: KvType = 'f16', blockCount = BLOCKS) => {
     const limited = new LimitedGpu(real());

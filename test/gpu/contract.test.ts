@@ -10,7 +10,7 @@ import { plainModels } from '../contract/contract-models.ts';
 import { expectLikeReference, expectSameBits } from '../contract/logits-contract.ts';
 import { logitsOf, whole } from '../contract/running.ts';
 import { BLOCKS, superTypes } from '../support/backend-properties.ts';
-import { gpuBackends, withBinding } from '../support/gpu-backend.ts';
+import { sharedGpu, withBinding } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu, isSlowGpu } from '../support/on-gpu.ts';
 import { type TinyModelOptions, tinyModel } from '../support/tiny-model.ts';
 
@@ -56,7 +56,7 @@ const models: ContractModels = {
 };
 
 describeOnFastestGpu('the webgpu backend', () => {
-  const gpu = gpuBackends();
+  const gpu = sharedGpu();
   const open: OpenBackend = ({ spec, weights }, options) =>
     gpu.create(spec, weights, { blockCount: BLOCKS, ...options });
 

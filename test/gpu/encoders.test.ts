@@ -3,12 +3,12 @@
 import { expect, it } from 'vitest';
 import { encoderModels, leastCosine } from '../support/encoder-models.ts';
 import { asFolder } from '../support/formula-model.ts';
-import { gpuBackends } from '../support/gpu-backend.ts';
+import { sharedGpu } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { thorough } from '../support/thorough.ts';
 
 describeOnFastestGpu('an encoder on a GPU', () => {
-  const backends = gpuBackends();
+  const backends = sharedGpu();
 
   const models = Object.entries(encoderModels).filter(([name]) => thorough || !name.includes(' with '));
 

@@ -13,7 +13,7 @@ import {
   likeness,
   mlxModel,
 } from '../support/golden.ts';
-import { gpuBackends } from '../support/gpu-backend.ts';
+import { sharedGpu } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu, isSlowGpu } from '../support/on-gpu.ts';
 import { hasTestdata } from '../support/testdata.ts';
 import { thorough } from '../support/thorough.ts';
@@ -44,7 +44,7 @@ function isRun(model: GoldenModel): boolean {
 }
 
 describeOnFastestGpu('the webgpu backend', () => {
-  const backends = gpuBackends();
+  const backends = sharedGpu();
 
   /** The least cosine of all cases. */
   async function leastLikeness(model: GoldenModel, chunkTokens = CHUNK_TOKENS): Promise<number> {

@@ -11,7 +11,7 @@ import {
   mlxModel,
   runGolden,
 } from '../support/golden.ts';
-import { gpuBackends } from '../support/gpu-backend.ts';
+import { sharedGpu } from '../support/gpu-backend.ts';
 import { agreeing, isFloats, leastLikeness, mlxAdapters, mlxFolders } from '../support/mlx-folders.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { hasTestdata } from '../support/testdata.ts';
@@ -28,7 +28,7 @@ const LEAST_AGREEING = 0.7;
 const LEAST_AGREEING_FLOATS = 0.99;
 
 describeOnFastestGpu('what mlx-lm makes, on a GPU', () => {
-  const backends = gpuBackends();
+  const backends = sharedGpu();
 
   const expectShort = async (folder: string, model: GoldenModel) => {
     const cases = model.cases.filter(({ ids }) => ids.length <= SHORT_TOKENS);

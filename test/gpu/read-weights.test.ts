@@ -1,63 +1,40 @@
 // A GPU reads the weights of every type out of their panels: rows of an embedding are what the file's are.
 
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { formats } from '../../src/compute/webgpu/format.ts';
-import { type Gpu, openGpu } from '../../src/compute/webgpu/gpu.ts';
 import { embedKernel } from '../../src/compute/webgpu/kernels/embed.ts';
 import { HEADER_WORDS, ROW_WORDS } from '../../src/compute/webgpu/kernels/step-layout.ts';
-import { GpuMemory } from '../../src/compute/webgpu/memory.ts';
 import { packPanels } from '../../src/compute/webgpu/pack-panels.ts';
-import { Programs } from '../../src/compute/webgpu/programs.ts';
 import { dequantize } from '../../src/weights/quants/dequantize.ts';
 import { type TensorType, tensorLayouts } from '../../src/weights/tensor-type.ts';
+import { sharedGpu } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { randomBlocks, seededRandom } from '../support/random-blocks.ts';
 
 const SIZE = 512;
 const TOKENS = 41;
 
-let gpu: Gpu;
-
-/** All rows of an embedding, as a GPU reads them. */
-async function embedded(type: TensorType, rows: Uint8Array): Promise<Float32Array> {
-  const format = formats[type];
-  const memory = new GpuMemory(gpu.device);
-  const programs = Programs.of(gpu.device);
-  try {
-    const { codes, scales } = packPanels(type, SIZE, rows, TOKENS);
-    const step = new Uint32Array(HEADER_WORDS + ROW_WORDS * TOKENS);
-    step[0] = TOKENS;
-    for (let row = 0; row < TOKENS; row++) step[HEADER_WORDS + ROW_WORDS * row] = row;
-    const bytes = 4 * TOKENS * SIZE;
-    const output = await memory.storage('output', bytes);
-    const readback = await memory.readback('read', bytes);
-    const buffers = [
-      await memory.filled('codes', codes),
-      ...(format.kind === 'coded' ? [await memory.filled('scales', scales)] : []),
-      output,
-      await memory.filled('step', step),
-    ];
-    const text = embedKernel({ format, size: SIZE, scale: 1, firstToken: 0, tokens: TOKENS });
-    const encoder = gpu.device.createCommandEncoder();
-    const pass = encoder.beginComputePass();
-    pass.setPipeline(programs.pipeline('embed', text));
-    pass.setBindGroup(0, programs.bind(text, buffers));
-    pass.dispatchWorkgroups(TOKENS);
-    pass.end();
-    encoder.copyBufferToBuffer(output, 0, readback, 0, bytes);
-    gpu.device.queue.submit([encoder.finish()]);
-    await readback.mapAsync(1);
-    return new Float32Array(readback.getMappedRange().slice(0));
-  } finally {
-    memory.release();
-  }
-}
-
 describeOnFastestGpu('weights on a GPU', () => {
-  beforeAll(async () => {
-    gpu = await openGpu();
-  });
-  afterAll(() => gpu.close());
+  const { run, withMemory } = sharedGpu();
+
+  /** All rows of an embedding, as a GPU reads them. */
+  const embedded = (type: TensorType, rows: Uint8Array): Promise<Float32Array> =>
+    withMemory(async (memory) => {
+      const format = formats[type];
+      const { codes, scales } = packPanels(type, SIZE, rows, TOKENS);
+      const step = new Uint32Array(HEADER_WORDS + ROW_WORDS * TOKENS);
+      step[0] = TOKENS;
+      for (let row = 0; row < TOKENS; row++) step[HEADER_WORDS + ROW_WORDS * row] = row;
+      const output = await memory.storage('output', 4 * TOKENS * SIZE);
+      const buffers = [
+        await memory.filled('codes', codes),
+        ...(format.kind === 'coded' ? [await memory.filled('scales', scales)] : []),
+        output,
+        await memory.filled('step', step),
+      ];
+      const text = embedKernel({ format, size: SIZE, scale: 1, firstToken: 0, tokens: TOKENS });
+      return new Float32Array(await run(output, { text, buffers, grid: [TOKENS] }));
+    });
 
   it.each(Object.keys(tensorLayouts) as TensorType[])('are those of %s rows', async (type) => {
     const rows = randomBlocks(type, (TOKENS * SIZE) / tensorLayouts[type].blockSize, seededRandom(3));

@@ -2,10 +2,10 @@
 // what comes back at first. On a GPU played by the processor.
 
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { modelLogits, samplingOnGpu } from '../../bench/sampling-on-gpu.ts';
 import type { Told } from '../../src/compute/webgpu/finish-sampling.ts';
-import { type Gpu, openGpu } from '../../src/compute/webgpu/gpu.ts';
+import type { Gpu } from '../../src/compute/webgpu/gpu.ts';
 import { LISTED_AT_LEAST } from '../../src/compute/webgpu/kernels/first-candidates.ts';
 import { weighCandidates } from '../../src/sampling/candidates.ts';
 import type { SamplingRequest } from '../../src/sampling/parameters.ts';
@@ -13,10 +13,11 @@ import { uniformAt } from '../../src/sampling/random.ts';
 import type { SampleResult, SampleRow } from '../../src/sampling/sample-row.ts';
 import { adjustedLogits, sampleRows } from '../../src/sampling/sampler.ts';
 import { TokenCounts } from '../../src/sampling/token-counts.ts';
+import { sharedGpu } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { logitsFrom, logitsOf, requests, rowFrom, rowOf } from '../support/sampling-requests.ts';
 
-let gpu: Gpu;
+let gpu: () => Gpu;
 
 interface Samples {
   /** `undefined` where the processor must see the logits. */
@@ -29,7 +30,7 @@ async function sample(
   vocabSize: number,
   rows: readonly SampleRow[],
 ): Promise<Samples> {
-  const samples = await samplingOnGpu(gpu, logits, vocabSize);
+  const samples = await samplingOnGpu(gpu(), logits, vocabSize);
   const planned = samples.plan(rows);
   await samples.prepare();
   const answer = await samples.read(planned);
@@ -56,10 +57,7 @@ async function expectSame(
 }
 
 describeOnFastestGpu('sampling on a GPU', () => {
-  beforeAll(async () => {
-    gpu = await openGpu();
-  });
-  afterAll(() => gpu.close());
+  ({ gpu } = sharedGpu());
 
   it('gives the tokens and log-probabilities of the oracle, whatever the logits and the requests', async () => {
     const sizes = fc.oneof(fc.constantFrom(1, 2, 255, 1023, 1024, 1025), fc.integer({ min: 1, max: 5000 }));

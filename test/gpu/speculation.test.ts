@@ -10,7 +10,7 @@ import type { OpenBackend } from '../contract/backend-contract.ts';
 import { withBackend } from '../contract/running.ts';
 import { BLOCKS } from '../support/backend-properties.ts';
 import { collect, engineRequest } from '../support/engine-requests.ts';
-import { gpuBackends } from '../support/gpu-backend.ts';
+import { sharedGpu } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { randomTokens, type TinyModelOptions, tinyModel } from '../support/tiny-model.ts';
 
@@ -21,7 +21,7 @@ const samplings: readonly SamplingRequest[] = [
 ];
 
 describeOnFastestGpu('answers with draft tokens on a GPU', () => {
-  const gpu = gpuBackends();
+  const gpu = sharedGpu();
   const open: OpenBackend = ({ spec, weights }) => gpu.create(spec, weights, { blockCount: BLOCKS });
 
   it.each<[string, TinyModelOptions]>([

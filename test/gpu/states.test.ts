@@ -4,14 +4,14 @@ import { expect, it } from 'vitest';
 import { LocalEngine } from '../../src/engine/local-engine.ts';
 import type { Pooling } from '../../src/model/pooling.ts';
 import { collect, embedRequest, engineRequest } from '../support/engine-requests.ts';
-import { gpuBackends } from '../support/gpu-backend.ts';
+import { sharedGpu } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { randomTokens, tinyModel } from '../support/tiny-model.ts';
 
 const poolings: readonly Pooling[] = ['mean', 'last', 'cls'];
 
 describeOnFastestGpu('states on a GPU', () => {
-  const backends = gpuBackends();
+  const backends = sharedGpu();
 
   it('make the same vectors alone and in chunks among requests that are answered', async () => {
     const { spec, weights } = tinyModel({
