@@ -18,17 +18,16 @@ import type { RequestArchive } from './jobs/resumption.ts';
 import type { KeyLimiter } from './limits/key-limiter.ts';
 import type { TypicalAnswer } from './limits/typical-answer.ts';
 import type { LiveFeed } from './live/live-feed.ts';
+import type { SlidingPercentiles } from './live/recent-measurements.ts';
 import type { RequestTraces } from './live/request-traces.ts';
-import type { SlidingPercentiles } from './live/sliding-percentiles.ts';
 import type { Activity } from './request/activity.ts';
 import type { Admission } from './request/admission.ts';
 import type { Caller, Keys } from './request/auth.ts';
 import type { RequestFeed } from './request/request-feed.ts';
 import type { ConversationItem } from './responses/items.ts';
 import type { ServerSettings } from './settings.ts';
-import type { HealthCheck } from './status/health.ts';
+import type { HealthCheck, Readiness } from './status/health.ts';
 import type { Metrics } from './status/metrics.ts';
-import type { Readiness } from './status/readiness.ts';
 
 export interface TlsPair {
   readonly cert: Buffer;
@@ -36,7 +35,6 @@ export interface TlsPair {
 }
 
 export interface ModelDownloads {
-  /** The models folder, absolute. */
   readonly folder: string;
   readonly hub: Hub;
 }
@@ -50,9 +48,7 @@ export interface BatchDeps {
 
 export interface ServerDeps {
   readonly pool: ModelPool;
-  /** Without keys, requests from this machine are served. */
   readonly keys?: Keys | undefined;
-  /** For /admin/keys. */
   readonly keyStore?: Pick<KeyStore, 'createKey' | 'list' | 'revoke'> | undefined;
   readonly limiter: KeyLimiter;
   readonly usage?: Pick<UsageStore, 'record' | 'recordOnce' | 'written' | 'report'> | undefined;
@@ -60,7 +56,6 @@ export interface ServerDeps {
   readonly responses?: ResponseStore<ConversationItem> | undefined;
   /** Archives requests, so that clients can resume them; without it they cannot. */
   readonly archive?: RequestArchive | undefined;
-  /** The fleet that this server is a gateway of. */
   readonly fleet?: Fleet | undefined;
   /** Stores the files of clients; without it there are neither files nor batches. */
   readonly files?: FileStore | undefined;
@@ -69,13 +64,11 @@ export interface ServerDeps {
   /** Where models are pulled from and to; without it pulls are refused. */
   readonly downloads?: ModelDownloads | undefined;
   readonly settings: ServerSettings;
-  /** Certificate and private key in PEM; without them the server speaks plain HTTP. */
   readonly tls?: TlsPair | undefined;
   readonly logger: FastifyBaseLogger;
   readonly version: string;
   /** Benchmarks this server; without it /admin/bench is refused. */
   readonly bench?: Bench | undefined;
-  /** The folder of the page's files. Default: where the build puts them. */
   readonly pageFolder?: string | undefined;
 }
 
@@ -86,10 +79,8 @@ export interface ServerContext extends ServerDeps {
   readonly grammars: AnswerGrammars;
   readonly feed: RequestFeed;
   readonly health: HealthCheck;
-  /** Publishes to the viewers of /live. */
   readonly live: LiveFeed;
   readonly traces: RequestTraces;
-  /** Latencies of all requests in the last minute. */
   readonly firstToken: SlidingPercentiles;
   readonly betweenTokens: SlidingPercentiles;
   readonly metrics: Metrics;
@@ -103,7 +94,6 @@ declare module 'fastify' {
     errorBody?: (error: ApiError, request: FastifyRequest) => object;
     /** A header that holds the request's id, in addition to x-request-id. */
     idHeader?: string;
-    /** Whether the body may be a form. */
     takesForm?: boolean;
   }
   interface FastifyRequest {

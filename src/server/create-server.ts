@@ -20,21 +20,20 @@ import type { ServerContext, ServerDeps } from './context.ts';
 import { acceptForms } from './files/routes.ts';
 import { allowOrigin } from './http/cross-origin.ts';
 import { ApiError, badRequest, ClientLeft, isServerFault, kindOf, toApiError } from './http/errors.ts';
-import { isTooDeep } from './http/nesting.ts';
+import { isTooDeep } from './http/parse-body.ts';
 import { ParserErrors } from './http/parser-errors.ts';
 import { refuseSlowBodies } from './http/slow-bodies.ts';
 import { TypicalAnswer } from './limits/typical-answer.ts';
 import { LiveFeed } from './live/live-feed.ts';
+import { SlidingPercentiles } from './live/recent-measurements.ts';
 import { RequestTraces } from './live/request-traces.ts';
-import { SlidingPercentiles } from './live/sliding-percentiles.ts';
 import { Activity } from './request/activity.ts';
 import { Admission } from './request/admission.ts';
 import { RequestFeed } from './request/request-feed.ts';
 import { adminOnlyRoutes, clientRoutes, type Route, registerRoutes } from './route.ts';
 import { routeTable } from './route-table.ts';
-import { HealthCheck } from './status/health.ts';
+import { HealthCheck, Readiness } from './status/health.ts';
 import { Metrics } from './status/metrics.ts';
-import { Readiness } from './status/readiness.ts';
 
 const LAST_READ_MS = 2000;
 /** An id in a URL may be percent-encoded throughout. */
@@ -64,7 +63,6 @@ export function createServer(deps: ServerDeps): ChairliftServer {
   return addRoutes(app, context, runner, routeTable(context, runner));
 }
 
-/** Two servers for two addresses, which share one context. */
 export function createServerPair(deps: ServerDeps): ServerPair {
   const context = makeContext(deps);
   const app = makeApp(context);

@@ -5,8 +5,7 @@ import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyReques
 import type { z } from 'zod';
 import type { ServerContext } from './context.ts';
 import { shuttingDown } from './http/errors.ts';
-import { identify, requireAdmin } from './request/auth.ts';
-import { endWithAuthority } from './request/authority.ts';
+import { endWithAuthority, identify, requireAdmin } from './request/auth.ts';
 
 const PREFIX = '/v1';
 
@@ -27,10 +26,8 @@ export interface Route {
   readonly summary?: string;
   readonly description?: string;
   readonly body?: z.ZodType;
-  /** Default JSON. */
   readonly bodyType?: string;
   readonly answer?: z.ZodType;
-  /** One event of a streamed answer. */
   readonly chunk?: z.ZodType;
   /** The media type of a streamed answer. Default server-sent events. */
   readonly chunkType?: string;
@@ -63,19 +60,16 @@ export function registerRoutes(app: FastifyInstance, context: ServerContext, rou
   }
 }
 
-/** Routes at the address of clients, where admins have another one. */
 export function clientRoutes(routes: readonly Route[]): Route[] {
   return routes.filter(({ access }) => access === 'open' || access === 'key');
 }
 
-/** Routes at the address of admins, where they have one of their own. */
 export function adminOnlyRoutes(routes: readonly Route[]): Route[] {
   return routes.filter(
     ({ access, atBothAddresses }) => atBothAddresses === true || access === 'admin' || access === 'scrape',
   );
 }
 
-/** The `:id` of a route's URL. */
 export function idOf({ params }: FastifyRequest): string {
   return (params as { readonly id: string }).id;
 }

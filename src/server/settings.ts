@@ -18,7 +18,6 @@ export interface ServerSettings {
   readonly maxQueuedRequests: number;
   /** Sequences of those requests that may wait: answers to each prompt, texts to embed. */
   readonly maxQueuedSequences: number;
-  /** Prompt tokens of those requests together. */
   readonly maxQueuedTokens: number;
   /** No request takes longer, infinity for no limit; a client may ask for less with `x-chairlift-timeout-ms`. */
   readonly requestTimeoutMs: number;
@@ -28,7 +27,7 @@ export interface ServerSettings {
   readonly keepAliveMs: number;
   /** An engine whose running sequences see no step for this long is not healthy. */
   readonly stallMs: number;
-  /** Keys share cached prefixes, and so can tell by `cached_tokens` what others have asked. */
+  /** Keys share cached prefixes, and so see by `cached_tokens` what others have asked. */
   readonly shareCache: boolean;
   /** By tier: the part of a model's KV blocks that each key may hold, where it says nothing itself. */
   readonly kvShares: Readonly<Partial<Record<Tier, number | undefined>>>;
@@ -40,19 +39,15 @@ export interface ServerSettings {
   readonly corsOrigins: readonly string[];
   /** Sampling parameters where a request gives none; they override those of a model's files. */
   readonly samplingDefaults: SamplingDefaults;
-  /** Whether the sampling parameters of a model's files are used. */
   readonly useModelSampling: boolean;
-  /** The largest file that a client may upload. */
   readonly maxFileBytes: number;
   /** Of all files of a key. The output of its batches counts, and is never refused. */
   readonly maxKeyFileBytes: number;
   /** How long files and ended batches are kept; infinity for ever. */
   readonly keepFilesMs: number;
-  /** Requests in a batch. */
   readonly maxBatchLines: number;
   /** Lines of all batches together that run at once. */
   readonly batchConcurrency: number;
-  /** /metrics needs an admin key. */
   readonly protectMetrics: boolean;
   readonly logPrompts: boolean;
 }

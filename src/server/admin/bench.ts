@@ -13,13 +13,11 @@ import { findEntry } from '../request/find-model.ts';
 import type { Route } from '../route.ts';
 
 export interface BenchRun {
-  /** The key for its requests, where one is needed. */
   readonly key: string | undefined;
   readonly signal: AbortSignal;
   onProgress(progress: BenchProgress): void;
 }
 
-/** The server has no benchmark of its own; it is passed in. */
 export type Bench = (asked: BenchRequest, run: BenchRun) => Promise<BenchResult>;
 
 /** The limits keep a benchmark short. */

@@ -1,5 +1,5 @@
 // GET /admin/events: finished requests and the steps of every engine, as they happen. A client that is too slow for all of
-// them misses some, and is told how many.
+// them misses some, and is sent how many.
 
 import type { FastifyReply } from 'fastify';
 import type { EngineMonitor, EngineSubscription } from '../../engine/engine-monitor.ts';
@@ -9,7 +9,6 @@ import { LossyStream } from '../http/lossy-stream.ts';
 import { SseStream } from '../http/sse.ts';
 import type { Route } from '../route.ts';
 
-/** How often engines that were loaded or unloaded are noticed. */
 const POLL_MS = 500;
 
 export function eventsRoute(context: ServerContext): Route {

@@ -2,8 +2,7 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { KeyRecord } from '../../store/key-record.ts';
-import { TIERS } from '../../store/key-record.ts';
+import { type KeyRecord, TIERS } from '../../store/key-record.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
 import { readExactBody, rulesFor } from '../http/parse-body.ts';

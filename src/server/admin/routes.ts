@@ -40,7 +40,7 @@ export function adminRoutes(context: ServerContext): readonly Route[] {
   return routes.map((route) => ({ ...route, explainError: explainStoreError }));
 }
 
-/** The message of a StoreError names the database, which only administrators may learn. */
+/** The message of a StoreError names the database, which only administrators may see. */
 function explainStoreError(error: unknown): unknown {
   if (!(error instanceof StoreError)) return error;
   const { message } = error;

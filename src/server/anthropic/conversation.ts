@@ -11,7 +11,6 @@ type ChatMessage = ChatBody['messages'][number];
 
 type TextPart = { readonly type: 'text'; readonly text: string };
 
-/** `where`: how error messages name the block. */
 type Placed<Block> = Block & { readonly where: string };
 
 type Turn =

@@ -11,7 +11,6 @@ export function speaksAnthropic({ headers }: FastifyRequest): boolean {
   return headers['anthropic-version'] !== undefined;
 }
 
-/** For routes that several protocols share. */
 export const eitherError = {
   errorBody: (error: ApiError, request: FastifyRequest) =>
     speaksAnthropic(request) ? anthropicError(error, request) : error.body(),

@@ -18,9 +18,9 @@ export function readMessages(
   given: MessagesRequest,
   { context }: Pick<RequestContext, 'context'>,
 ): MessagesBody {
-  const { system, messages: told, tools, tool_choice: choice, stop_sequences: stop, ...others } = given;
+  const { system, messages: turns, tools, tool_choice: choice, stop_sequences: stop, ...others } = given;
   const { thinking, output_config: config, output_format: olderFormat, ...sampling } = others;
-  const { messages, continues } = conversationOf({ system, messages: told }, context.settings);
+  const { messages, continues } = conversationOf({ system, messages: turns }, context.settings);
   const { format, formatName } = formatOf(config?.format ?? undefined, olderFormat);
   if (continues) refuseBeginning(thinking, format && formatName);
   return {

@@ -81,7 +81,7 @@ const tool = z.looseObject({
   input_schema: z.looseObject({ type: z.literal('object') }).meta({ description: 'A JSON schema.' }),
   strict: z.boolean().nullish(),
   defer_loading: z.literal(false, 'there is no tool search that would load it later').nullish(),
-  input_examples: z.array(z.unknown()).max(0, 'are not supported; tell them in the description').nullish(),
+  input_examples: z.array(z.unknown()).max(0, 'are not supported; give them in the description').nullish(),
   allowed_callers: z
     .array(z.string())
     .refine((callers) => callers.includes('direct'), 'the only caller is direct')

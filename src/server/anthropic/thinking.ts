@@ -1,4 +1,4 @@
-// Reasoning as Anthropic shows it: text with a signature, which clients send back with it. Where a client does not want the
+// Reasoning as Anthropic shows it: text with a signature, which clients send back with it. Where a client omits the
 // text, the signature carries it, so that the next turn has it all the same.
 
 import { createHash } from 'node:crypto';

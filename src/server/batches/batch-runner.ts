@@ -192,7 +192,6 @@ export class BatchRunner {
     this.#jobs.set(batch.id, job);
   }
 
-  /** Whether this server held the batch. */
   async #runJob(batch: BatchRecord): Promise<boolean> {
     const { pool, settings } = this.#context;
     const { store, lines, owner } = this.#batches;

@@ -5,7 +5,7 @@ import type { ModelPool } from '../../pool/model-pool.ts';
 import type { NewLine } from '../../store/batch-lines.ts';
 import type { BatchProblem } from '../../store/batch-record.ts';
 import { ApiError } from '../http/errors.ts';
-import { isTooDeep } from '../http/nesting.ts';
+import { isTooDeep } from '../http/parse-body.ts';
 import { findEntry } from '../request/find-model.ts';
 import type { FileLine } from './file-lines.ts';
 

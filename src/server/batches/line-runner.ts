@@ -5,7 +5,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { BatchRecord, LineAnswer, LineQueue, TakenLine } from '../../store/batch-record.ts';
 import type { Caller } from '../request/auth.ts';
 import type { Endpoint, LineOutcome, LineServer } from './line-server.ts';
-import { answeredLine, failedLine, lineId } from './line-text.ts';
+import { answeredLine, failedLine, lineId } from './write-out.ts';
 
 /** A line that meets a server fault is run this often; the fault is often gone by then. */
 const MOST_FAULTS = 3;
@@ -22,7 +22,6 @@ interface LineRunnerOptions {
   readonly leaseMs: number;
   readonly server: Pick<LineServer, 'run'>;
   readonly log: Pick<FastifyBaseLogger, 'error' | 'warn'>;
-  /** Called when a line has ended, so that another may begin. */
   readonly onEnd: () => void;
 }
 
@@ -35,7 +34,6 @@ interface Running {
 export class LineRunner {
   readonly #options: LineRunnerOptions;
   readonly #running = new Map<string, Running>();
-  /** Until when no line of a batch begins. */
   readonly #pausedMs = new Map<string, number>();
   #renewedMs = 0;
 
@@ -82,7 +80,6 @@ export class LineRunner {
     await queue.renew(lines, { owner, nowMs, untilMs: nowMs + leaseMs });
   }
 
-  /** Resolves when all running lines have ended. */
   async settled(): Promise<void> {
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
   }

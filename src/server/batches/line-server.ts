@@ -10,9 +10,8 @@ import { chatProtocol } from '../openai/chat.ts';
 import { textProtocol } from '../openai/completions.ts';
 import { serveEmbeddings } from '../openai/embeddings.ts';
 import type { Caller } from '../request/auth.ts';
-import { KeptResponses } from '../responses/kept-responses.ts';
+import { KeptResponses, RunningResponses } from '../responses/kept-responses.ts';
 import { newResponse, responsesErrorBody } from '../responses/protocol.ts';
-import { RunningResponses } from '../responses/running-responses.ts';
 
 export const ENDPOINTS = [
   '/v1/chat/completions',
@@ -27,7 +26,6 @@ interface LineRequest {
   /** The id of the request; no other running request has the same. */
   readonly id: string;
   readonly endpoint: Endpoint;
-  /** JSON. */
   readonly body: string;
   readonly caller: Caller;
   readonly signal: AbortSignal;
@@ -37,7 +35,6 @@ export type LineOutcome =
   | {
       readonly kind: 'answer';
       readonly status: number;
-      /** JSON. */
       readonly body: string;
       /** Undefined where no engine computed anything. */
       readonly usage: RequestUsage | undefined;
@@ -57,7 +54,6 @@ const DEFAULT_PAUSE_MS = 1000;
 
 export class LineServer {
   readonly #app: FastifyInstance;
-  /** By the id of the request. */
   readonly #running = new Map<string, RunningLine>();
 
   /** `app` must listen nowhere. */

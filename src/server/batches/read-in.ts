@@ -11,7 +11,6 @@ import { fileLines } from './file-lines.ts';
 import { LineCheck } from './line-check.ts';
 import { forgetLines } from './write-out.ts';
 
-/** The most problems that are reported at once. */
 const MOST_PROBLEMS = 100;
 const LINES_AT_ONCE = 128;
 const BYTES_AT_ONCE = 1024 * 1024;

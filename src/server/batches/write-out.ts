@@ -1,4 +1,4 @@
-// Writes a batch's answers to its files, in the order of the input: those that succeeded to one, the others to another. After
+// Writes a batch's answers to its files, in the order of the input: successes to one, errors to the other. After
 // an interruption it starts over; clients see the files only when the batch has ended.
 
 import { Buffer } from 'node:buffer';
@@ -9,7 +9,6 @@ import type { BatchStore } from '../../store/batch-store.ts';
 import type { FileStore } from '../../store/file-store.ts';
 import type { FileWriter } from '../../store/file-writer.ts';
 import { expiryOf, OUTPUT_PURPOSE } from '../files/file-object.ts';
-import { lineId, unansweredLine } from './line-text.ts';
 
 /** How many lines are read at once: answers may be large, and are all in memory; lines without an answer are short. */
 const FEWEST_LINES = 8;
@@ -78,4 +77,38 @@ function textOf(batchId: string, { line, customId, answer }: SettledLine, ending
 /** Deletes the lines of a batch in small steps, since statements run on the thread that serves requests. */
 export async function forgetLines(lines: BatchLines, batchId: string): Promise<void> {
   while (await lines.forget(batchId, FORGOTTEN_AT_ONCE)) await turn();
+}
+
+interface AnsweredLine {
+  readonly id: string;
+  readonly customId: string;
+  readonly status: number;
+  readonly requestId: string;
+  readonly body: string;
+}
+
+/** Does not change when the line is run again. */
+export function lineId(batchId: string, line: number): string {
+  return `batch_req_${batchId.replace(/^batch_/, '')}_${line}`;
+}
+
+export function answeredLine({ id, customId, status, requestId, body }: AnsweredLine): string {
+  const head = JSON.stringify({ id, custom_id: customId });
+  const response = JSON.stringify({ status_code: status, request_id: requestId });
+  return `${head.slice(0, -1)},"response":${response.slice(0, -1)},"body":${body}},"error":null}`;
+}
+
+export function failedLine(id: string, customId: string, code: string, message: string): string {
+  return JSON.stringify({ id, custom_id: customId, response: null, error: { code, message } });
+}
+
+const reasons: Readonly<Record<BatchEnding, string>> = {
+  completed: 'the request was not run',
+  failed: 'the request was not run before the batch failed',
+  expired: 'the request was not run before the time of the batch was over',
+  cancelled: 'the request was not run before the batch was cancelled',
+};
+
+function unansweredLine(id: string, customId: string, ending: BatchEnding): string {
+  return failedLine(id, customId, `batch_${ending}`, reasons[ending]);
 }

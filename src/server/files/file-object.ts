@@ -6,20 +6,17 @@ import { pageShape } from '../http/list-page.ts';
 import { rulesFor } from '../http/parse-body.ts';
 
 export const INPUT_PURPOSE = 'batch';
-/** Files that the server makes. */
 export const OUTPUT_PURPOSE = 'batch_output';
 
 export const LARGEST_FILE_PAGE = 10_000;
 const LEAST_EXPIRY_SECONDS = 3600;
 const MOST_EXPIRY_SECONDS = 2_592_000;
 
-/** When a file is deleted by itself. */
 export const expirySchema = z.strictObject({
   anchor: z.literal('created_at'),
   seconds: z.coerce.number().int().min(LEAST_EXPIRY_SECONDS).max(MOST_EXPIRY_SECONDS),
 });
 
-/** The fields of an upload's form, without its file. */
 export const uploadSchema = z.object({
   purpose: z.literal(INPUT_PURPOSE, {
     error: `must be ${INPUT_PURPOSE}: files are the input of batches; those of other purposes are not taken`,
@@ -66,7 +63,6 @@ export function fileObject({ id, purpose, name, bytes, createdMs, expiresMs }: F
   };
 }
 
-/** Undefined where the file never expires. */
 export function expiryOf(nowMs: number, seconds: number | undefined, keepMs: number): number | undefined {
   const ms = seconds === undefined ? keepMs : seconds * 1000;
   return ms === Number.POSITIVE_INFINITY ? undefined : nowMs + ms;

@@ -1,5 +1,5 @@
 // Receives a file in a form (multipart/form-data) and stores it while it arrives. Fields may follow the file, so that they
-// are checked in the end; a file that is refused then leaves nothing behind.
+// are checked in the end; a file that is refused then is deleted.
 
 import type { Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -11,7 +11,7 @@ import { ApiError, badRequest, ClientLeft } from '../http/errors.ts';
 const MAX_FIELDS = 16;
 const MAX_FIELD_BYTES = 1024;
 const LONGEST_NAME = 255;
-/** The most bytes of a form beside its file. */
+/** The most bytes of a form without its file. */
 const FORM_BYTES = 64 * 1024;
 
 /** The parser finishes a complete form in one turn; some malformed ones it never finishes. */
@@ -95,7 +95,6 @@ function parserFor({ headers }: FastifyRequest): BusboyInstance {
   }
 }
 
-/** Forms write nested fields as `expires_after[seconds]`. */
 function setField(fields: Record<string, unknown>, name: string, value: string): void {
   const [, outer, inner] = /^(\w+)\[(\w+)\]$/.exec(name) ?? [];
   if (outer === undefined || inner === undefined) fields[name] = value;

@@ -5,10 +5,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { FileStore } from '../../store/file-store.ts';
 import type { ServerContext } from '../context.ts';
-import { ApiError, fromStore } from '../http/errors.ts';
+import { ApiError, fromStore, warnOfUnknown } from '../http/errors.ts';
 import { listOf, listSchema } from '../http/list-page.ts';
 import { parseBody } from '../http/parse-body.ts';
-import { warnOfUnknown } from '../http/warnings.ts';
 import { callerOf, isForeignPage } from '../request/auth.ts';
 import { idOf, type Route } from '../route.ts';
 import {

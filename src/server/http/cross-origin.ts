@@ -4,13 +4,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 const METHODS = 'GET, HEAD, POST, DELETE';
-/** For a preflight that names no headers. */
 const HEADERS =
   'authorization, content-type, x-api-key, anthropic-version, x-request-id, x-chairlift-timeout-ms';
 const limits = ['limit', 'remaining', 'reset'].flatMap((what) =>
   ['requests', 'tokens', 'daily-tokens'].map((of) => `x-ratelimit-${what}-${of}`),
 );
-/** Response headers that a page may read. */
 const EXPOSED = [
   'x-request-id',
   'x-chairlift-warning',

@@ -1,6 +1,6 @@
-// Every error a client sees, in OpenAI's shape: what is wrong, which parameter, a code for programs.
+// Every error a client sees, in OpenAI's shape: what is wrong, which parameter, a code for programs; and warnings, in a header.
 
-import type { FastifyError } from 'fastify';
+import type { FastifyError, FastifyReply } from 'fastify';
 import { GenerationError } from '../../generation/generation-error.ts';
 import type { AcquireFailure } from '../../pool/model-pool.ts';
 import { StoreError } from '../../store/database.ts';
@@ -102,7 +102,6 @@ export function shuttingDown(message = 'the server is shutting down and takes no
   return new ApiError(503, message, { code: 'shutting_down', headers: { 'retry-after': '5' } });
 }
 
-/** For a request that was running. */
 export function endedByShutdown(): ApiError {
   return shuttingDown(
     'the server is shutting down and ended this request before its answer was complete; send it again',
@@ -126,7 +125,6 @@ export function acquireError(failure: AcquireFailure, message: string, name: str
   return new ApiError(500, message, { code: 'model_load_failed' });
 }
 
-/** The HTTP error for a failed generation. */
 function fromGeneration({ code, parameter: param, message }: GenerationError): ApiError {
   switch (code) {
     case 'closing':
@@ -177,4 +175,20 @@ export async function fromStore<Result>(
     const message = `${what} cannot be read or changed now; try again`;
     throw new ApiError(503, message, { code: 'store_unavailable', headers: { 'retry-after': '5' } });
   }
+}
+
+export function warn(reply: FastifyReply, warnings: readonly string[]): void {
+  if (warnings.length === 0) return;
+  const before = reply.getHeader('x-chairlift-warning');
+  const all = [...(before === undefined ? [] : [String(before)]), ...warnings].join('; ');
+  reply.header('x-chairlift-warning', all.slice(0, 2000).replace(/[^\x20-\x7e]/g, '?'));
+}
+
+export function warnOfUnknown(reply: FastifyReply, unknown: readonly string[]): void {
+  warn(reply, unknown.length > 0 ? [unknownWarning(unknown)] : []);
+}
+
+export function unknownWarning(names: readonly string[]): string {
+  const listed = names.slice(0, 16).map((name) => name.slice(0, 64).replace(/[^\x21-\x7e]/g, '?'));
+  return `unknown parameters were ignored: ${listed.join(', ')}${names.length > 16 ? ', ...' : ''}`;
 }

@@ -5,7 +5,6 @@ import type { Page } from '../../store/page.ts';
 
 const orders = ['asc', 'desc'] as const;
 
-/** The parameters of a query, whose values are texts. */
 export const pageShape = (most: number) => ({
   after: z.string().optional(),
   limit: z.coerce.number().int().min(1).max(most).optional(),

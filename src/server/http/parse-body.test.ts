@@ -4,9 +4,8 @@ import { wireNames } from '../../generation/sampling-settings.ts';
 import { chatRules } from '../openai/schemas/chat.ts';
 import { textRules } from '../openai/schemas/completions.ts';
 import { samplingOf, stopsOf } from '../openai/schemas/sampling.ts';
-import { ApiError, toApiError } from './errors.ts';
-import { parseBody } from './parse-body.ts';
-import { unknownWarning } from './warnings.ts';
+import { ApiError, toApiError, unknownWarning } from './errors.ts';
+import { isTooDeep, parseBody } from './parse-body.ts';
 
 const messages = [{ role: 'user', content: 'Hello' }];
 
@@ -176,5 +175,27 @@ describe('sampling parameters', () => {
     expect(stopsOf({ stop: 'a' })).toEqual(['a']);
     expect(stopsOf({ stop: ['a', 'b'] })).toEqual(['a', 'b']);
     expect(stopsOf({})).toEqual([]);
+  });
+});
+
+const nested = (levels: number) => `${'[{"a":'.repeat(levels / 2)}1${'}]'.repeat(levels / 2)}`;
+
+describe('how deep a body is nested', () => {
+  it('may be a thousand levels', () => {
+    expect(isTooDeep(nested(1000))).toBe(false);
+    expect(isTooDeep(nested(1002))).toBe(true);
+  });
+
+  it('counts no brackets within strings, escaped quotes among them', () => {
+    for (const text of ['[', '\\"[', '\\\\\\"[']) {
+      expect(isTooDeep(`["${text.repeat(2000)}"]`)).toBe(false);
+    }
+    expect(isTooDeep(`["\\\\",${'['.repeat(1000)}`)).toBe(true);
+  });
+
+  it('is told of wide bodies and broken ones, too', () => {
+    expect(isTooDeep(`[${'[],'.repeat(100_000)}[]]`)).toBe(false);
+    expect(isTooDeep('"never closed')).toBe(false);
+    expect(isTooDeep('{"a": "\\')).toBe(false);
   });
 });

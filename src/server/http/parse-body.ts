@@ -1,17 +1,15 @@
-// Parses an untyped body into a typed request: refuses unsupported parameters, collects unknown ones, and names the
-// parameter that is wrong.
+// Parses an untyped body into a typed request: refuses unsupported parameters, collects unknown ones, and names the wrong
+// parameter. How deep a body is nested is checked on its text: parsers, serializers and templates recurse into it.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { ApiError, badRequest, unsupported } from './errors.ts';
-import { warnOfUnknown } from './warnings.ts';
+import { ApiError, badRequest, unsupported, warnOfUnknown } from './errors.ts';
 
 /** Why a value cannot be served, or undefined where it changes nothing. */
 export type Refusal = (value: unknown, body: Readonly<Record<string, unknown>>) => string | undefined;
 
 export interface BodyRules<Schema extends z.ZodObject> {
   readonly schema: Schema;
-  /** Accepted without effect. */
   readonly noOps: readonly string[];
   /** Known from other servers, and not supported here. */
   readonly refused: Readonly<Record<string, Refusal>>;
@@ -22,7 +20,6 @@ export interface BodyRules<Schema extends z.ZodObject> {
 }
 
 interface InnerNames {
-  /** The parameters that the schema has. */
   readonly known: readonly string[];
 }
 
@@ -84,7 +81,6 @@ function unknownNames({ known, noOps, refused, values, prefix }: Level): string[
   return Object.keys(values).flatMap((name) => (all.has(name) ? [] : [`${prefix}${name}`]));
 }
 
-/** Rules that consist of a schema alone. */
 export function rulesFor<Schema extends z.ZodObject>(schema: Schema): BodyRules<Schema> {
   return { schema, noOps: [], refused: {} };
 }
@@ -160,4 +156,36 @@ function pathOf(path: readonly PropertyKey[]): string {
   return path
     .map((step, at) => (typeof step === 'number' ? `[${step}]` : `${at === 0 ? '' : '.'}${String(step)}`))
     .join('');
+}
+
+const MAX_LEVELS = 1000;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPENING = new Set([0x5b, 0x7b]);
+const CLOSING = new Set([0x5d, 0x7d]);
+
+export function isTooDeep(text: string): boolean {
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) at = endOfString(text, at);
+    else if (OPENING.has(code)) {
+      depth += 1;
+      if (depth > MAX_LEVELS) return true;
+    } else if (CLOSING.has(code)) depth -= 1;
+  }
+  return false;
+}
+
+function endOfString(text: string, opening: number): number {
+  let at = text.indexOf('"', opening + 1);
+  while (at >= 0 && isEscaped(text, at)) at = text.indexOf('"', at + 1);
+  return at < 0 ? text.length : at;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let first = at;
+  while (text.charCodeAt(first - 1) === BACKSLASH) first -= 1;
+  return (at - first) % 2 === 1;
 }

@@ -21,7 +21,7 @@ export class ParserErrors {
     });
     server.on('checkExpectation', ({ headers }, response) => {
       const refusal = unmetExpectation(headers.expect);
-      // The client may still send a body, which nobody reads.
+      // The client may still send a body, which is not read.
       response.writeHead(refusal.status, { 'content-type': JSON_TYPE, connection: 'close' });
       response.end(JSON.stringify(refusal.body()));
     });

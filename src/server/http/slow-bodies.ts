@@ -30,7 +30,6 @@ function hasBody({ headers }: FastifyRequest): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** Passes bytes through; fails where too few arrive while it waits for more. */
 class FlowingBody extends Transform {
   readonly #timer: NodeJS.Timeout;
   #bytes = 0;

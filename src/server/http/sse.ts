@@ -23,11 +23,9 @@ interface StreamedMessage {
 
 export interface Framing {
   readonly contentType: string;
-  /** `id`: what a client sends as Last-Event-ID to resume. */
   frame(data: unknown, event: string | undefined, id?: string): string;
   /** Follows the last message, so that clients know that the stream is complete. */
   readonly last: string;
-  /** Sent to keep a silent connection alive. */
   readonly filler: string;
   /** A message that clients ignore; empty where the framing has none. */
   comment(text: string): string;

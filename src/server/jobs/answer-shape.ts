@@ -1,4 +1,4 @@
-// How answers look on the wire: the contract that each protocol implements, and what several have in common.
+// Answers on the wire: the contract that each protocol implements, and what several have in common.
 
 import type { AnswerPiece } from '../../generation/answer-parts.ts';
 import type { GenerationEvent, TokenUsage } from '../../generation/generation.ts';
@@ -26,11 +26,8 @@ export interface StreamMessage {
 
 export interface ChoiceEnd {
   readonly reason: FinishReason;
-  /** How many tool calls are in the answer. */
   readonly calls: number;
-  /** The last call was cut off within its arguments. */
   readonly hasOpenCall?: boolean;
-  /** The stop string that ended it, where one did. */
   readonly stop: string | undefined;
 }
 
@@ -40,9 +37,7 @@ export interface AnswerShape {
   opening(index: number): readonly StreamMessage[];
   piece(index: number, piece: AnswerPiece): readonly StreamMessage[];
   finish(index: number, end: ChoiceEnd): readonly StreamMessage[];
-  /** Sent when all choices have ended. */
   closing(usage: TokenUsage): readonly StreamMessage[];
-  /** Sent when something goes wrong after the stream has begun. */
   failure(error: ApiError): readonly StreamMessage[];
   whole(choices: readonly WholeChoice[], usage: TokenUsage): object;
   /** Called with the whole answer before its end is sent, streamed or not. */
@@ -56,14 +51,12 @@ export interface AnswerShape {
 export interface ShapeOptions {
   readonly base: AnswerBase;
   readonly model: ServedModel;
-  /** Whether log-probabilities were asked for. */
   readonly logprobs: boolean;
   /** Whether a stream ends with the usage. */
   readonly usageComes: boolean;
   readonly promptTokens: number;
-  /** Ends the answer: with an ApiError, or with ClientLeft where its client wants no more of it. */
+  /** Ends the answer: with an ApiError, or with ClientLeft where the client has left. */
   abort(reason: Error): void;
-  /** The times so far. */
   readonly times: () => RequestTimes;
 }
 

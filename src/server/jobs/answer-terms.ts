@@ -17,7 +17,6 @@ export const CAPPED_HEADER = 'x-ratelimit-capped-tokens';
 interface Asked {
   readonly context: ServerContext;
   readonly caller: Caller;
-  /** Answers to each prompt. */
   readonly choices: number;
   readonly resumption: Resumption | undefined;
 }
@@ -25,7 +24,6 @@ interface Asked {
 interface AskedAnswers extends Asked {
   readonly model: ServedModel;
   readonly prompts: readonly Prompt[];
-  /** One for each prompt. */
   readonly parameters: readonly SamplingParameters[];
 }
 

@@ -7,8 +7,7 @@ import { Embedding, poolingOf } from '../../generation/embedding.ts';
 import type { TokenUsage } from '../../generation/generation.ts';
 import type { Prompt, PromptInput } from '../../generation/prompt.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
-import { badRequest } from '../http/errors.ts';
-import { warn } from '../http/warnings.ts';
+import { badRequest, warn } from '../http/errors.ts';
 import { kvShareOf, priorityOf } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
 import { RequestRecord, type RequestTimes, recorded } from '../request/request-record.ts';
@@ -21,7 +20,6 @@ import {
 import { encodePrompts, tokensOf } from './encode-prompts.ts';
 
 export interface EmbeddingRequest extends RequestContext {
-  /** The default model where absent. */
   readonly modelName: string | undefined;
   readonly inputs: readonly PromptInput[];
   /** What the client calls each input. */
@@ -29,11 +27,10 @@ export interface EmbeddingRequest extends RequestContext {
   readonly dimensions?: number | undefined;
   /** A text that is too long loses its end. Default false: it is refused. */
   readonly cuts?: boolean;
-  /** How long the model stays loaded afterwards while nobody uses it; absent where the request does not decide that. */
+  /** How long the model stays loaded while it is unused; absent where the request does not say. */
   readonly idleMs?: number | undefined;
   /** Runs at LOW priority, whatever the tier of the key. */
   readonly forceLow: boolean;
-  /** Throws where the model cannot do what is asked. */
   readonly check?: (model: ServedModel) => void;
 }
 
@@ -117,7 +114,6 @@ async function embed(
   });
 }
 
-/** A header of the response names the texts that were cut. */
 async function cutPrompts(
   { inputs: given, nameOf }: EmbeddingRequest,
   scope: RequestScope,
@@ -135,7 +131,6 @@ async function cutPrompts(
   });
 }
 
-/** Embeddings generate no tokens. */
 export function promptUsage({ promptTokens }: TokenUsage): object {
   return { prompt_tokens: promptTokens, total_tokens: promptTokens };
 }

@@ -1,5 +1,5 @@
-// What protocols do differently: their bodies, their prompts, their answers on the wire. Whatever a body looks like, it is
-// read as one of OpenAI's two: a chat, or a text to continue.
+// What protocols do differently: their bodies, their prompts, their answers on the wire. Every body is converted
+// to one of OpenAI's two: a chat, or a text to continue.
 
 import type { z } from 'zod';
 import type { AnswerRequirements } from '../../generation/answer-plan.ts';
@@ -14,7 +14,6 @@ import type { RequestContext } from '../request/request-scope.ts';
 import type { ServerSettings } from '../settings.ts';
 import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 
-/** How the body of a request becomes prompts, and tokens an answer. */
 export interface CompletionKind<Body> {
   names(body: Body): ParameterNames;
   /** Undefined where an answer may be as long as the context allows. */
@@ -23,15 +22,11 @@ export interface CompletionKind<Body> {
   prompts(body: Body, settings: ServerSettings): readonly PromptInput[];
   /** Structured output and tool calls; undefined where the answer is just text. */
   responseFormat(body: Body): AnswerRequirements | undefined;
-  /** Whether each answer begins with its prompt. */
   echoes(body: Body): boolean;
-  /** What the answer will probably be. */
   expected?(body: Body): string | undefined;
 }
 
-/** How a protocol writes bodies and answers. */
 export interface Protocol<Schema extends z.ZodObject, Body extends SamplingBody> {
-  /** What the ids of its answers begin with. */
   readonly idMark: string;
   readonly rules: BodyRules<Schema>;
   readonly kind: CompletionKind<Body>;
@@ -39,9 +34,8 @@ export interface Protocol<Schema extends z.ZodObject, Body extends SamplingBody>
   read(given: z.infer<Schema>, request: RequestContext): Body | Promise<Body>;
   /** Throws where the model cannot do what is asked; returns warnings for the client. */
   check?(given: z.infer<Schema>, model: ServedModel, request: RequestContext): readonly string[];
-  /** How long the model stays loaded afterwards while nobody uses it; undefined leaves that as it is. */
+  /** How long the model stays loaded while it is unused; undefined leaves that as it is. */
   idleMs?(given: z.infer<Schema>, request: RequestContext): number | undefined;
-  /** How a stream's messages are framed. */
   readonly framing: Framing;
   /** Whether the same tokens make the same events again, so that a client may resume a stream. */
   readonly resumable: boolean;

@@ -45,11 +45,9 @@ interface StreamOptions {
   readonly framing: Framing;
   readonly keepAliveMs: number;
   readonly signal: AbortSignal;
-  /** Whether the client may resume the stream. */
   readonly archived: Promise<boolean>;
-  /** The events that the client has already. */
   readonly after?: StreamPosition | undefined;
-  /** Called with a failure that the client is told inside the stream. */
+  /** Called with a failure that is sent inside the stream. */
   readonly onFailure: (error: unknown) => void;
 }
 
@@ -67,7 +65,6 @@ export async function respondStream(
   const stream = new SseStream(reply.raw, reply.getHeaders(), keepAliveMs, signal, framing);
   const whole = new WholeAnswer(echoes.length);
   const position = new StreamPosition();
-  /** `index`: undefined for messages that belong to no choice. */
   const sendAll = async (index: number | undefined, messages: readonly StreamMessage[]) => {
     for (const { data, event } of messages) {
       const isKnown = after !== undefined && !position.covers(after, index);

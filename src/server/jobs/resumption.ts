@@ -32,13 +32,11 @@ export class StreamPosition {
     return new StreamPosition(counts, Number(match[2] ?? 0));
   }
 
-  /** Counts one more event of a choice, or of none. */
   advance(index: number | undefined): void {
     if (index === undefined) this.#closing += 1;
     else this.#counts[index] = this.#countOf(index) + 1;
   }
 
-  /** Whether it has at least as many events of a choice, or of none, as the other. */
   covers(other: StreamPosition, index: number | undefined): boolean {
     return index === undefined
       ? this.#closing >= other.#closing
@@ -57,16 +55,13 @@ export class StreamPosition {
 }
 
 export interface KeptRequest {
-  /** The id that the client knows. */
   readonly id: string;
   readonly keyId: string;
   /** The URL pattern of the route it was sent to. */
   readonly route: string;
-  /** JSON. */
   readonly body: string;
   readonly answerId: string;
   readonly seed: Seed;
-  /** Milliseconds since 1970. */
   readonly arrivedMs: number;
   /** The tokens that were counted as used; absent before that. */
   readonly counted?: CountedTokens | undefined;
@@ -78,7 +73,6 @@ export interface CountedTokens {
   readonly completionTokens: number;
 }
 
-/** Requests that have begun, for as long as their clients may resume them. */
 export interface RequestArchive {
   keep(request: KeptRequest): Promise<void>;
   /** Finds requests of this key alone; undefined where there is none, or none any more. */
@@ -87,7 +81,6 @@ export interface RequestArchive {
 
 export interface Resumption {
   readonly kept: KeptRequest;
-  /** The events that the client has. */
   readonly after: StreamPosition;
 }
 

@@ -13,12 +13,18 @@ import type { ServedModel } from '../../pool/served-model.ts';
 import type { SamplingParameters } from '../../sampling/parameters.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import type { ServerContext } from '../context.ts';
-import { isServerFault, kindOf } from '../http/errors.ts';
+import { isServerFault, kindOf, warn, warnOfUnknown } from '../http/errors.ts';
 import { parseBody } from '../http/parse-body.ts';
 import type { Framing } from '../http/sse.ts';
-import { warn, warnOfUnknown } from '../http/warnings.ts';
 import type { AnswerBudget } from '../limits/answer-budget.ts';
-import { choicesOf, type SamplingBody, stopsOf, streamsUsage } from '../openai/schemas/sampling.ts';
+import {
+  choicesOf,
+  type SamplingBody,
+  samplingDefaults,
+  stopsOf,
+  streamsUsage,
+  withDefaults,
+} from '../openai/schemas/sampling.ts';
 import { kvShareOf, priorityOf } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
 import { RequestRecord, recorded } from '../request/request-record.ts';
@@ -35,30 +41,24 @@ import { encodePrompts, tokensOf } from './encode-prompts.ts';
 import type { Protocol } from './protocol.ts';
 import { respondStream, respondWhole } from './respond.ts';
 import { archiveRequest, type Resumption, resumptionOf } from './resumption.ts';
-import { samplingDefaults, withDefaults } from './sampling-defaults.ts';
 
 export interface ServeOptions {
   /** Runs at LOW priority, whatever the tier of the key. */
   readonly forceLow: boolean;
 }
 
-/** What a request asks for, known from its body and its key. */
 interface CompletionRequest extends RequestContext {
   readonly forceLow: boolean;
   readonly body: SamplingBody;
   readonly inputs: readonly PromptInput[];
-  /** Answers to each prompt. */
   readonly choices: number;
   readonly names: ParameterNames;
   /** Undefined where an answer may be as long as the context allows. */
   readonly maxTokens: number | undefined;
   readonly sampling: (model: ServedModel) => SamplingParameters;
   readonly responseFormat: AnswerRequirements | undefined;
-  /** Each answer begins with its prompt. */
   readonly echoes: boolean;
-  /** What the answer will probably be. */
   readonly expectedText: string | undefined;
-  /** A stream ends with the usage. */
   readonly includeUsage: boolean;
   readonly idMark: string;
   readonly framing: Framing;
@@ -69,10 +69,8 @@ interface CompletionRequest extends RequestContext {
   readonly shape: (options: ShapeOptions) => AnswerShape;
 }
 
-/** A request that is ready for the engine. */
 interface CompletionJob extends CompletionRequest, RequestScope {
   readonly prompts: readonly Prompt[];
-  /** One for each prompt. */
   readonly parameters: readonly SamplingParameters[];
   /** One for each prompt; undefined where the answer is just text. */
   readonly plans: readonly AnswerPlan[] | undefined;
@@ -200,19 +198,19 @@ async function run(job: CompletionJob): Promise<void> {
     const reasons = await respond(job, generation, record, archived);
     record.answered(reasons);
     const isWhole = reasons.length === prompts.length * choices;
-    if (parameters[0]?.maxTokens === undefined && isWhole) learnLength(job, generation);
+    if (parameters[0]?.maxTokens === undefined && isWhole) recordLength(job, generation);
   };
   await recorded(record, generation, job, answer, () => void archiveUsage());
 }
 
 /** Answers that the limits cut short teach only that answers are longer than that. */
-function learnLength(
+function recordLength(
   { context, caller, prompts, choices, budget }: CompletionJob,
   { usage }: Generation,
 ): void {
   const tokens = usage.completionTokens / (prompts.length * choices);
   const isLess = tokens < context.typicalAnswer.expect(caller.keyId, Number.POSITIVE_INFINITY);
-  if (!(budget?.isSpent && isLess)) context.typicalAnswer.learn(caller.keyId, tokens);
+  if (!(budget?.isSpent && isLess)) context.typicalAnswer.record(caller.keyId, tokens);
 }
 
 function generationOf(job: CompletionJob, record: RequestRecord): Generation {
@@ -291,7 +289,6 @@ async function respond(
   });
 }
 
-/** For each choice, what is shown before its answer. */
 async function echoesOf(job: CompletionJob): Promise<readonly string[]> {
   const { context, caller, model, prompts, choices, signal } = job;
   const account = caller.keyId;

@@ -3,7 +3,6 @@
 
 import type { Permit } from './key-limiter.ts';
 
-/** Tokens that are held at once when more are needed. */
 const GROWTH_TOKENS = 256;
 
 export class AnswerBudget {
@@ -12,7 +11,6 @@ export class AnswerBudget {
   #left: number;
   #isSpent = false;
 
-  /** `heldTokens`: tokens that are held for the answers already. */
   constructor(heldTokens: number, permit: Pick<Permit, 'grow'>, nowMs: () => number) {
     this.#left = heldTokens;
     this.#permit = permit;

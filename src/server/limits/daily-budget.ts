@@ -9,7 +9,6 @@ export class DailyBudget {
   #used = 0;
   #reserved = 0;
 
-  /** Sets what the day of that time has used so far, with what was carried over to it. */
   restore(usedTokens: number, nowMs: number): void {
     this.#day = dayOf(nowMs);
     this.#used = usedTokens;

@@ -2,13 +2,12 @@
 // one that several gateways share.
 
 import type { KeyLimits } from '../../store/key-record.ts';
-import type { LimitHeaders } from './headers.ts';
+import type { LimitHeaders } from './key-state.ts';
 
 export type Awaitable<Value> = Value | Promise<Value>;
 
 export type LimitKind = 'requests' | 'tokens' | 'concurrent' | 'daily';
 
-/** How many tokens a request will use. */
 export interface TokenDemand {
   /** The least: its prompts, and the shortest answers they may have. */
   readonly least: number;
@@ -20,7 +19,6 @@ export interface TokenDemand {
 interface LimitNumbers {
   readonly limit: number;
   readonly used: number;
-  /** Neither used nor held by running requests. */
   readonly left: number;
   readonly asked: number;
 }
@@ -32,9 +30,7 @@ export interface LimitRefusal {
    * way, the time until the first should end. Infinite for a request that needs more than the whole limit.
    */
   readonly retryAfterMs: number;
-  /** Present for a limit of tokens. */
   readonly numbers?: LimitNumbers | undefined;
-  /** Includes `retry-after`. */
   readonly headers: LimitHeaders;
 }
 
@@ -55,7 +51,6 @@ export type Weighed =
   | {
       readonly ok: true;
       readonly headers: LimitHeaders;
-      /** The expected tokens, or those that are left where these are fewer. */
       readonly heldTokens: number;
       /** The most that the request may use before the daily tokens are used up. */
       readonly mostTokens: number;
@@ -80,7 +75,6 @@ export interface KeyLimiter {
   apart(): KeyLimiter;
 }
 
-/** The demand of a request that uses no tokens. */
 export const NO_TOKENS: TokenDemand = { least: 0, expected: 0 };
 /** The demand of a request of which nothing is known. */
 export const LEAST_DEMAND: TokenDemand = { least: 1, expected: 1 };

@@ -1,9 +1,8 @@
-// The state of a key's limits, and what follows for its next request: whether it must wait, how long, and what the headers
-// say.
+// The state of a key's limits, and what follows for its next request: whether it must wait, how long, and which headers
+// it is answered with, in the form that OpenAI's clients know.
 
 import type { KeyLimits } from '../../store/key-record.ts';
 import type { DailyBudget } from './daily-budget.ts';
-import { type LimitHeaders, retryHeaders, standingHeaders } from './headers.ts';
 import type { LimitRefusal, TokenDemand, Weighed } from './key-limiter.ts';
 import type { MinuteBucket } from './minute-bucket.ts';
 import type { RunningRequests } from './running-requests.ts';
@@ -91,7 +90,6 @@ export function tokenWaits(state: KeyState, limits: KeyLimits, demand: TokenDema
   return waits;
 }
 
-/** The result for a request that holds this many tokens already. */
 export function weighed(state: KeyState, limits: KeyLimits, heldTokens: number, nowMs: number): Weighed {
   const { dailyTokens } = limits;
   const left =
@@ -122,4 +120,39 @@ export function standings(
     Object.assign(headers, standingHeaders('daily-tokens', { limit: dailyTokens, remaining, resetMs }));
   }
   return headers;
+}
+
+export type LimitHeaders = Readonly<Record<string, string>>;
+
+interface LimitStatus {
+  readonly limit: number;
+  readonly remaining: number;
+  readonly resetMs: number;
+}
+
+function standingHeaders(name: string, standing: LimitStatus): LimitHeaders {
+  return {
+    [`x-ratelimit-limit-${name}`]: String(standing.limit),
+    [`x-ratelimit-remaining-${name}`]: String(standing.remaining),
+    [`x-ratelimit-reset-${name}`]: formatDuration(standing.resetMs),
+  };
+}
+
+/** The standard header has whole seconds only; clients that read the second one need not wait longer. */
+export function retryHeaders(retryAfterMs: number): LimitHeaders {
+  if (retryAfterMs === Number.POSITIVE_INFINITY) return {};
+  return {
+    'retry-after': String(Math.ceil(retryAfterMs / 1000)),
+    'retry-after-ms': String(retryAfterMs),
+  };
+}
+
+/** As in `250ms`, `1.5s`, `6m0s`, `23h59m1s`. */
+export function formatDuration(durationMs: number): string {
+  if (durationMs > 0 && durationMs < 1000) return `${durationMs}ms`;
+  const hours = Math.floor(durationMs / 3_600_000);
+  const minutes = Math.floor(durationMs / 60_000) % 60;
+  const seconds = `${(durationMs % 60_000) / 1000}s`;
+  if (hours > 0) return `${hours}h${minutes}m${seconds}`;
+  return minutes > 0 ? `${minutes}m${seconds}` : seconds;
 }

@@ -3,7 +3,6 @@
 
 import type { KeyLimits } from '../../store/key-record.ts';
 import { DailyBudget } from './daily-budget.ts';
-import type { LimitHeaders } from './headers.ts';
 import {
   type KeyLimiter,
   LEAST_DEMAND,
@@ -12,11 +11,18 @@ import {
   type TokenDemand,
   type Weighed,
 } from './key-limiter.ts';
-import { heldTokens, type KeyState, refusalOf, standings, tokenWaits, weighed } from './key-state.ts';
+import {
+  heldTokens,
+  type KeyState,
+  type LimitHeaders,
+  refusalOf,
+  standings,
+  tokenWaits,
+  weighed,
+} from './key-state.ts';
 import { type Hold, MinuteBucket } from './minute-bucket.ts';
 import { RunningRequests } from './running-requests.ts';
 
-/** A permit whose methods are synchronous. */
 export interface HeldPermit extends Permit {
   weigh(demand: TokenDemand, nowMs: number): Weighed;
   grow(tokens: number, nowMs: number): number;
@@ -39,7 +45,6 @@ interface CountedUse {
 
 export class Limiter implements KeyLimiter {
   readonly #states = new Map<string, HeldState>();
-  /** By key id. */
   readonly #days: Map<string, DailyBudget>;
 
   constructor(days = new Map<string, DailyBudget>()) {
@@ -55,7 +60,6 @@ export class Limiter implements KeyLimiter {
     for (const [keyId, tokens] of tokensByKey) this.#state(keyId).daily.restore(tokens, nowMs);
   }
 
-  /** Sets the state of a key at that time. */
   restore(keyId: string, { requestsUsed, tokensUsed, dailyTokens }: CountedUse, atMs: number): void {
     const { requests, tokens, daily } = this.#state(keyId);
     requests.restore(requestsUsed, atMs);
@@ -72,7 +76,6 @@ export class Limiter implements KeyLimiter {
     return { ok: true, permit, headers: standings(state, limits, nowMs) };
   }
 
-  /** The headers of each limit that the key has. */
   headers(keyId: string, limits: KeyLimits, timeMs: number): LimitHeaders {
     return standings(this.#state(keyId), limits, Math.floor(timeMs));
   }

@@ -16,11 +16,9 @@ export interface Hold {
 export class MinuteBucket {
   #used: number;
   #drainedMs: number;
-  /** In all. */
   #drained = 0;
   readonly #holds = new Set<Hold>();
 
-  /** `used`: how many 1/60000 of it were used at that time. */
   constructor(used = 0, drainedMs = 0) {
     this.#used = used;
     this.#drainedMs = drainedMs;
@@ -32,7 +30,6 @@ export class MinuteBucket {
     this.#drainedMs = drainedMs;
   }
 
-  /** Milliseconds until the cost, which is at most the whole limit, fits. */
   waitMs(cost: number, limit: number, nowMs: number): number {
     this.#drain(limit, nowMs);
     const excess = this.#used + cost * UNITS - limit * UNITS;
@@ -51,7 +48,6 @@ export class MinuteBucket {
     return hold;
   }
 
-  /** Ends a hold, and gives back the part that was neither used nor drained. */
   release(hold: Hold, unused: number, limit: number, nowMs: number): void {
     this.#drain(limit, nowMs);
     this.#holds.delete(hold);
@@ -67,7 +63,6 @@ export class MinuteBucket {
     return Math.max(0, Math.floor(limit - this.#used / UNITS));
   }
 
-  /** Milliseconds until nothing is used. */
   resetMs(limit: number, nowMs: number): number {
     this.#drain(limit, nowMs);
     return Math.ceil(this.#used / limit);

@@ -1,7 +1,6 @@
 // The running requests of a key and how long its requests take, to estimate when one of them will end.
 
 const SHORTEST_WAIT_MS = 1000;
-// How much the newest duration weighs in the mean.
 const NEWEST_SHARE = 0.2;
 
 interface RunningRequest {
@@ -22,7 +21,6 @@ export class RunningRequests {
     return request;
   }
 
-  /** Drops a request that was not served: its duration says nothing. */
   drop(request: RunningRequest): void {
     this.#running.delete(request);
   }

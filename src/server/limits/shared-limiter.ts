@@ -42,14 +42,12 @@ const unlimited: LimitResult = { ok: true, headers: {}, permit: passed({}) };
 export class SharedLimiter implements KeyLimiter {
   readonly #store: Calls;
   readonly #options: SharedLimiterOptions;
-  /** Used while the database is lost. */
   readonly #alone = new Limiter();
   /** Permits to give back, by request, until the database has confirmed it. */
   readonly #unsettled = new Map<string, Settlement>();
   /** The state of each key as the database last reported it, and when that was on this clock. */
   readonly #standings = new Map<string, { readonly standing: LimitStatus; readonly atMs: number }>();
   #lost = false;
-  /** The number of gateways that share the limits, as the database last reported. */
   #gateways = 1;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -169,7 +167,6 @@ export class SharedLimiter implements KeyLimiter {
     };
   }
 
-  /** Undefined where the database does not answer. */
   async #ask(keyId: string, ask: () => Promise<LimitStatus>): Promise<LimitStatus | undefined> {
     if (this.#lost) return undefined;
     try {
@@ -205,7 +202,6 @@ export class SharedLimiter implements KeyLimiter {
     await Promise.all([...this.#unsettled.values()].map((settlement) => this.#send(settlement)));
   }
 
-  /** Reports that this gateway is alive, and checks whether the database is. */
   async #beat(): Promise<void> {
     try {
       this.#gateways = await this.#store.beat();

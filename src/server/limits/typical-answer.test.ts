@@ -13,15 +13,15 @@ describe('a typical answer', () => {
 
   it('is learnt for each key by itself, within a few answers', () => {
     const typical = new TypicalAnswer();
-    for (let n = 0; n < 10; n++) typical.learn('terse', 5);
+    for (let n = 0; n < 10; n++) typical.record('terse', 5);
     expect(typical.expect('terse', ROOM)).toBeLessThan(40);
     expect(typical.expect('other', ROOM)).toBe(256);
   });
 
   it('follows a key whose use changes, however long it was as before', () => {
     const typical = new TypicalAnswer();
-    for (let n = 0; n < 10_000; n++) typical.learn('a', 10);
-    for (let n = 0; n < 60; n++) typical.learn('a', 2000);
+    for (let n = 0; n < 10_000; n++) typical.record('a', 10);
+    for (let n = 0; n < 60; n++) typical.record('a', 2000);
     expect(typical.expect('a', ROOM)).toBeGreaterThan(1800);
   });
 
@@ -29,7 +29,7 @@ describe('a typical answer', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(5000), { maxLength: 100 }), (answers) => {
         const typical = new TypicalAnswer();
-        for (const tokens of answers) typical.learn('a', tokens);
+        for (const tokens of answers) typical.record('a', tokens);
         const expected = typical.expect('a', ROOM);
         expect(expected).toBeGreaterThanOrEqual(Math.max(1, Math.min(256, ...answers)));
         expect(expected).toBeLessThanOrEqual(Math.max(256, ...answers) + 1);

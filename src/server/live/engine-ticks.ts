@@ -21,7 +21,6 @@ export class EngineTicks {
   readonly #traces: RequestTraces;
   /** Absent where the engine's steps cannot be seen: its ticks are empty. */
   readonly #subscription: EngineSubscription | undefined;
-  /** The state of each block as of the last tick. */
   #map: Int32Array;
   #pending: EngineSnapshot;
   #polling: Promise<void> | undefined;
@@ -44,7 +43,6 @@ export class EngineTicks {
     this.#subscription?.end();
   }
 
-  /** Resolves when the engine has answered, or cannot. */
   poll(): Promise<void> {
     this.#polling ??= this.#subscription
       ?.snapshot()

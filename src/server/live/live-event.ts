@@ -5,23 +5,20 @@ import type { EndReason } from '../../engine/request.ts';
 import type { ModelEntry } from '../../pool/model-pool.ts';
 import type { Tier } from '../../store/key-record.ts';
 
-/** `GET /whoami`. */
 export interface WhoAmI {
   readonly version: string;
   /** No key was needed, and none was checked. */
   readonly anonymous: boolean;
   readonly admin: boolean;
-  /** Of the key. */
   readonly name?: string;
   readonly tier: Tier;
   readonly keysNeeded: boolean;
   /** Prompts are logged, and kept with the traces of requests. */
   readonly logPrompts: boolean;
-  /** Whether the asker may bring models from the hub. */
+  /** Whether the caller may download models from the hub. */
   readonly canPull: boolean;
   /** Whether there are keys to list and make. */
   readonly hasKeyStore: boolean;
-  /** Whether other machines compute. */
   readonly inFleet: boolean;
 }
 
@@ -33,7 +30,6 @@ export interface LiveSnapshot extends LiveTick {
   readonly tickMs: number;
 }
 
-/** Sent as `tick`. */
 export interface LiveTick {
   readonly atMs: number;
   readonly models: readonly ModelEntry[];
@@ -77,12 +73,10 @@ export interface RequestBrief extends EndedRequest {
   readonly kind: 'completion' | 'embedding';
   readonly keyId: string;
   readonly keyName?: string;
-  /** Milliseconds since 1970. */
   readonly arrivedMs: number;
   readonly running: boolean;
 }
 
-/** `GET /requests/:id`: the trace of one request. */
 export interface RequestTrace extends RequestBrief {
   /** The first 200, and its end. */
   readonly events: readonly TraceEvent[];
@@ -95,7 +89,6 @@ export interface RequestTrace extends RequestBrief {
 }
 
 export interface TraceEvent {
-  /** Since its arrival. */
   readonly atMs: number;
   readonly what:
     | 'arrived'
@@ -116,8 +109,8 @@ export interface PrefixLookup {
   readonly cachedTokens: number;
   /**
    * `end`: nothing more could be found, because less than a block was left, or the last token must be computed. `new`:
-   * nobody has computed it, as far as is known. `differs`: what was computed after the same prefix begins alike.
-   * `evicted`: it was there, and its block was taken. `tenant`: another key has it, told to admins alone. `not-shared`:
+   * no request has computed it, as far as is known. `differs`: what was computed after the same prefix begins alike.
+   * `evicted`: it was there, and its block was taken. `tenant`: another key has it, sent to admins alone. `not-shared`:
    * the model's blocks cannot be shared, or not there.
    */
   readonly why: 'end' | 'new' | 'differs' | 'evicted' | 'tenant' | 'not-shared';
@@ -128,7 +121,6 @@ export interface PrefixLookup {
 /** `POST /admin/bench`. */
 export interface BenchRequest {
   readonly model?: string | undefined;
-  /** Requests at once. */
   readonly streams: number;
   readonly requests: number;
   readonly promptTokens: number;
@@ -138,7 +130,6 @@ export interface BenchRequest {
 /** Sent as `progress`. */
 export interface BenchProgress {
   readonly phase: 'calibrate' | 'warm-up' | 'load';
-  /** Of this phase. */
   readonly total: number;
   readonly done: number;
   readonly running: number;
@@ -158,6 +149,5 @@ export interface BenchResult {
   readonly latency: BenchTable;
   readonly failures?: BenchTable;
   readonly notes: readonly string[];
-  /** SVG. */
   readonly plots: readonly string[];
 }

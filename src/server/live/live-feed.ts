@@ -10,11 +10,11 @@ import type { Admission } from '../request/admission.ts';
 import { EngineTicks } from './engine-ticks.ts';
 import type { EndedRequest, LiveSnapshot, LiveTick } from './live-event.ts';
 import type { LiveViewer } from './live-viewer.ts';
+import type { SlidingPercentiles } from './recent-measurements.ts';
 import type { RequestTraces } from './request-traces.ts';
-import type { SlidingPercentiles } from './sliding-percentiles.ts';
 
 const TICK_MS = 250;
-/** A view that takes longer is sent with the next tick. */
+/** A snapshot that takes longer is sent with the next tick. */
 const POLL_TIMEOUT_MS = 150;
 const MOST_ENDED = 200;
 
@@ -43,7 +43,6 @@ export class LiveFeed {
     this.#sources = sources;
   }
 
-  /** Returns a function that unsubscribes. */
   subscribe(viewer: LiveViewer): () => void {
     this.#viewers.add(viewer);
     if (!this.#running) void this.#run().catch(this.#sources.onProblem);

@@ -7,8 +7,8 @@ import type { PrefixLookup as EngineLookup, StepSummary } from '../../engine/ste
 import type { QueuePlace } from '../../engine/wait-estimates.ts';
 import type { TokenUsage } from '../../generation/generation.ts';
 import type { Tier } from '../../store/key-record.ts';
-import { ExpectedWaits } from './expected-waits.ts';
 import type { EndedRequest, RequestBrief, TraceEvent } from './live-event.ts';
+import { ExpectedWaits } from './recent-measurements.ts';
 
 const MOST_TRACES = 500;
 const MOST_EVENTS = 200;
@@ -23,7 +23,6 @@ export interface TracedRequest {
   readonly keyId: string;
   readonly keyName: string | undefined;
   readonly address: string;
-  /** On the monotonic clock. */
   readonly arrivedMs: number;
   readonly promptTokens: number;
   /** Undefined where the settings do not allow to keep it. */
@@ -56,7 +55,6 @@ export interface KeptLookup extends Omit<EngineLookup, 'id'> {
 
 export class Trace {
   readonly of: TracedRequest;
-  /** Milliseconds since 1970. */
   readonly arrivedMs: number;
   readonly events: TraceEvent[] = [{ atMs: 0, what: 'arrived' }];
   readonly lookups: KeptLookup[] = [];
@@ -70,7 +68,6 @@ export class Trace {
     this.arrivedMs = arrivedMs;
   }
 
-  /** `nowMs`: on the monotonic clock. */
   note(what: TraceEvent['what'], nowMs: number, choice?: number): void {
     if (this.events.length >= MOST_EVENTS && what !== 'ended') return;
     const atMs = Math.max(0, nowMs - this.of.arrivedMs);
@@ -83,7 +80,6 @@ export class Trace {
     this.lookups.push({ choice, ...lookup });
   }
 
-  /** The summary as of now. */
   brief(nowMs: number): RequestBrief {
     const { kind, requestId, model, tier, keyId, keyName, promptTokens, arrivedMs } = this.of;
     const { usage, totalMs = nowMs - arrivedMs, outcome = 'running' } = { ...this.end };
@@ -109,14 +105,12 @@ export class Trace {
 
 export class RequestTraces {
   readonly #nowMs: () => number;
-  /** In order of arrival. */
   readonly #traces: Trace[] = [];
   readonly #choices = new Map<string, Choice>();
   readonly #followed = new WeakMap<EngineClient, ExpectedWaits>();
   readonly #places = new WeakMap<EngineClient, Places>();
   readonly #endListeners = new Set<(ended: EndedRequest) => void>();
 
-  /** The clock is monotonic. */
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
@@ -176,7 +170,6 @@ export class RequestTraces {
     return { position: first.position, waitMs };
   }
 
-  /** The newest first. */
   all(): readonly Trace[] {
     return this.#traces.toReversed();
   }

@@ -70,7 +70,7 @@ function find({ traces }: ServerContext, request: FastifyRequest): RequestTrace 
   throw new ApiError(404, 'there is no such request, or it was too long ago', { code: 'request_not_found' });
 }
 
-/** Callers without a key are told apart by their address. */
+/** Callers without a key are distinguished by their address. */
 function maySee(request: FastifyRequest, { of }: Trace): boolean {
   const { admin, keyId } = callerOf(request);
   if (admin) return true;
@@ -88,7 +88,7 @@ function traceOf(trace: Trace, { admin }: Caller): RequestTrace {
   };
 }
 
-/** Only admins may learn that another key has sent the same prompt. */
+/** Only admins may see that another key has sent the same prompt. */
 function lookupOf({ elsewhere, firstDifference, ...lookup }: KeptLookup, admin: boolean): PrefixLookup {
   if (admin && elsewhere === true) return { ...lookup, why: 'tenant' };
   return { ...lookup, ...(firstDifference === undefined ? {} : { firstDifference }) };

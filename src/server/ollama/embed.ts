@@ -3,8 +3,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { checkDimensions } from '../../generation/embedding.ts';
 import type { ServerContext } from '../context.ts';
+import { warn } from '../http/errors.ts';
 import { readBody } from '../http/parse-body.ts';
-import { warn } from '../http/warnings.ts';
 import {
   type EmbeddedInputs,
   type EmbeddingRequest,
@@ -17,7 +17,7 @@ import { idleMsOf, loadOrUnload } from './keep-alive.ts';
 import { findModel } from './names.ts';
 import { keepAliveNotes, roomNotes } from './protocol.ts';
 import { type EmbedGiven, embeddingsRules, embedRules } from './schema.ts';
-import { nanoseconds } from './time-text.ts';
+import { nanoseconds } from './shape.ts';
 
 export async function serveEmbed(
   context: ServerContext,

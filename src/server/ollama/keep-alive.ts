@@ -1,4 +1,4 @@
-// `keep_alive`: how long a model stays loaded while nobody uses it. A request without a prompt loads its model or, where
+// `keep_alive`: how long a model stays loaded while it is unused. A request without a prompt loads its model or, where
 // keep_alive is 0, unloads it.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -44,7 +44,6 @@ export function decidesKeepAlive({ admin, keyId }: Caller): boolean {
   return admin || keyId === ANONYMOUS_KEY_ID;
 }
 
-/** Undefined where the request does not change it, or may not. */
 export function idleMsOf(given: number | string | undefined, caller: Caller): number | undefined {
   if (given === undefined) return undefined;
   const idleMs = durationMs(given);

@@ -7,7 +7,7 @@ import type { ModelCard, ModelCards } from '../../pool/model-card.ts';
 import type { ModelEntry } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
-import { timeText } from './time-text.ts';
+import { timeText } from './shape.ts';
 
 /** Ollama gives a year in the far future for a model that is never unloaded. */
 const FOR_EVER_MS = Date.UTC(2300, 0);
@@ -67,7 +67,6 @@ export async function showModel(
   };
 }
 
-/** Undefined where the files are gone since the pool last scanned. */
 async function cardOrNothing(cards: ModelCards, { path }: ModelEntry): Promise<ModelCard | undefined> {
   try {
     return await cards.read(path);

@@ -30,7 +30,10 @@ const optionFields = {
   num_ctx: z
     .int()
     .min(1)
-    .meta({ description: 'Room that the client counts on. The model has its own; a larger wish is told of.' })
+    .meta({
+      description:
+        'The context length that the client counts on. The model has its own; a larger value is answered with a warning.',
+    })
     .optional(),
 };
 
@@ -77,7 +80,6 @@ export const optionRules = {
   } satisfies Record<string, Refusal>,
 };
 
-/** The same by the names of OpenAI's completions. */
 export function samplingFrom({
   repeat_penalty,
   num_predict,
@@ -94,7 +96,6 @@ export function samplingFrom({
   };
 }
 
-/** How messages about a wrong value name the option. */
 export const optionNames: Partial<ParameterNames> = {
   temperature: 'options.temperature',
   topK: 'options.top_k',

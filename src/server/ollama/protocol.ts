@@ -92,7 +92,7 @@ function thinkingNotes({ think, model: name }: Given, { template }: ServedModel)
   }
   return knows(/\b(enable_thinking|thinking)\b/)
     ? []
-    : ['think: the model cannot be told whether to think; it does as it was made to'];
+    : ['think: the model cannot be told whether to think; it does as it was trained'];
 }
 
 /** A warning is enough: a prompt that does not fit the model is refused in any case. */

@@ -22,7 +22,7 @@ interface Pull {
   readonly downloads: ModelDownloads;
   readonly pool: ModelPool;
   readonly signal: AbortSignal;
-  readonly tell: (line: object) => void;
+  readonly send: (line: object) => void;
 }
 
 /** Repositories being pulled; two pulls of one would write the same files. */
@@ -50,13 +50,13 @@ export async function pull(
   try {
     const work = { reference, downloads, pool, signal };
     if (!stream) {
-      await fetchModel({ ...work, tell: () => {} });
+      await fetchModel({ ...work, send: () => {} });
       return reply.send({ status: 'success' });
     }
     reply.hijack();
     const lines = new SseStream(reply.raw, reply.getHeaders(), settings.keepAliveMs, signal, jsonLines);
     try {
-      await fetchModel({ ...work, tell: (line) => void lines.send(line) });
+      await fetchModel({ ...work, send: (line) => void lines.send(line) });
       lines.end();
     } catch (error) {
       if (!(error instanceof ClientLeft)) request.log.warn({ err: error, model }, 'pull failed');
@@ -85,17 +85,16 @@ function referenceOf(model: string): ModelReference {
   }
 }
 
-async function fetchModel({ reference, downloads, pool, signal, tell }: Pull): Promise<void> {
-  tell({ status: 'pulling manifest' });
-  const { path } = await pullModel(reference, { ...downloads, signal, onProgress: progressLines(tell) });
+async function fetchModel({ reference, downloads, pool, signal, send }: Pull): Promise<void> {
+  send({ status: 'pulling manifest' });
+  const { path } = await pullModel(reference, { ...downloads, signal, onProgress: progressLines(send) });
   const problem = findModels({ paths: [path] })[0]?.problem;
   if (problem !== undefined) throw new PullError(`it is here, but cannot be served: ${problem}`);
   await untilListed(pool, path, true, signal);
-  tell({ status: 'success' });
+  send({ status: 'success' });
 }
 
-/** Reports the first and the last bytes of each file, and some in between. */
-function progressLines(tell: (line: object) => void): (progress: PullProgress) => void {
+function progressLines(send: (line: object) => void): (progress: PullProgress) => void {
   let toldMs = Number.NEGATIVE_INFINITY;
   let toldFile: string | undefined;
   return ({ file, fileBytes, fileDoneBytes, checksum }) => {
@@ -104,7 +103,7 @@ function progressLines(tell: (line: object) => void): (progress: PullProgress) =
     toldMs = nowMs;
     toldFile = file;
     const digest = checksum && `${checksum.kind === 'git' ? 'sha1' : checksum.kind}:${checksum.hex}`;
-    tell({
+    send({
       status: `pulling ${file}`,
       ...(digest === undefined ? {} : { digest }),
       total: fileBytes,
@@ -122,7 +121,7 @@ function explained(error: unknown): unknown {
 
 /**
  * Resolves when the pool lists the model at this path, or no longer does, or after a few seconds: the pool looks for models
- * only now and then, and a client that was told that one came or went relies on it.
+ * only now and then, and a client that was sent the result relies on it.
  */
 export async function untilListed(
   pool: ModelPool,

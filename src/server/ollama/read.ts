@@ -9,7 +9,6 @@ import type { ChatGiven, GenerateGiven, Message } from './schema.ts';
 type ChatMessage = ChatBody['messages'][number];
 type Shared = Omit<ChatBody, 'messages'>;
 
-/** `model`: the name by which the pool knows it. */
 export function readChat(given: ChatGiven, model: string): ChatBody {
   const { messages = [], tools } = given;
   return {

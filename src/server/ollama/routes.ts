@@ -5,9 +5,8 @@ import { z } from 'zod';
 import { ModelCards } from '../../pool/model-card.ts';
 import { liesIn, removeModel } from '../../pool/remove-model.ts';
 import type { ServerContext } from '../context.ts';
-import { ApiError, badRequest } from '../http/errors.ts';
+import { ApiError, badRequest, warnOfUnknown } from '../http/errors.ts';
 import { type BodyRules, parseBody, rulesFor } from '../http/parse-body.ts';
-import { warnOfUnknown } from '../http/warnings.ts';
 import { serveCompletion } from '../jobs/serve-completion.ts';
 import type { Route } from '../route.ts';
 import {

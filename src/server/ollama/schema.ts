@@ -45,10 +45,10 @@ const shared = {
         'How long the model stays loaded afterwards: seconds or a duration; -1 keeps it, 0 unloads it.',
     })
     .optional(),
-  logprobs: z.boolean().meta({ description: 'Tell log-probabilities. Default false.' }).optional(),
+  logprobs: z.boolean().meta({ description: 'Return log-probabilities. Default false.' }).optional(),
   top_logprobs: z
     .int()
-    .meta({ minimum: 0, maximum: maxLogprobs, description: 'Alternatives to tell for each token.' })
+    .meta({ minimum: 0, maximum: maxLogprobs, description: 'Alternatives to return for each token.' })
     .optional(),
 };
 
@@ -69,7 +69,7 @@ export const generateSchema = z.object({
     .optional(),
   suffix: z
     .string()
-    .meta({ description: 'What comes behind the answer; for models trained to fill in the middle.' })
+    .meta({ description: 'What comes after the answer; for models trained to fill in the middle.' })
     .optional(),
   system: z.string().optional(),
   raw: z.boolean().meta({ description: 'The prompt is taken as it is, without a template.' }).optional(),

@@ -4,8 +4,7 @@ import type { ServedModel } from '../../pool/served-model.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import { ApiError } from '../http/errors.ts';
 import { countText } from './models.ts';
-import { messageLayout, ollamaShape, responseLayout } from './shape.ts';
-import { timeText } from './time-text.ts';
+import { messageLayout, ollamaShape, responseLayout, timeText } from './shape.ts';
 
 const usage = { promptTokens: 7, cachedTokens: 0, completionTokens: 3 };
 const times = () => ({ totalMs: 10.5, loadMs: 1, promptMs: 2, answerMs: 6.000001 });

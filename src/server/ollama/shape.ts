@@ -7,9 +7,7 @@ import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { type AnswerShape, finiteLogprob, type ShapeOptions, tokenString } from '../jobs/answer-shape.ts';
 import type { RequestTimes } from '../request/request-record.ts';
-import { nanoseconds, nowText } from './time-text.ts';
 
-/** What one line holds of the answer. */
 interface Words {
   readonly content?: string;
   readonly thinking?: string;
@@ -39,7 +37,6 @@ interface Call {
   arguments: string;
 }
 
-/** `model`: the name that the client gave. */
 export function ollamaShape(
   { model: served, logprobs, times }: Pick<ShapeOptions, 'model' | 'logprobs' | 'times'>,
   model: string,
@@ -168,4 +165,21 @@ function entryOf(model: ServedModel, { token, logprob, top }: TokenDetail): obje
     bytes: [...model.tokenizer.tokenBytes(id)],
   });
   return { ...named(token, logprob), top_logprobs: top.map((one) => named(one.token, one.logprob)) };
+}
+
+export function timeText(ms: number): string {
+  const whole = Math.floor(ms);
+  const rest = Math.round((ms - whole) * 1e6);
+  const carried = rest === 1_000_000 ? whole + 1 : whole;
+  const digits = String(rest === 1_000_000 ? 0 : rest).padStart(6, '0');
+  return new Date(carried).toISOString().replace('Z', `${digits}Z`);
+}
+
+/** The clock has microseconds; the last digits are rounding noise. */
+function nowText(): string {
+  return timeText(performance.timeOrigin + performance.now());
+}
+
+export function nanoseconds(ms: number): number {
+  return Math.round(ms * 1e6);
 }

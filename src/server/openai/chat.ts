@@ -137,7 +137,6 @@ function deltaOf(part: GenerationPart): object {
   }
 }
 
-/** A token with its log-probability and its alternatives. */
 export function entryOf(model: ServedModel, { token, logprob, top }: TokenDetail): object {
   const named = (id: number, value: number) => ({
     token: tokenString(model, id),

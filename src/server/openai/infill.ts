@@ -13,7 +13,7 @@ import { samplingFields, samplingOf, sharedNoOps, sharedRefusals } from './schem
 
 export const infillSchema = z.object({
   input_prefix: z.string().meta({ description: 'What stands before the gap. Default empty.' }).optional(),
-  input_suffix: z.string().meta({ description: 'What stands behind it. Default empty.' }).optional(),
+  input_suffix: z.string().meta({ description: 'What comes after it. Default empty.' }).optional(),
   input_extra: z
     .array(z.looseObject({ filename: z.string().optional(), text: z.string() }))
     .meta({ description: 'Other files that may help.' })

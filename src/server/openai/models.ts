@@ -3,10 +3,10 @@
 import type { ModelEntry } from '../../pool/model-pool.ts';
 import { eitherError, modelInfo, modelPage, speaksAnthropic } from '../anthropic/models.ts';
 import type { ServerContext } from '../context.ts';
-import { samplingDefaults, type WireDefaults } from '../jobs/sampling-defaults.ts';
 import { findEntry } from '../request/find-model.ts';
 import type { Route } from '../route.ts';
 import { modelListSchema, modelSchema } from './schemas/answers.ts';
+import { samplingDefaults, type WireDefaults } from './schemas/sampling.ts';
 
 export function modelRoutes({ pool, settings }: ServerContext): readonly Route[] {
   const described = (entry: ModelEntry) => {

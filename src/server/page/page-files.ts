@@ -8,7 +8,6 @@ import { fileURLToPath } from 'node:url';
 /** Where the build puts the page, whether this file runs from src or from dist. */
 export const builtPage = fileURLToPath(new URL('../../../dist/web/', import.meta.url));
 
-/** In order of preference. */
 const encodings = [
   { name: 'br', ending: '.br' },
   { name: 'gzip', ending: '.gz' },
@@ -35,7 +34,6 @@ interface FileForm {
 
 export interface PageFile {
   readonly type: string;
-  /** The uncompressed form is the last. */
   readonly forms: readonly FileForm[];
 }
 
@@ -73,7 +71,6 @@ function readPageFile(path: string, known: ReadonlySet<string>): PageFile {
   };
 }
 
-/** The first form that the client accepts. */
 export function formFor({ forms }: PageFile, accepted: string | undefined): FileForm {
   const weights = new Map(
     (accepted ?? '').split(',').map((each): [string, number] => {
@@ -86,7 +83,6 @@ export function formFor({ forms }: PageFile, accepted: string | undefined): File
   return taken as FileForm;
 }
 
-/** Whether the client has it already. */
 export function isKnown(etag: string, ifNoneMatch: string | undefined): boolean {
   if (ifNoneMatch === undefined) return false;
   return ifNoneMatch.split(',').some((each) => {

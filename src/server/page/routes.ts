@@ -1,13 +1,14 @@
-// The page at /, its files under /assets, /openapi.json, and /docs, the page to read it. Nothing in them is secret, so they
-// need no key.
+// The page at /, its files under /assets, /whoami, /openapi.json, and /docs, the page to read it. Only /whoami needs a key.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { ANONYMOUS_KEY_ID } from '../../store/key-record.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
+import type { WhoAmI } from '../live/live-event.ts';
+import { callerOf } from '../request/auth.ts';
 import type { Route } from '../route.ts';
 import { docsPage } from './docs-page.ts';
 import { builtPage, formFor, isKnown, type PageFile, readPageFiles } from './page-files.ts';
-import { filesPolicy, inlinePolicy, pageHeaders } from './page-headers.ts';
 
 const notBuilt = 'Chairlift serves, but its page is not built: run npm run setup, then start it again.\n';
 
@@ -61,4 +62,67 @@ export function documentationRoutes(document: object): readonly Route[] {
           .send(docsPage),
     },
   ];
+}
+
+const pageHeaders = {
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'x-frame-options': 'DENY',
+  'cross-origin-opener-policy': 'same-origin',
+} as const;
+
+const filesPolicy = policy({
+  'script-src': "'self'",
+  'style-src': "'self'",
+  'img-src': "'self' data:",
+  'connect-src': "'self'",
+  'font-src': "'self'",
+});
+
+const inlinePolicy = policy({
+  'script-src': "'unsafe-inline'",
+  'style-src': "'unsafe-inline'",
+  'connect-src': "'self'",
+});
+
+function policy(allowed: Readonly<Record<string, string>>): string {
+  const rules = {
+    'default-src': "'none'",
+    ...allowed,
+    'base-uri': "'none'",
+    'form-action': "'none'",
+    'frame-ancestors': "'none'",
+  };
+  return Object.entries(rules)
+    .map(([name, value]) => `${name} ${value}`)
+    .join('; ');
+}
+
+export function whoamiRoute(context: ServerContext): Route {
+  return {
+    method: 'GET',
+    url: '/whoami',
+    access: 'key',
+    atBothAddresses: true,
+    summary: 'What the server knows of who asks',
+    handler: async (request) => whoAmI(context, request),
+  };
+}
+
+function whoAmI(context: ServerContext, request: FastifyRequest): WhoAmI {
+  const { version, settings, downloads, keyStore, fleet } = context;
+  const { keyId, name, admin, tier } = callerOf(request);
+  const anonymous = keyId === ANONYMOUS_KEY_ID;
+  return {
+    version,
+    anonymous,
+    admin,
+    ...(name === undefined ? {} : { name }),
+    tier,
+    keysNeeded: !anonymous,
+    logPrompts: settings.logPrompts,
+    canPull: admin && downloads !== undefined,
+    hasKeyStore: keyStore !== undefined,
+    inFleet: fleet !== undefined,
+  };
 }

@@ -15,7 +15,7 @@ interface Lifetime {
   end(): void;
 }
 
-/** A request that is ended has this long to record what it used, and to tell its client why it ended. */
+/** A request that is ended has this long to record what it used, and to send the reason. */
 const SETTLE_MS = 5000;
 
 export class Activity {
@@ -70,7 +70,6 @@ export class Activity {
     };
   }
 
-  /** Ends a request from outside; false where it is not running. */
   abort(request: FastifyRequest, reason: Error): boolean {
     const controller = this.#running.get(request);
     controller?.abort(reason);

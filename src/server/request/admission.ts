@@ -1,7 +1,7 @@
 // Admission to the queue: for each model, a limited number of requests, sequences and prompt tokens may wait for their first
 // token. A request has a sequence for each answer to each of its prompts, or for each text to embed. A request beyond the
 // limits is refused at once, with how long the wait is likely to be. A queue that others have filled still admits an account
-// up to its share, so that a flood shuts nobody out; never more than twice the limit waits.
+// up to its share, so that a flood locks no account out; never more than twice the limit waits.
 
 import { ApiError } from '../http/errors.ts';
 
@@ -31,11 +31,9 @@ export const notQueued: QueueEntry = {
 };
 
 interface NewQueueEntry {
-  /** Default: one account that all callers without a name share. */
   readonly account?: string;
   /** No client waits for the answer. Default false. */
   readonly background?: boolean | undefined;
-  /** Default 1. */
   readonly sequences?: number;
 }
 
@@ -51,7 +49,6 @@ interface Waiting {
 }
 
 interface Queue extends Waiting {
-  /** Accounts with waiting requests. */
   readonly accounts: Map<string, Waiting>;
   readonly starts: Start[];
 }
@@ -73,7 +70,6 @@ export class Admission {
     this.#nowMs = nowMs;
   }
 
-  /** Requests for all models that have no token yet. */
   get waiting(): number {
     let waiting = 0;
     for (const { requests } of this.#queues.values()) waiting += requests;

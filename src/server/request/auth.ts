@@ -1,11 +1,12 @@
-// Identifies callers: the holder of a key or, where there are no keys, somebody on this machine. Priority comes from the
+// Identifies callers: the holder of a key or, where there are no keys, a process on this machine. Priority comes from the
 // key's tier alone.
 
 import { isIPv4 } from 'node:net';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Priority } from '../../engine/request.ts';
 import { ANONYMOUS_KEY_ID, type KeyLimits, type Tier } from '../../store/key-record.ts';
 import type { KeyRing } from '../../store/key-ring.ts';
+import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
 import type { ServerSettings } from '../settings.ts';
 
@@ -13,7 +14,6 @@ export type Keys = Pick<KeyRing, 'findByKey' | 'findById' | 'standing'>;
 
 export interface Caller {
   readonly keyId: string;
-  /** The name of the key, where there is one. */
   readonly name?: string;
   readonly tier: Tier;
   readonly admin: boolean;
@@ -28,7 +28,6 @@ const atThisMachine: Caller = { ...anonymous, admin: true };
 const priorities: Readonly<Record<Tier, Priority>> = { high: 0, normal: 1, low: 2 };
 const challenge = { 'www-authenticate': 'Bearer' };
 
-/** Who sent a request to a route that needs a key. */
 export function callerOf({ caller }: FastifyRequest): Caller {
   if (caller === undefined) throw new Error('this route does not identify its callers');
   return caller;
@@ -38,7 +37,6 @@ export function priorityOf({ tier }: Caller): Priority {
   return priorities[tier];
 }
 
-/** The part of a model's KV blocks that the caller may hold. */
 export function kvShareOf({ limits, tier }: Caller, { kvShares }: ServerSettings): number | undefined {
   return limits.kvShare ?? kvShares[tier];
 }
@@ -99,7 +97,7 @@ export async function backgroundCaller(
 
 const notLocal = 'without API keys only requests from this machine to this machine are served';
 
-/** Shown to clients, and to whoever starts the server. */
+/** Shown to clients, and when the server is started. */
 export const everyKeyRevoked =
   'every API key was revoked, so nobody is served; make one with chairlift keys create, or start the server with --allow-anonymous';
 
@@ -119,7 +117,7 @@ export async function bindRefusal(
   allowAnonymous: boolean,
 ): Promise<string | undefined> {
   if (allowAnonymous || host === 'localhost' || isLoopback(host)) return undefined;
-  // Where all keys were revoked nobody is served.
+  // Where all keys were revoked no request is served.
   if (keys !== undefined && (await keys.standing(Date.now())) !== 'none') return undefined;
   return `there are no API keys, so listening on ${host} would serve anyone; make a key, listen on 127.0.0.1, or allow anonymous requests`;
 }
@@ -161,4 +159,40 @@ export function keyOf({ headers }: FastifyRequest): string | undefined {
   if (bearer === undefined || own === undefined || bearer === own) return bearer ?? own;
   const message = 'Authorization and x-api-key hold different keys; send one of them';
   throw unauthorized('conflicting_api_keys', message);
+}
+
+const CHECK_EVERY_MS = 250;
+/** A client that does not read the end of its feed is cut off. */
+const LAST_READ_MS = 2000;
+
+export function endWithAuthority(context: ServerContext, request: FastifyRequest, reply: FastifyReply): void {
+  const { raw } = reply;
+  const timer = setInterval(async () => {
+    const refusal = await refusalOf(context, request);
+    const isOver = raw.destroyed || raw.writableEnded;
+    if (refusal === undefined && !isOver) return;
+    clearInterval(timer);
+    if (refusal === undefined || isOver) return;
+    // A request that runs ends with the reason; a feed just ends.
+    if (context.activity.abort(request, refusal) || !raw.headersSent) return;
+    raw.end();
+    const cutOff = setTimeout(() => raw.destroy(), LAST_READ_MS).unref();
+    raw.once('close', () => clearTimeout(cutOff));
+  }, CHECK_EVERY_MS).unref();
+  raw.once('close', () => clearInterval(timer));
+  // A client that left while its key was looked up emits no further close event.
+  if (raw.destroyed) clearInterval(timer);
+}
+
+/** While the store cannot be asked, the key keeps its right. */
+async function refusalOf(
+  { keys, settings }: ServerContext,
+  request: FastifyRequest,
+): Promise<ApiError | undefined> {
+  try {
+    requireAdmin(await identify(request, keys, settings.allowAnonymous));
+    return undefined;
+  } catch (error) {
+    return error instanceof ApiError && error.status < 500 ? error : undefined;
+  }
 }

@@ -1,17 +1,15 @@
-// What a client learns of the queue: its position while it waits, in comments of its stream, and how long it waited, in a
+// What a client is sent about the queue: its position while it waits, in comments of its stream, and how long it waited, in a
 // header.
 
 import type { FastifyReply } from 'fastify';
 import type { QueuePlace } from '../../engine/wait-estimates.ts';
 import type { SseStream } from '../http/sse.ts';
 
-/** `waitMs`: the expected time until the first token. */
 export type QueuePosition = Omit<QueuePlace, 'id'>;
 
 export interface Queued {
   /** Undefined where the request does not wait, or where its position is not known. */
   readonly position: QueuePosition | undefined;
-  /** Undefined while the request waits. */
   readonly queuedMs: number | undefined;
 }
 

@@ -24,7 +24,6 @@ type FeedListener = (request: FinishedRequest) => void;
 export class RequestFeed {
   readonly #listeners = new Set<FeedListener>();
 
-  /** Returns a function that unsubscribes. */
   subscribe(listener: FeedListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

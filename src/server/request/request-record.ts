@@ -20,27 +20,22 @@ interface RecordedRequest
   extends Pick<RequestScope, 'context' | 'caller' | 'request' | 'queueEntry' | 'model' | 'loadMs'> {
   readonly kind: FinishedRequest['kind'];
   readonly prompts: readonly Prompt[];
-  /** The tier at which the request runs. */
   readonly tier: Tier;
   /** What the ids of such answers begin with. */
   readonly idMark: string;
   readonly stream: boolean;
-  /** Set where the client resumes an earlier request. */
   readonly resumption?: Resumption | undefined;
 }
 
 /** How long each part took so far, in milliseconds; 0 for a part that has not begun. */
 export interface RequestTimes {
-  /** Since the request arrived. */
   readonly totalMs: number;
   readonly loadMs: number;
   /** From the engine's first step for the prompt to the first token, without the time in the queue. */
   readonly promptMs: number;
-  /** Since the first token. */
   readonly answerMs: number;
 }
 
-/** What a request has used so far. */
 interface Spent {
   readonly usage: TokenUsage;
   /** Tokens of the longest answer; 0 where there is no answer. */
@@ -84,7 +79,6 @@ export async function recorded<Result>(
 
 export class RequestRecord implements GenerationObserver {
   readonly id: string;
-  /** Milliseconds since 1970. */
   readonly arrivedMs: number;
   readonly #of: RecordedRequest;
   #trace: Trace | undefined;
@@ -135,7 +129,6 @@ export class RequestRecord implements GenerationObserver {
     return this.#of.context.traces.queuePositionOf(this.#of.model.engine, this.#submitted);
   }
 
-  /** How long it waited in the queue; undefined while it does. */
   get queuedMs(): number | undefined {
     if (this.#admittedMs === undefined || this.#submittedMs === undefined) return undefined;
     return Math.max(0, this.#admittedMs - this.#submittedMs);
@@ -174,7 +167,7 @@ export class RequestRecord implements GenerationObserver {
 
   /**
    * Writes the usage before the client receives the end of its answer. Where clients may resume at another server, this one
-   * may die at any time, and an answer that nobody asks for again would never be counted.
+   * may die at any time, and an answer that is never resumed would never be counted.
    */
   async charge(usage: TokenUsage): Promise<void> {
     const { context } = this.#of;

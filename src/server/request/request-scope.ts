@@ -10,7 +10,6 @@ import { notQueued, type QueueEntry } from './admission.ts';
 import { type Caller, callerOf } from './auth.ts';
 import { acquireModel } from './find-model.ts';
 
-/** A request with its caller, before it holds anything. */
 export interface RequestContext {
   readonly context: ServerContext;
   readonly request: FastifyRequest;
@@ -22,13 +21,12 @@ export interface RequestContext {
 export interface RequestScope extends RequestContext {
   /** A permit that is not settled when the scope ends is settled with no tokens used. */
   readonly permit: Permit;
-  /** Aborts with an ApiError, or with ClientLeft. */
   readonly signal: AbortSignal;
   readonly queueEntry: QueueEntry;
   readonly model: ServedModel;
   /** How long the request waited for its model. */
   readonly loadMs: number;
-  /** Ends the request: with an ApiError, or with ClientLeft where its client wants no more of it. */
+  /** Ends the request: with an ApiError, or with ClientLeft where the client has left. */
   abort(reason: Error): void;
   /** Holds the permit until the promise resolves: the answer is sent, but it is not known yet what it used. */
   settleAfter(charged: Promise<void>): void;
@@ -40,7 +38,7 @@ interface ScopeOptions {
   readonly demand: TokenDemand;
   /** How many of its sequences the engine will run. A request with none does not enter the queue. */
   readonly sequences: number;
-  /** How long the model stays loaded afterwards while nobody uses it; absent where the request does not decide that. */
+  /** How long the model stays loaded while it is unused; absent where the request does not say. */
   readonly idleMs?: number | undefined;
 }
 

@@ -2,15 +2,18 @@
 
 import { ApiError, badRequest } from '../http/errors.ts';
 import type { Caller } from '../request/auth.ts';
-import type { ConversationItem, GivenItem, ItemReference, TextPart } from './items.ts';
-import { newItemId } from './items.ts';
+import {
+  type ConversationItem,
+  type GivenItem,
+  type ItemReference,
+  newItemId,
+  type TextPart,
+} from './items.ts';
 import type { KeptResponses } from './kept-responses.ts';
 import type { ResponsesBody } from './schema.ts';
 
 export interface Conversation {
-  /** Input and output of earlier responses. */
   readonly history: readonly ConversationItem[];
-  /** Items of this request. */
   readonly given: readonly ConversationItem[];
 }
 

@@ -127,7 +127,6 @@ interface CallItem extends Common {
   readonly type: 'function_call';
   readonly call_id: string;
   readonly name: string;
-  /** JSON text. */
   readonly arguments: string;
 }
 
@@ -143,17 +142,14 @@ export interface ReasoningItem extends Common {
   readonly content: readonly { readonly type: 'reasoning_text'; readonly text: string }[];
 }
 
-/** An item as it is stored and shown. */
 export type ConversationItem = MessageItem | CallItem | CallOutputItem | ReasoningItem;
 export type OutputItem = MessageItem | CallItem | ReasoningItem;
 
-/** The text of all parts. */
 export function textOf(parts: string | readonly TextPart[]): string {
   if (typeof parts === 'string') return parts;
   return parts.map((part) => (part.type === 'refusal' ? part.refusal : part.text)).join('');
 }
 
-/** What ids begin with. */
 const marks: Readonly<Record<ConversationItem['type'], string>> = {
   message: 'msg_',
   function_call: 'fc_',

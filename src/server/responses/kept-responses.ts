@@ -1,4 +1,4 @@
-// Stored responses: failures of the database become HTTP errors, or lines in the log.
+// Stored responses, whose failures of the database become HTTP errors or lines in the log; and running ones, by their ids.
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { NewResponse } from '../../store/response-store.ts';
@@ -16,7 +16,6 @@ export class KeptResponses {
     this.#maxBytes = settings.bodyLimitBytes;
   }
 
-  /** Whether the server stores responses. */
   get keeps(): boolean {
     return this.#store !== undefined;
   }
@@ -54,7 +53,6 @@ export class KeptResponses {
     });
   }
 
-  /** The whole conversation up to this response. */
   async history(keyId: string, id: string): Promise<readonly ConversationItem[]> {
     const param = 'previous_response_id';
     if (this.#store === undefined) throw badRequest(param, 'this server keeps no responses', 'not_stored');
@@ -82,3 +80,28 @@ export class KeptResponses {
 }
 
 const explained = <Result>(action: () => Result | Promise<Result>) => fromStore('stored responses', action);
+
+interface RunningResponse {
+  readonly keyId: string;
+  /** Whether it will be stored, and so may be read meanwhile. */
+  readonly kept: boolean;
+  now(): object;
+  cancel(): Promise<object>;
+}
+
+export class RunningResponses {
+  readonly #running = new Map<string, RunningResponse>();
+
+  add(id: string, response: RunningResponse): void {
+    this.#running.set(id, response);
+  }
+
+  remove(id: string): void {
+    this.#running.delete(id);
+  }
+
+  find(keyId: string, id: string): RunningResponse | undefined {
+    const found = this.#running.get(id);
+    return found?.keyId === keyId ? found : undefined;
+  }
+}

@@ -7,7 +7,6 @@ import { type ConversationItem, type ReasoningItem, textOf } from './items.ts';
 
 type Message = ChatBody['messages'][number];
 
-/** A turn of the assistant, while it is gathered. */
 interface Turn {
   readonly reasoning: string[];
   text: string | undefined;
@@ -26,14 +25,15 @@ export function toMessages(items: readonly ConversationItem[], instructions: str
   /** The current turn, or a new one where the current one already has what must follow. */
   const before = (followed: (turn: Turn) => boolean) =>
     turn === undefined || followed(turn) ? begin() : turn;
-  const told = ({ text, calls }: Turn) => text !== undefined || calls.length > 0;
+  const isSaid = ({ text, calls }: Turn) => text !== undefined || calls.length > 0;
   for (const item of items) {
-    if (item.type === 'reasoning') before(told).reasoning.push(reasoningText(item));
+    if (item.type === 'reasoning') before(isSaid).reasoning.push(reasoningText(item));
     else if (item.type === 'function_call') {
       names.set(item.call_id, item.name);
       const { call_id, name, arguments: given } = item;
       before(() => false).calls.push({ id: call_id, type: 'function', function: { name, arguments: given } });
-    } else if (item.type === 'message' && item.role === 'assistant') before(told).text = textOf(item.content);
+    } else if (item.type === 'message' && item.role === 'assistant')
+      before(isSaid).text = textOf(item.content);
     else {
       turn = undefined;
       messages.push(

@@ -1,15 +1,13 @@
 // Builds the items of an answer while it is generated, with an event for each beginning, delta and end.
 
 import type { AnswerPiece, GenerationPart, TokenDetail } from '../../generation/answer-parts.ts';
-import type { ItemStatus, OutputItem } from './items.ts';
-import { newItemId } from './items.ts';
+import { type ItemStatus, newItemId, type OutputItem } from './items.ts';
 
 export interface OutputEvent {
   readonly type: string;
   readonly [field: string]: unknown;
 }
 
-/** The item being generated. */
 type Growing = { readonly id: string; readonly index: number; text: string } & (
   | { readonly kind: 'content'; readonly logprobs: object[] }
   | { readonly kind: 'reasoning' }
@@ -31,7 +29,6 @@ export class OutputItems {
     this.#entryOf = entryOf;
   }
 
-  /** The items so far. */
   get items(): readonly OutputItem[] {
     return this.#growing === undefined ? this.#done : [...this.#done, itemOf(this.#growing, 'in_progress')];
   }

@@ -6,9 +6,8 @@ import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
 import { chatKind } from '../openai/chat.ts';
 import type { ChatBody } from '../openai/schemas/chat.ts';
 import { type Conversation, readConversation } from './conversation.ts';
-import type { KeptResponses } from './kept-responses.ts';
+import type { KeptResponses, RunningResponses } from './kept-responses.ts';
 import { toChatBody } from './read.ts';
-import type { RunningResponses } from './running-responses.ts';
 import { responsesRules } from './schema.ts';
 import { ResponseShape } from './shape.ts';
 

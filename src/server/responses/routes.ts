@@ -9,9 +9,8 @@ import { serveCompletion } from '../jobs/serve-completion.ts';
 import { callerOf } from '../request/auth.ts';
 import { idOf, type Route } from '../route.ts';
 import { deletedSchema, inputItemsSchema, responseEventSchema, responseSchema } from './answers.ts';
-import { KeptResponses } from './kept-responses.ts';
+import { KeptResponses, RunningResponses } from './kept-responses.ts';
 import { newResponse, responsesErrorBody } from './protocol.ts';
-import { RunningResponses } from './running-responses.ts';
 import { responsesRules, responsesSchema } from './schema.ts';
 
 const DEFAULT_PAGE = 20;

@@ -9,10 +9,9 @@ import { type ApiError, ClientLeft, toApiError } from '../http/errors.ts';
 import type { AnswerShape, ChoiceEnd, ShapeOptions, StreamMessage } from '../jobs/answer-shape.ts';
 import { entryOf } from '../openai/chat.ts';
 import type { Conversation } from './conversation.ts';
-import type { KeptResponses } from './kept-responses.ts';
+import type { KeptResponses, RunningResponses } from './kept-responses.ts';
 import { type OutputEvent, OutputItems } from './output-items.ts';
 import { isStrict } from './read.ts';
-import type { RunningResponses } from './running-responses.ts';
 import type { ResponsesBody } from './schema.ts';
 
 /** Where a response is stored, and found while it runs. */

@@ -1,15 +1,15 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { ModelPool } from '../../pool/model-pool.ts';
-import { HealthCheck } from './health.ts';
+import type { ModelPool, ModelState } from '../../pool/model-pool.ts';
+import { HealthCheck, Readiness } from './health.ts';
 
-interface StandIn {
+interface StandInEngine {
   stats: () => Promise<{ steps: number; running: object[] }>;
   failure?: string;
   direct?: boolean;
 }
 
-/** A pool with one engine that answers what it is told to. */
-function checkOf({ stats, failure, direct = false }: StandIn, nowMs: () => number): HealthCheck {
+/** A pool with one engine that answers as the test says. */
+function checkOf({ stats, failure, direct = false }: StandInEngine, nowMs: () => number): HealthCheck {
   const engine = { failure, stats: async () => ({ queues: [], ...(await stats()) }) };
   const pool = { loaded: () => [{ name: 'm', engine, direct }] } as unknown as ModelPool;
   return new HealthCheck(pool, 1000, nowMs);
@@ -86,5 +86,102 @@ describe('an engine', () => {
     expect(await checkOf({ stats: idle, direct: true }, () => 0).check()).toMatchObject([
       { state: 'direct' },
     ]);
+  });
+});
+
+class CheckedModel {
+  state: ModelState = 'loaded';
+  failure: string | undefined;
+  restarting = false;
+  proven: boolean | undefined;
+  loads = 0;
+  nowMs = 0;
+  readonly readiness: Readiness;
+
+  constructor() {
+    const idle = { queues: [], steps: 1, running: [] };
+    const engine = {
+      stats: async () => (this.restarting ? Promise.reject(new Error('the engine is restarting')) : idle),
+    };
+    Object.defineProperty(engine, 'failure', { get: () => this.failure });
+    const pool = {
+      list: () => [
+        { name: 'first', state: this.state, proven: this.proven },
+        { name: 'second', state: 'loaded' },
+      ],
+      loaded: () => (this.state === 'loaded' ? [{ name: 'first', engine, direct: false }] : []),
+      load: async () => {
+        this.loads++;
+        return { ok: false };
+      },
+      acquire: async () => {
+        this.loads++;
+        return { ok: false };
+      },
+    } as unknown as ModelPool;
+    const nowMs = () => this.nowMs;
+    this.readiness = new Readiness(pool, new HealthCheck(pool, 1000, nowMs));
+  }
+
+  problem(): Promise<string | undefined> {
+    return this.readiness.problem();
+  }
+}
+
+describe('readiness', () => {
+  it('is lost while the engine of the default model restarts, though others are loaded', async () => {
+    const model = new CheckedModel();
+    expect(await model.problem()).toBeUndefined();
+    model.restarting = true;
+    expect(await model.problem()).toBe('first: the engine is restarting');
+    model.restarting = false;
+    expect(await model.problem()).toBeUndefined();
+  });
+
+  it('waits for the first load, but holds while a model that has served is loaded again', async () => {
+    const model = new CheckedModel();
+    model.state = 'loading';
+    expect(await model.problem()).toBe('first is loading');
+    model.state = 'loaded';
+    expect(await model.problem()).toBeUndefined();
+    model.state = 'unloaded';
+    expect(await model.problem()).toBeUndefined();
+    model.state = 'loading';
+    expect(await model.problem()).toBeUndefined();
+  });
+
+  it('loads nothing: a model that has failed, or waits for its turn, is only looked at', async () => {
+    const model = new CheckedModel();
+    model.state = 'failed';
+    expect(await model.problem()).toContain('could not be loaded');
+    model.nowMs = 100_000;
+    expect(await model.problem()).toContain('could not be loaded');
+    model.state = 'loading';
+    expect(await model.problem()).toBe('first is loading');
+    model.state = 'loaded';
+    model.failure = 'died five times';
+    expect(await model.problem()).toContain('died five times');
+    model.failure = undefined;
+    expect(await model.problem()).toBeUndefined();
+    expect(model.loads).toBe(0);
+  });
+
+  it('holds where the model is unloaded while its engine is asked', async () => {
+    const model = new CheckedModel();
+    model.restarting = true;
+    const asked = model.problem();
+    model.state = 'unloaded';
+    expect(await asked).toBeUndefined();
+  });
+
+  it('holds while a model waits for its turn, or comes back though no probe has seen it before', async () => {
+    const waiting = new CheckedModel();
+    waiting.state = 'waiting';
+    expect(await waiting.problem()).toBeUndefined();
+    const again = new CheckedModel();
+    again.state = 'loading';
+    again.proven = true;
+    expect(await again.problem()).toBeUndefined();
+    expect([waiting.loads, again.loads]).toEqual([0, 0]);
   });
 });

@@ -1,5 +1,5 @@
-// Checks the engines: each loaded one must answer, and its steps must advance while sequences run. The routes decide what
-// follows from that.
+// Checks the engines, each of which must answer and must end steps while sequences run; and readiness: whether a request for
+// the default model would be answered. No check loads a model.
 
 import type { EngineClient } from '../../engine/engine-client.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
@@ -36,7 +36,6 @@ export class HealthCheck {
   readonly #stallMs: number;
   readonly #nowMs: () => number;
   readonly #progress = new WeakMap<EngineClient, Progress>();
-  /** Since when an engine has not answered. */
   readonly #unansweredMs = new WeakMap<EngineClient, number>();
 
   constructor(pool: ModelPool, stallMs: number, nowMs: () => number) {
@@ -45,13 +44,11 @@ export class HealthCheck {
     this.#nowMs = nowMs;
   }
 
-  /** Of every loaded model. */
   async check(): Promise<EngineHealth[]> {
     const all = await Promise.all(this.#pool.loaded().map((model) => this.#checkLoaded(model)));
     return all.filter((one) => one !== undefined);
   }
 
-  /** Undefined where the model is not loaded. */
   async checkModel(name: string): Promise<EngineHealth | undefined> {
     const model = this.#pool.loaded().find((one) => one.name === name);
     return model === undefined ? undefined : this.#checkLoaded(model);
@@ -102,7 +99,46 @@ export class HealthCheck {
   }
 }
 
-/** Whether the engine serves requests now. */
 export function serves({ state }: EngineHealth): boolean {
   return state === 'ok' || state === 'direct';
+}
+
+export class Readiness {
+  readonly #pool: ModelPool;
+  readonly #health: HealthCheck;
+  /** Whether the model was seen to serve since it last failed: then a request may wait while it loads. */
+  #proven = false;
+
+  constructor(pool: ModelPool, health: HealthCheck) {
+    this.#pool = pool;
+    this.#health = health;
+  }
+
+  async problem(): Promise<string | undefined> {
+    const [model] = this.#pool.list();
+    if (model === undefined) return 'there is no model that can be served';
+    if (model.proven === true) this.#proven = true;
+    switch (model.state) {
+      case 'loaded':
+        return this.#engineProblem(model.name);
+      case 'loading':
+        return this.#proven ? undefined : `${model.name} is loading`;
+      case 'unloaded':
+      case 'waiting':
+        // The next request loads it, and waits for its turn where other models are busy.
+        this.#proven = true;
+        return undefined;
+      case 'failed':
+        this.#proven = false;
+        return `${model.name} could not be loaded`;
+    }
+  }
+
+  async #engineProblem(name: string): Promise<string | undefined> {
+    const engine = await this.#health.checkModel(name);
+    // The model was unloaded during the check.
+    if (engine === undefined) return undefined;
+    this.#proven = serves(engine);
+    return this.#proven ? undefined : `${name}: ${engine.problem ?? engine.state}`;
+  }
 }

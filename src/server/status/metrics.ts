@@ -15,7 +15,6 @@ const PRIORITY_NAMES = ['high', 'normal', 'low'] as const;
 const slowBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const fastBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
-/** The labels of a request: its model, and the tier it runs at. */
 export interface RequestLabels {
   readonly model: string;
   readonly tier: Tier;
@@ -109,7 +108,6 @@ export class Metrics {
     });
   }
 
-  /** A request ran without batching. */
   fellBack(model: string): void {
     this.#fallbacks.inc({ model });
   }

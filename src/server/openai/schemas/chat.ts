@@ -26,7 +26,6 @@ export const chatMessage = z.looseObject({
   tool_call_id: z.string().nullish(),
 });
 
-/** How a conversation becomes a prompt. */
 export const templateFields = {
   add_generation_prompt: z
     .boolean()
@@ -76,7 +75,7 @@ export const chatSchema = z.object({
   max_completion_tokens: samplingFields.max_tokens,
   logprobs: z
     .boolean()
-    .meta({ description: 'Tell the log-probability of each token. Default false.' })
+    .meta({ description: 'Return the log-probability of each token. Default false.' })
     .optional(),
   prediction: z
     .object({
@@ -87,7 +86,7 @@ export const chatSchema = z.object({
     .meta({ description: 'What the answer will probably be: it comes sooner, and is the same.' }),
   top_logprobs: z
     .int()
-    .meta({ minimum: 0, maximum: maxLogprobs, description: 'Alternatives to tell for each token.' })
+    .meta({ minimum: 0, maximum: maxLogprobs, description: 'Alternatives to return for each token.' })
     .optional(),
 });
 

@@ -7,7 +7,6 @@ import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './samp
 import { structuredOutputFields } from './structured-output.ts';
 import { toolFields } from './tools.ts';
 
-/** OpenAI's default. */
 export const DEFAULT_MAX_TOKENS = 16;
 
 type PromptInput = string | readonly string[] | readonly number[] | readonly (readonly number[])[];
@@ -40,7 +39,6 @@ export const promptField = (description: string) =>
       ],
     });
 
-/** The prompts of a request, one or several. */
 export function splitPrompt(prompt: PromptInput): readonly (string | readonly number[])[] {
   if (typeof prompt === 'string') return [prompt];
   return typeof prompt[0] === 'number' ? [prompt as readonly number[]] : (prompt as readonly string[]);
@@ -59,12 +57,12 @@ export const textSchema = z.object({
     .meta({
       minimum: 0,
       maximum: maxLogprobs,
-      description: 'Tell log-probabilities, with so many alternatives.',
+      description: 'Return log-probabilities, with this many alternatives.',
     })
     .optional(),
   suffix: z
     .string()
-    .meta({ description: 'What comes behind the answer; for models trained to fill in the middle.' })
+    .meta({ description: 'What comes after the answer; for models trained to fill in the middle.' })
     .optional(),
   echo: z.boolean().meta({ description: 'Begin with the prompt. Not together with logprobs.' }).optional(),
 });
@@ -88,11 +86,14 @@ export const tokenizeSchema = z.object({
   messages: z.array(chatMessage).min(1).optional(),
   add_special_tokens: z
     .boolean()
-    .meta({ description: 'Put in front what the model wants before a text. Default true; not for messages.' })
+    .meta({
+      description:
+        'Put the tokens in front that the model expects before a text. Default true; not for messages.',
+    })
     .optional(),
   tools: toolFields.tools,
   ...templateFields,
-  return_token_strs: z.boolean().meta({ description: 'Also tell how each token is spelled.' }).optional(),
+  return_token_strs: z.boolean().meta({ description: 'Also return how each token is spelled.' }).optional(),
 });
 
 export const tokenizeRules = rulesFor(tokenizeSchema);

@@ -44,8 +44,8 @@ export const rerankSchema = z.object({
     .array(z.union([text, z.object({ text })], 'must be a text that is not empty, or an object with one'))
     .min(1, 'is empty')
     .meta({ description: 'Texts, or objects with a text.' }),
-  top_n: z.int().min(1).meta({ description: 'Only so many of the most relevant. Default all.' }).optional(),
-  return_documents: z.boolean().meta({ description: 'Tell each document again. Default true.' }).optional(),
+  top_n: z.int().min(1).meta({ description: 'Only this many of the most relevant. Default all.' }).optional(),
+  return_documents: z.boolean().meta({ description: 'Return each document again. Default true.' }).optional(),
 });
 
 export const rerankRules: BodyRules<typeof rerankSchema> = {

@@ -2,8 +2,10 @@
 // here; the engine alone checks ranges.
 
 import { z } from 'zod';
-import { type ParameterNames, samplingSettings } from '../../../generation/sampling-settings.ts';
+import { type ParameterNames, samplingSettings, wireNames } from '../../../generation/sampling-settings.ts';
+import type { ServedModel } from '../../../pool/served-model.ts';
 import {
+  defaultableNames,
   MAX_LOGPROBS,
   MAX_REPETITION_PENALTY,
   MAX_TEMPERATURE,
@@ -12,6 +14,7 @@ import {
   type SamplingRequest,
 } from '../../../sampling/parameters.ts';
 import { badRequest } from '../../http/errors.ts';
+import type { ServerSettings } from '../../settings.ts';
 
 export const MAX_STOPS = 16;
 const MAX_STOP_CHARACTERS = 1024;
@@ -35,7 +38,7 @@ export const samplingFields = {
     .optional(),
   stream_options: z
     .object({
-      include_usage: z.boolean().meta({ description: 'End with a chunk that tells the usage.' }).nullish(),
+      include_usage: z.boolean().meta({ description: 'End with a chunk that has the usage.' }).nullish(),
     })
     .optional(),
   stop: z
@@ -55,7 +58,7 @@ export const samplingFields = {
     .int()
     .meta({
       minimum: -1,
-      description: 'Only so many of the likeliest tokens stay; 0 or -1 is off. Default 0.',
+      description: 'Only this many of the likeliest tokens stay; 0 or -1 is off. Default 0.',
     })
     .optional(),
   min_p: number(0, 1, "Tokens below this share of the likeliest one's probability go. Default 0, off."),
@@ -91,7 +94,7 @@ export const samplingFields = {
     .optional(),
   service_tier: z
     .string()
-    .meta({ description: 'There is one tier, that of the key; it is told as "default".' })
+    .meta({ description: 'There is one tier, that of the key; it is returned as "default".' })
     .optional(),
   skip_special_tokens: z
     .boolean()
@@ -162,7 +165,6 @@ export function choicesOf({ n = 1 }: SamplingBody, maxChoices: number): number {
   throw badRequest('n', `must be a whole number from 1 to ${maxChoices}`);
 }
 
-/** At most this many alternatives are reported for a token. */
 export const maxLogprobs = MAX_LOGPROBS;
 
 function biasesOf(biases: Readonly<Record<string, number>>): { token: number; bias: number }[] {
@@ -170,4 +172,24 @@ function biasesOf(biases: Readonly<Record<string, number>>): { token: number; bi
     if (!/^\d{1,10}$/.test(key)) throw badRequest('logit_bias', `'${key.slice(0, 40)}' is no token id`);
     return { token: Number(key), bias };
   });
+}
+
+/** Parameters where a request gives none, by the names of the API: the server's settings, else the model's files. */
+export type WireDefaults = Readonly<Record<string, number>>;
+
+export function samplingDefaults(
+  { samplingDefaults: set, useModelSampling }: ServerSettings,
+  { sampling = {} }: Pick<ServedModel, 'sampling'>,
+): WireDefaults {
+  const defaults: Record<string, number> = {};
+  for (const name of defaultableNames) {
+    const value = set[name] ?? (useModelSampling ? sampling[name] : undefined);
+    if (value !== undefined) defaults[wireNames[name]] = value;
+  }
+  return defaults;
+}
+
+/** A request's own values always win. */
+export function withDefaults<Body extends object>(body: Body, defaults: WireDefaults): Body {
+  return { ...defaults, ...body };
 }

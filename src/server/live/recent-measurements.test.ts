@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SlidingPercentiles } from './sliding-percentiles.ts';
+import { ExpectedWaits, SlidingPercentiles } from './recent-measurements.ts';
 
 describe('percentiles of the last minute', () => {
   it('are within 2.5 % of the true ones', () => {
@@ -29,5 +29,22 @@ describe('percentiles of the last minute', () => {
     const percentiles = new SlidingPercentiles();
     for (const ms of [0, -1, 1e12, Number.POSITIVE_INFINITY, 1e-9]) percentiles.add(ms, 0);
     expect(percentiles.read(0)?.p50).toBeGreaterThan(0);
+  });
+});
+
+describe('the wait of somebody who comes now', () => {
+  it('is unknown where nothing was measured of late', () => {
+    const waits = new ExpectedWaits();
+    expect(waits.expectedMs('normal', 3, 0)).toBeUndefined();
+    waits.begun({ atMs: 0, tier: 'normal', waitedMs: 5 });
+    expect(waits.expectedMs('normal', 0, 1000)).toBe(5);
+    expect(waits.expectedMs('high', 0, 1000)).toBeUndefined();
+    expect(waits.expectedMs('normal', 0, 40_000)).toBeUndefined();
+  });
+
+  it('goes by how fast others began, where some wait', () => {
+    const waits = new ExpectedWaits();
+    for (let n = 0; n < 10; n++) waits.begun({ atMs: 1000 * n, tier: 'low', waitedMs: 1 });
+    expect(waits.expectedMs('low', 4, 10_000)).toBe(5000);
   });
 });

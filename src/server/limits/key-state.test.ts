@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { formatDuration, retryHeaders } from './headers.ts';
+import { formatDuration, retryHeaders } from './key-state.ts';
 
 describe('formatDuration', () => {
   it.each([

@@ -1,6 +1,7 @@
-// Percentiles of what was measured in the last minute, within 2.5 %: counts in bins that grow by 5 %, kept for slots of
-// five seconds. Bounded, whatever is measured.
+// Recent measurements, bounded whatever is measured. Percentiles of the last minute, within 2.5 %: counts in bins that grow
+// by 5 %, kept for slots of five seconds. And an estimate of how long a request that arrives now would wait.
 
+import type { Tier } from '../../store/key-record.ts';
 import type { Percentiles } from './live-event.ts';
 
 const SLOT_MS = 5000;
@@ -26,7 +27,6 @@ export class SlidingPercentiles {
     counts[bin] = (counts[bin] as number) + 1;
   }
 
-  /** Undefined where nothing was measured. */
   read(nowMs: number): Percentiles | undefined {
     const oldest = Math.floor(nowMs / SLOT_MS) - SLOTS + 1;
     const sums = new Float64Array(BINS);
@@ -55,4 +55,39 @@ function quantile(sums: Float64Array, rank: number): number {
     if (passed >= rank) return Number((LEAST_MS * Math.exp((bin + 0.5) * GROWTH)).toPrecision(3));
   }
   return 0;
+}
+
+interface Begun {
+  readonly atMs: number;
+  readonly tier: Tier;
+  readonly waitedMs: number;
+}
+
+/** Older waits say nothing about the present. */
+const WINDOW_MS = 30_000;
+const MOST = 256;
+/** Where no request waits, the median of this many recent waits is the estimate. */
+const LATEST = 9;
+
+export class ExpectedWaits {
+  #begun: Begun[] = [];
+
+  begun(one: Begun): void {
+    this.#begun.push(one);
+    if (this.#begun.length > MOST) this.#begun.shift();
+  }
+
+  /**
+   * `ahead`: waiting requests that go first. They are expected to begin at the recent rate; where there are none, the wait is
+   * expected to be as usual. Undefined where nothing was measured.
+   */
+  expectedMs(tier: Tier, ahead: number, nowMs: number): number | undefined {
+    this.#begun = this.#begun.filter(({ atMs }) => nowMs - atMs <= WINDOW_MS);
+    const [first] = this.#begun;
+    if (first === undefined) return undefined;
+    if (ahead > 0) return ((ahead + 1) * Math.max(1, nowMs - first.atMs)) / this.#begun.length;
+    const waits = this.#begun.filter((one) => one.tier === tier).slice(-LATEST);
+    const sorted = waits.map(({ waitedMs }) => waitedMs).sort((a, b) => a - b);
+    return sorted[Math.floor(sorted.length / 2)];
+  }
 }
