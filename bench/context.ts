@@ -1,6 +1,6 @@
-// `npm run bench -- context SHAPE:TYPE [layers] [kernels]`: what a long history costs. Decoding behind 32 K tokens: how
-// fast K and V are read, beside the machine's read bandwidth. A prompt in chunks: what of a chunk's time grows with what
-// is before it. Ends in one JSON line.
+// `npm run bench -- context SHAPE:TYPE [layers] [kernels]`: the cost of a long history. Decoding after 32 K tokens: how fast
+// the KV cache is read, next to the machine's read bandwidth. A prompt in chunks: how a chunk's time grows with the tokens
+// before it.
 
 import { availableParallelism } from 'node:os';
 import { dummyModel } from '#src/bench/dummy-model.ts';
@@ -23,12 +23,11 @@ import {
 
 const HISTORY = 32_768;
 const STREAMS = [1, 8];
-/** Of a prompt; a step takes so many rows. */
 const CHUNK = 128;
 const CHUNK_STARTS = [0, 2048, 4096, 8192, 16_384, HISTORY - CHUNK];
 const REPEATS = 9;
 const PROMPT_REPEATS = 3;
-/** Few, so that eight streams fit most machines. What is measured is the same in each layer. */
+/** Few, so that eight streams fit most machines; every layer costs the same. */
 const LAYERS = 2;
 
 const [model = 'llama-3.2-1b:q4_0', layersText = `${LAYERS}`, kernelsText] = process.argv.slice(2);
@@ -45,7 +44,6 @@ if (spec.contextLength <= HISTORY)
 const BLOCKS_PER_STREAM = HISTORY / BLOCK_TOKENS + 1;
 const blockCount = BLOCKS_PER_STREAM * Math.max(...STREAMS);
 
-/** New tokens of a stream behind `start` others. */
 function stream(index: number, start: number, count: number): BatchSequence {
   return {
     tokens: Array.from({ length: count }, (_, place) => (place * 7919 + index) % spec.vocabSize),
@@ -65,7 +63,7 @@ async function time(backend: Backend, sequences: readonly BatchSequence[]): Prom
   return performance.now() - started;
 }
 
-/** Steps of as many streams with and without a history, in turns: what is between them is the reading of K and V. */
+/** Steps with and without a history, in turns: the difference is the reading of the KV cache. */
 async function measureDecode(backend: Backend, kvType: KvType) {
   const results = [];
   for (const streams of STREAMS) {
@@ -74,7 +72,7 @@ async function measureDecode(backend: Backend, kvType: KvType) {
     const shares: number[] = [];
     const bytes = (sizesOf('cpu').kvBlockBytes(spec, kvType) / BLOCK_TOKENS) * HISTORY * streams;
     for (let trial = 0; trial < REPEATS; trial++) {
-      // Memory is as fast as it is at the moment: each trial has a probe of its own.
+      // Memory bandwidth varies: each trial measures its own.
       const bandwidth = addon.readBandwidth(threads, 256);
       short.push(await time(backend, decoding(streams, 0)));
       long.push(await time(backend, decoding(streams, HISTORY)));
@@ -92,7 +90,6 @@ async function measureDecode(backend: Backend, kvType: KvType) {
   return results;
 }
 
-/** Chunks of a prompt, and the line through their times: what each costs, and what a token before it adds. */
 async function measurePrompt(backend: Backend, kvType: KvType) {
   const chunks: { readonly start: number; readonly ms: number }[] = [];
   for (const start of CHUNK_STARTS) {

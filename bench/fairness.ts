@@ -1,6 +1,5 @@
-// `npm run bench -- fairness`: how fairly the scheduler shares the machine among ten kinds of tenants that all want more than there
-// is, with two beside them that want little: Jain's index of the work they get, and how long those that want little wait. Ends in
-// one JSON line.
+// `npm run bench -- fairness`: how fairly the scheduler shares the machine among ten kinds of tenants that all want more than
+// there is, and two that want little: Jain's index of the work they get, and how long the modest ones wait.
 
 import { print, report } from './harness.ts';
 import { demanding, jainIndex, machine, modest, simulateTenants } from './tenants.ts';

@@ -63,7 +63,6 @@ async function measureConversations() {
   return { one, fleet, share };
 }
 
-/** Every turn asks another gateway than the one before. */
 async function allConversations(gateways) {
   const counts = { prompt: 0, cached: 0 };
   const waiting = Array.from({ length: conversations }, (_, i) => i);
@@ -107,7 +106,7 @@ async function ask(url, body) {
   return response.json();
 }
 
-/** Both have one engine of the same threads; the rounds alternate. */
+/** Both have one engine with as many threads; rounds alternate. */
 async function measureOverhead() {
   lab.addHost('server');
   await lab.runServer('server', '--allow-anonymous', '--threads', '1');
@@ -151,7 +150,6 @@ async function measureOverhead() {
   return { firstTokenMs: median(waits.direct), firstTokenMsMore, throughput, speeds, processor };
 }
 
-/** By host; `client` is this process. */
 function processorTimes() {
   const { user, system } = process.cpuUsage();
   const hosts = ['server', 'worker', 'gateway', 'nats1', 'nats2', 'nats3'];
@@ -171,7 +169,6 @@ async function firstTokenMs(url) {
   return (first ?? Number.NaN) - begun;
 }
 
-/** Tokens a second of so many streams at once. */
 async function load(url) {
   const begun = performance.now();
   await Promise.all(

@@ -22,7 +22,7 @@ const { device, info } = gpu;
 const small = size === 'small' || (info.software && size !== 'large');
 const OUTPUTS = small ? 256 : 14336;
 const INPUTS = small ? 512 : 4096;
-/** So many matrices in turn, that none stays in a cache. */
+/** Several matrices in turn, so that none stays in a cache. */
 const MATRICES = small ? 1 : 6;
 const PASSES = small ? 1 : 4;
 const rowCounts = small ? [1, 3, 8, 16] : [1, 2, 4, 8, 16, 32, 64, 512];
@@ -56,7 +56,6 @@ function variants(format: Format): Variant[] {
   );
 }
 
-/** Microseconds of each dispatch, by the GPU's own clock where it has one. */
 async function time(encode: (pass: GPUComputePassEncoder) => void, dispatches: number): Promise<number> {
   const stamps = device.features.has('timestamp-query')
     ? device.createQuerySet({ type: 'timestamp', count: 2 })

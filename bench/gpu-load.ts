@@ -24,7 +24,6 @@ const layers = layersText === undefined ? undefined : countFrom(layersText, 'lay
 const residentBytes = () => process.memoryUsage.rss();
 const megabytes = (bytes: number) => Math.round(bytes / 1e6);
 
-/** Bytes of all buffers that are made from now on. */
 function countBuffers(device: GPUDevice): { bytes: number } {
   const created = { bytes: 0 };
   const createBuffer = device.createBuffer.bind(device);

@@ -1,6 +1,5 @@
-// `npm run bench -- gpu-sampling [GPU]`: time to sample on a GPU over a vocabulary of 128 K, beside reading whole logits
-// back and sampling in native code; how many rows are decided by what comes back; and whether all are sampled alike. Ends in
-// one JSON line.
+// `npm run bench -- gpu-sampling [GPU]`: time to sample on a GPU over a vocabulary of 128 K, next to reading whole logits back
+// and sampling in native code; how many rows the GPU decides; and whether both sample the same.
 
 import { availableParallelism } from 'node:os';
 import { loadAddon } from '#src/compute/cpu/binding.ts';
@@ -19,7 +18,6 @@ const gpu = await gpuFrom(process.argv[2]);
 const { software } = gpu.info;
 const VOCABULARY = 128_256;
 const rowCounts = software ? [2] : [1, 8, 64];
-/** So many samples say how many are decided. */
 const SAMPLES = 1024;
 const TIMES = software ? 1 : 100;
 const REPEATS = software ? 1 : 20;
@@ -93,7 +91,7 @@ async function measure(
   return { planning, kernel, read, finish, whole, nativeTime, decided };
 }
 
-/** The sum of all weights is the oracle's, to the last unit: what tokens sampled would hardly ever tell. */
+/** The sum of all weights equals the oracle's exactly; sampled tokens alone would hardly show a difference. */
 function checkTotal(told: Told, logits: Float32Array, row: SampleRow): void {
   const { temperature, typicalP } = row.parameters;
   if (isGreedy(row.parameters) || typicalP < 1) return;
@@ -124,7 +122,7 @@ function shareDecided(
   return decided / (positions * rowCount);
 }
 
-/** Microseconds of the fastest of some runs, for other work on the machine only ever adds. */
+/** The fastest of some runs, in microseconds: other work on the machine only ever adds. */
 async function best(run: () => unknown): Promise<number> {
   let least = Infinity;
   for (let repeat = 0; repeat < REPEATS; repeat++) {

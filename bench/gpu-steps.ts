@@ -38,7 +38,6 @@ const collector = new PerformanceObserver((list) => {
   for (const { duration } of list.getEntries()) pauses.push(duration);
 });
 
-/** Every stream is at the same position; one token each, as an engine has them computed. */
 async function step(position: number): Promise<number> {
   const sequences = Array.from({ length: streams }, (_, stream): BatchSequence => {
     const held = Math.floor(position / BLOCK_TOKENS) + 1;
@@ -55,7 +54,7 @@ for (let position = 0; position < WARM_UP; position++) await step(position);
 collector.observe({ entryTypes: ['gc'] });
 const times: number[] = [];
 for (let position = WARM_UP; position < WARM_UP + steps; position++) times.push(await step(position));
-// What was seen last is told in a later turn.
+// The last entries arrive in a later turn.
 await new Promise((resolve) => setTimeout(resolve, 10));
 collector.disconnect();
 backend.close();

@@ -30,7 +30,6 @@ const HISTORY = 200;
 const BLOCKS = 8;
 const STEPS = 15;
 const GOAL = 0.02;
-/** Of the comparison with free neighbours. */
 const ROUNDS = 4;
 const TOKENS = 24;
 
@@ -62,7 +61,6 @@ function grown(small: TokenSource): TokenSource {
   };
 }
 
-/** A record such as people extract from texts, each stream's with names of its own. */
 function workOf(stream: number): { schema: unknown; text: string } {
   const name = (field: string) => `${field}_${String.fromCharCode(97 + stream)}`;
   const schema = {
@@ -103,7 +101,7 @@ function workOf(stream: number): { schema: unknown; text: string } {
   return { schema, text: JSON.stringify(document, null, stream % 2 === 0 ? 1 : 0) };
 }
 
-/** Tokens a second of 16 free streams: beside 16 others that are free, and beside 16 that are constrained. */
+/** Tokens a second of 16 free streams with 16 other free ones, and with 16 constrained ones. */
 async function besideFree(): Promise<{ free: number; constrained: number }> {
   const speeds: Record<'free' | 'constrained', number[]> = { free: [], constrained: [] };
   for (let round = 0; round < ROUNDS; round++) {
@@ -184,7 +182,6 @@ print(
   `${vocabulary.size} tokens, ${vocabulary.nodeByte.length} nodes; ${STREAMS} schemas compiled in ${median(compileMs).toFixed(0)} ms each (median)`,
 );
 
-/** Milliseconds for all streams together, step by step. */
 function walk(): { times: number[]; masks: Uint32Array[] } {
   const matchers = works.map(({ grammar }) => new Matcher(grammar, true));
   const times: number[] = [];

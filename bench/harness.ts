@@ -22,7 +22,6 @@ export function giveUp(reason: string): never {
   process.exit(1);
 }
 
-/** SHAPE:TYPE. */
 export function dummyFrom(text: string): Dummy {
   const known = `${Object.keys(dummyShapes).join(', ')} and ${dummyTypes.join(', ')}`;
   return parseDummy(text) ?? giveUp(`give SHAPE:TYPE, of ${known}`);
@@ -38,7 +37,6 @@ export function openAddon(): Addon {
   return load.available ? load.addon : giveUp(load.reason);
 }
 
-/** The GPU of that name; any where none is given. */
 export function gpuFrom(text: string | undefined): Promise<Gpu> {
   return openGpu(text).catch((error: unknown) => {
     if (error instanceof GpuUnavailableError) giveUp(error.message);
@@ -46,7 +44,6 @@ export function gpuFrom(text: string | undefined): Promise<Gpu> {
   });
 }
 
-/** The kernel table of that name; the fastest where none is given. */
 export function kernelsFrom(text: string | undefined, addon: Addon): string {
   const available = addon.kernels();
   const name = text ?? available.at(-1) ?? '';

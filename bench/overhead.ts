@@ -23,7 +23,7 @@ const VOCABULARY = 128_256;
 const CONTEXT = 16_384;
 const WARM_UP_STEPS = 300;
 const STEPS = 1000;
-/** Between the steps of an engine process, so that each report travels alone, as it would. */
+/** Between the steps of an engine process, so that each report travels alone. */
 const PACE_MS = 3;
 const loads = [
   { sequences: 16, context: 2000 },
@@ -33,7 +33,7 @@ const loads = [
 ];
 type Load = (typeof loads)[number];
 
-/** Answers every step at once and times what happens around its calls, while all sequences decode. */
+/** Answers every step at once and times what the engine does around its calls. */
 class IdleBackend implements Backend {
   readonly name = 'cpu';
   readonly blockCount: number;
@@ -107,7 +107,6 @@ function requestsOf({ sequences, context }: Load): EngineRequest[] {
   }));
 }
 
-/** Runs a load to its end. */
 async function runEngine(load: Load, paceMs: number, report: (report: StepReport) => void) {
   const backend = new IdleBackend(load, paceMs);
   const engine = new Engine(
@@ -136,7 +135,6 @@ interface SendFigures {
 }
 type FromChild = { readonly kind: 'report'; readonly report: StepReport } | SendFigures;
 
-/** In the child: an engine whose reports go to the parent. */
 async function serveParent(load: Load): Promise<void> {
   const sendUs: number[] = [];
   await runEngine(load, PACE_MS, (report) => {
@@ -147,7 +145,7 @@ async function serveParent(load: Load): Promise<void> {
   process.send?.({ kind: 'sent', sendUs: median(sendUs) }, () => process.disconnect());
 }
 
-/** CPU time of this process for each report, from the pipe to whoever waits for the tokens. */
+/** CPU time of this process for each report, from the pipe to the reader of the tokens. */
 async function measureMessages(load: Load) {
   const child = fork(fileURLToPath(import.meta.url), ['engine', String(loads.indexOf(load))], {
     serialization: 'advanced',

@@ -23,13 +23,13 @@ const BATCH_KEYS = 64;
 const HEARTBEATS = 50_000;
 
 let state = 1;
-function draw(below: number): number {
+function randomBelow(below: number): number {
   state = (Math.imul(state, 1_664_525) + 1_013_904_223) | 0;
   return Math.floor(((state >>> 8) / 2 ** 24) * below);
 }
 
 function randomTokens(length: number): Int32Array {
-  return Int32Array.from({ length }, () => draw(128_000));
+  return Int32Array.from({ length }, () => randomBelow(128_000));
 }
 
 function measureKeys(): number {
@@ -44,7 +44,7 @@ function measureKeys(): number {
 }
 
 function heartbeatOf(worker: number, number: number): Heartbeat {
-  const waiting = draw(3);
+  const waiting = randomBelow(3);
   return {
     worker: `worker-${worker}`,
     epoch: 'a',
@@ -54,14 +54,14 @@ function heartbeatOf(worker: number, number: number): Heartbeat {
     models: [
       {
         modelKey: MODEL_KEY,
-        queuedTokens: [0, draw(2000), 0],
+        queuedTokens: [0, randomBelow(2000), 0],
         waiting: [0, waiting, 0],
         oldestMs: [0, waiting * 100, 0],
-        running: draw(16),
+        running: randomBelow(16),
         maxRunning: 32,
-        freeBlocks: 100 + draw(1900),
+        freeBlocks: 100 + randomBelow(1900),
         totalBlocks: 2048,
-        speeds: { promptTokenMs: 2.9, stepBaseMs: 40 + draw(4), stepRowMs: 1.6, stepTokens: 128 },
+        speeds: { promptTokenMs: 2.9, stepBaseMs: 40 + randomBelow(4), stepRowMs: 1.6, stepTokens: 128 },
         answerTokens: 64,
       },
     ],
@@ -92,9 +92,9 @@ function fill(router: Router, workers: number, prompts: readonly Int32Array[]): 
   const batches = batchesTo(router, workers);
   prompts.forEach((keys, n) => {
     const holders = n % 10 === 0 ? Math.floor(workers / 2) : Math.min(workers, FEW_HOLDERS);
-    const first = draw(workers);
+    const first = randomBelow(workers);
     for (let i = 0; i < holders; i++) {
-      const depth = KEY_LANES * (1 + draw(keys.length / KEY_LANES));
+      const depth = KEY_LANES * (1 + randomBelow(keys.length / KEY_LANES));
       batches.tell((first + i) % workers, keys.subarray(0, depth));
     }
   });
@@ -102,9 +102,9 @@ function fill(router: Router, workers: number, prompts: readonly Int32Array[]): 
   for (let n = 0; n < OTHER_KEYS; n += BATCH_KEYS) {
     const keys = Int32Array.from(
       { length: KEY_LANES * BATCH_KEYS },
-      () => draw(2 ** 24) ^ (draw(2 ** 16) << 16),
+      () => randomBelow(2 ** 24) ^ (randomBelow(2 ** 16) << 16),
     );
-    batches.tell(draw(workers), keys);
+    batches.tell(randomBelow(workers), keys);
   }
   return OTHER_KEYS / ((performance.now() - startMs) / 1000);
 }
@@ -121,7 +121,7 @@ function measure(workers: number) {
   for (let n = 0; n < WARM_UP + DECISIONS; n++) {
     const request: RoutedRequest = {
       modelKey: MODEL_KEY,
-      keys: prompts[draw(PROMPTS)] as Int32Array,
+      keys: prompts[randomBelow(PROMPTS)] as Int32Array,
       conversation: `${n}`,
       promptTokens: PROMPT_TOKENS,
       expectedTokens: 64,
@@ -134,9 +134,9 @@ function measure(workers: number) {
     if (decision.kind === 'worker') router.assign(decision.worker, request, decision.cachedBlocks);
     if (n >= WARM_UP) microseconds.push(1000 * (performance.now() - startMs));
     if (decision.kind === 'worker') cached += Number(decision.cachedBlocks > 0);
-    // Heartbeats come at twice a second from each, decisions 833 times.
+    // Each worker sends two heartbeats a second, against 833 decisions.
     const beats = Math.ceil((2 * workers) / 833);
-    for (let i = 0; i < beats; i++) router.heartbeat(heartbeatOf(draw(workers), n + 2), 0);
+    for (let i = 0; i < beats; i++) router.heartbeat(heartbeatOf(randomBelow(workers), n + 2), 0);
   }
   const index = router.indexOf(MODEL_KEY);
   return {
@@ -151,7 +151,6 @@ function measure(workers: number) {
   };
 }
 
-/** What one takes a gateway once it is read, on average. */
 function measureHeartbeats(router: Router, workers: number, firstNumber: number): number {
   const rounds = Math.ceil(HEARTBEATS / workers);
   const heartbeats = Array.from({ length: rounds * workers }, (_, n) =>

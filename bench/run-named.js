@@ -1,5 +1,4 @@
-// Runs one of several programs by its name, on a checkout that is set up for it first. It runs in this process: whoever ends
-// this process ends the program.
+// Runs one of several programs by its name, in this process, after setting up the checkout.
 
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';

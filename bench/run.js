@@ -1,9 +1,8 @@
-// `npm run bench -- NAME [arguments]`: runs a benchmark of this folder. Those in TypeScript are compiled to build/bench by
-// scripts/setup.js, where `node build/bench/NAME.js` runs one without looking whether anything has changed.
+// `npm run bench -- NAME [arguments]`: runs a benchmark of this folder. scripts/setup.js compiles those in TypeScript to
+// build/bench, where `node build/bench/NAME.js` runs one without checking for changes.
 
 import { runNamed } from './run-named.js';
 
-/** What is compiled of bench/NAME.ts. */
 const built = (name) => `build/bench/${name}.js`;
 const onGpu = ['--gpu'];
 

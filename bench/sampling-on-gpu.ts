@@ -1,5 +1,5 @@
-// Samples prepared on a GPU from any logits, without a model: what the webgpu backend does after a forward pass, step by
-// step, for benchmarks and tests.
+// Sampling on a GPU from any logits, without a model: what the webgpu backend does after a forward pass, for benchmarks and
+// tests.
 
 import { finishSampling, type Told, tellRows } from '#src/compute/webgpu/finish-sampling.ts';
 import type { Gpu } from '#src/compute/webgpu/gpu.ts';
@@ -15,20 +15,16 @@ import type { SampleResult, SampleRow } from '#src/sampling/sample-row.ts';
 const SAMPLING_BYTES = 2 << 20;
 
 export interface SamplingOnGpu {
-  /** Tells the GPU of samples, one for each row of logits. */
   plan(rows: readonly SampleRow[]): PlannedSampling;
-  /** Prepares them, so many times in a row. */
   prepare(times?: number): Promise<void>;
-  /** What is told of them, and of its logits as they now are. */
   read(planned: PlannedSampling): Promise<ArrayBuffer>;
   readLogits(): Promise<Float32Array<ArrayBuffer>>;
-  /** Samples for these rows, or others of the same parameters; `undefined` where the processor must see the logits. */
+  /** `undefined` for rows whose whole logits are needed. */
   finish(
     answer: ArrayBuffer,
     planned: PlannedSampling,
     rows: readonly SampleRow[],
   ): (SampleResult | undefined)[];
-  /** What is told of a row by one of its jobs. */
   tell(answer: ArrayBuffer, row: number, job: number): Told;
   close(): void;
 }
@@ -86,8 +82,8 @@ export async function samplingOnGpu(
 }
 
 /**
- * Logits such as a model's: the n-th likeliest token has the probability of 1 / n to the power of `steepness`, but for a
- * factor, and lies anywhere. Real models have about 1.5 to 2 where a text may go on in many ways, and more elsewhere.
+ * Logits like a model's: the n-th likeliest token, at a random id, has a probability proportional to n ** -steepness.
+ * Real models have about 1.5 to 2 where a text may continue in many ways, and more elsewhere.
  */
 export function modelLogits(
   vocabSize: number,
@@ -101,7 +97,6 @@ export function modelLogits(
   }
   const logits = new Float32Array(rowCount * vocabSize);
   for (let row = 0; row < rowCount; row++) {
-    // The same in each row, of other tokens.
     const turn = (row * 1999) % vocabSize;
     logits.set(one.subarray(turn), row * vocabSize);
     logits.set(one.subarray(0, turn), (row + 1) * vocabSize - turn);

@@ -15,7 +15,7 @@ const STEPS = 10_000;
 const PROMPT_TOKENS = 6 * BLOCK_TOKENS;
 const NEW_TOKENS = 6 * BLOCK_TOKENS;
 
-/** Keeps the scheduler loaded: who ends is replaced by a new request at the queue's end. */
+/** Keeps the scheduler loaded: a finished request is replaced by a new one at the end of the queue. */
 class Load {
   readonly scheduler: Scheduler;
   #count = 0;

@@ -71,7 +71,7 @@ const ask = (content, options = {}) => ({
   options: { ...greedy, ...options },
 });
 
-/** By kind, questions with their options; a prediction is made of the answer itself, with a tenth of its words replaced. */
+/** Questions by kind; a prediction is the answer itself with a tenth of its words replaced. */
 const kinds = {
   copying: passages.map((passage, n) =>
     ask(`Copy this text exactly: ${passage}`, n % 2 === 0 ? {} : { temperature: 0.7, seed: n }),
@@ -110,7 +110,6 @@ async function answer(model, { messages, options }) {
 /** @param {readonly number[]} values */
 const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0;
 
-/** Every tenth word becomes another. */
 function almost(said) {
   const words = said.split(' ').map((word, at) => (at % 10 === 5 ? 'something' : word));
   return words.join(' ');
@@ -129,7 +128,7 @@ for (const [kind, questions] of Object.entries(kinds)) {
       : question.options;
     const asked = { ...question, options };
     const both = [];
-    // Whoever comes second finds the machine as the first left it.
+    // The second one finds the machine as the first left it.
     for (const model of n % 2 === 0 ? [plain, drafting] : [drafting, plain]) {
       both.push({ model, ...(await answer(model, asked)) });
     }

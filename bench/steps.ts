@@ -12,7 +12,6 @@ import { buildSpec } from '#src/model/build-spec.ts';
 import { countFrom, dummyFrom, fillBlocks, kernelsFrom, openAddon, print, report } from './harness.ts';
 
 const REPEATS = 9;
-/** Tokens that each stream has behind it. */
 const HISTORY = 200;
 const BLOCKS_PER_STREAM = 8;
 const PROMPT_TOKENS = 256;

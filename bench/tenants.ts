@@ -1,5 +1,5 @@
-// Tenants of many kinds on the real scheduler, with a clock that goes by what steps cost: who gets how much of the work, and how
-// long requests wait to be admitted. Compute is left out, and everything is repeatable.
+// Tenants of many kinds on the real scheduler, with a clock that advances by what steps cost: how the work is shared, and how
+// long requests wait for admission. Deterministic.
 
 import { Scheduler, type SchedulerOptions } from '#src/engine/scheduler/scheduler.ts';
 import { type Priority, Sequence } from '#src/engine/scheduler/sequence.ts';
@@ -14,23 +14,21 @@ export interface Tenant {
   readonly name: string;
   readonly promptTokens: number;
   readonly answerTokens: number;
-  /** Requests it has open at all times. Default none. */
   readonly concurrency?: number;
-  /** So many requests at once, again and again. */
   readonly burst?: { readonly requests: number; readonly everyMs: number };
-  /** Each request continues the one before it with as many tokens, which are cached. */
+  /** Each request continues the one before it, which is cached. */
   readonly conversation?: boolean;
   readonly priority?: Priority;
 }
 
 interface TenantResult {
   readonly name: string;
-  /** Milliseconds of steps, each shared among those it computed for. */
+  /** Milliseconds of steps, each divided among the sequences it computed. */
   readonly work: number;
   readonly promptTokens: number;
   readonly answerTokens: number;
   readonly finished: number;
-  /** Steps that began between a request's arrival and the one that admitted it. */
+  /** Between a request's arrival and the step that admitted it. */
   readonly stepsWaited: readonly number[];
   readonly preemptions: number;
 }
@@ -83,7 +81,7 @@ export const machine = {
 const FIXED_MS = 20;
 const TOKEN_MS = 0.5;
 const ATTENDED_MS = 0.0005;
-/** A conversation begins anew beyond this length. */
+/** Beyond this length a new conversation begins. */
 const LONGEST_CONVERSATION = 3000;
 
 function simulatedStepMs({ tokens, attended }: StepLoad): number {
@@ -138,8 +136,8 @@ class Simulation {
     for (const sequence of plan.preempted) this.#tally(sequence).preemptions += 1;
     const stepMs = simulatedStepMs(plan.load);
     this.#nowMs += stepMs;
-    const drawn = plan.items.filter(({ samples }) => samples).map(() => [this.#token()]);
-    this.#scheduler.commit(plan, drawn, stepMs);
+    const sampled = plan.items.filter(({ samples }) => samples).map(() => [this.#token()]);
+    this.#scheduler.commit(plan, sampled, stepMs);
     for (const item of plan.items) this.#charge(plan, item);
     for (const { sequence } of plan.items) if (sequence.length === sequence.maxTokens) this.#finish(sequence);
   }

@@ -23,7 +23,7 @@ const VIEWERS = [0, 1, 50] as const;
 const TURNS = 7;
 const WINDOW_MS = 3000;
 const SETTLE_MS = 500;
-/** A quarter of the model's layers: steps are as short, and the share of viewers as large, as with a small model. */
+/** A quarter of the model's layers: steps are short, so that the share of viewers is large. */
 const LAYERS = 4;
 
 const program = fileURLToPath(new URL('../../bin/chairlift.js', import.meta.url));
@@ -66,7 +66,6 @@ async function startServer(folder: string, model: string): Promise<Server> {
   throw new Error('the server did not start');
 }
 
-/** Streams that never end while this runs. */
 function keepStreaming({ url, headers }: Server, agent: Agent, number: number, signal: AbortSignal): void {
   const again = () => {
     if (signal.aborted) return;
@@ -105,7 +104,7 @@ async function open({ url, headers }: Server): Promise<ClientRequest> {
   return viewer;
 }
 
-/** Nanoseconds that threads of a process have run; undefined where the system does not tell. */
+/** Undefined where the system does not report it. */
 function threadTimeNs(pid: number, which: 'all' | 'first'): number | undefined {
   try {
     const threads = which === 'all' ? readdirSync(`/proc/${pid}/task`) : [pid];
@@ -122,7 +121,7 @@ function childOf(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
 }
 
-/** Of the server, and of the thread of its engine that speaks with it, as a share of all cores. */
+/** Of the server, and of the engine's thread that talks to it. */
 function processorTimeNs(pid: number): number | undefined {
   const server = threadTimeNs(pid, 'all');
   const engine = server === undefined ? undefined : threadTimeNs(childOf(pid), 'first');
@@ -131,11 +130,9 @@ function processorTimeNs(pid: number): number | undefined {
 
 interface Measured {
   readonly tokensPerSecond: number;
-  /** Of all cores; undefined where the system does not tell. */
   readonly processorShare: number | undefined;
 }
 
-/** While so many look on. */
 async function measure(server: Server, viewers: number): Promise<Measured> {
   const watching = await Promise.all(Array.from({ length: viewers }, () => open(server)));
   await sleep(SETTLE_MS);
@@ -162,7 +159,7 @@ async function run(server: Server): Promise<void> {
   await measure(server, 0);
   const measured = new Map<number, Measured[]>(VIEWERS.map((count) => [count, []]));
   for (let turn = 0; turn < TURNS; turn++) {
-    // Each comes first in its turn: contexts grow, and steps with them.
+    // Each comes first in turn: contexts grow, and steps with them.
     const order = VIEWERS.map((_, i) => VIEWERS[(i + turn) % VIEWERS.length] as number);
     for (const count of order) measured.get(count)?.push(await measure(server, count));
     const speeds = VIEWERS.map(

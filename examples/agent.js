@@ -42,7 +42,6 @@ function clock(timeZone) {
   return new Date().toLocaleTimeString('en-GB', { timeZone, hour: '2-digit', minute: '2-digit' });
 }
 
-/** What the model is told of them. */
 const offered = Object.entries(tools).map(([name, { description, parameters }]) => ({
   type: 'function',
   function: { name, description, parameters },

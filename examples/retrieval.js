@@ -24,7 +24,6 @@ const entries = [
   },
 ];
 
-/** One vector of length 1 for each text. */
 async function embed(url, input) {
   const response = await fetch(`${url}/v1/embeddings`, {
     method: 'POST',

@@ -4,24 +4,22 @@
 export type OptionKind =
   | { readonly type: 'text' }
   /**
-   * Of addresses: IP addresses, networks such as 10.0.0.0/8, or `loopback`. Of origins: as browsers write them, or `*`. Of servers:
-   * several may be in one item, with commas between them.
+   * Addresses: IP addresses, networks such as 10.0.0.0/8, or `loopback`. Origins: as browsers write them, or `*`.
+   * Servers: an item may have several, separated by commas.
    */
   | { readonly type: 'list'; readonly of?: 'addresses' | 'origins' | 'servers' }
   | { readonly type: 'switch' }
   | { readonly type: 'integer'; readonly least: number; readonly most?: number }
   | { readonly type: 'bytes' }
   | { readonly type: 'seconds' }
-  /** Above 0 and up to 1. */
   | { readonly type: 'part' }
   | { readonly type: 'choice'; readonly values: readonly string[] };
 
 export interface ConfigOption {
   readonly kind: OptionKind;
-  /** Absent: unset, and the meaning says what follows. */
+  /** Absent: unset. */
   readonly default?: string | number | boolean | readonly string[];
   readonly meaning: string;
-  /** Never shown. */
   readonly secret?: true;
 }
 
@@ -299,7 +297,7 @@ export type OptionName = keyof typeof configOptions;
 
 export const optionNames = Object.keys(configOptions) as OptionName[];
 
-/** Pairs that say the same thing in two ways: only one of each counts. */
+/** Two ways to say the same: only one of each pair counts. */
 export const exclusiveOptions = [['kvBlocks', 'kvMemory']] as const satisfies readonly (readonly [
   OptionName,
   OptionName,

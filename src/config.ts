@@ -29,7 +29,7 @@ type ValueOf<Kind extends OptionKind> = Kind extends { type: 'list' }
 
 type Options = typeof configOptions;
 
-/** Every setting; undefined where it is unset and has no default. */
+/** Undefined where it is unset and has no default. */
 export type Config = {
   readonly [Name in OptionName]:
     | ValueOf<Options[Name]['kind']>
@@ -41,7 +41,6 @@ type ConfigSource = 'flag' | 'environment' | 'file' | 'default';
 export interface ResolvedConfig {
   readonly config: Config;
   readonly sources: Readonly<Record<OptionName, ConfigSource>>;
-  /** The config file that was read, if any. */
   readonly file: string | undefined;
 }
 
@@ -50,7 +49,7 @@ export class ConfigError extends Error {
 }
 
 export interface ConfigInputs {
-  /** As the command line gives them: texts, true for switches, lists of texts. */
+  /** From the command line: texts, true for switches, lists of texts. */
   readonly flags: Readonly<Record<string, unknown>>;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly home: string;
@@ -71,7 +70,6 @@ export function resolveConfig(inputs: ConfigInputs): ResolvedConfig {
     values[name] = raw === undefined ? option.default : parse(option.kind, raw, where);
   }
   const found = given as Record<OptionName, Given>;
-  // None of these has a default.
   for (const name of overruled(found)) {
     values[name] = undefined;
     found[name] = { source: 'default', where: name };
@@ -86,14 +84,13 @@ export function resolveConfig(inputs: ConfigInputs): ResolvedConfig {
 
 interface Given {
   readonly source: ConfigSource;
-  /** As a person would find it. */
   readonly where: string;
 }
 
-/** From the one that counts most. */
+/** Highest first. */
 const precedence: readonly ConfigSource[] = ['flag', 'environment', 'file', 'default'];
 
-/** Of settings that say the same thing in two ways, those that another from a closer source overrules. */
+/** Of exclusive settings, those that another from a closer source overrules. */
 function overruled(found: Readonly<Record<OptionName, Given>>): OptionName[] {
   return exclusiveOptions.flatMap(([first, second]) => {
     const [one, other] = [found[first], found[second]];
@@ -105,7 +102,7 @@ function overruled(found: Readonly<Record<OptionName, Given>>): OptionName[] {
   });
 }
 
-/** Kubernetes tells pods of a service named chairlift: CHAIRLIFT_PORT=tcp://10.0.0.1:80. That is not our setting. */
+/** Kubernetes sets CHAIRLIFT_PORT=tcp://10.0.0.1:80 for a service named chairlift. That is not our setting. */
 const SERVICE_LINK = /^(tcp|udp|sctp):\/\//;
 
 function firstGiven(
@@ -198,7 +195,7 @@ const listParsers = {
   servers: parseSeparated,
 } as const;
 
-/** Where no item can have a comma in it: one separates them in an array too. */
+/** For items without commas: commas separate them within an array, too. */
 function parseSeparated(raw: unknown, where: string): readonly string[] {
   return parseList(parseList(raw, where).join(','), where);
 }
@@ -264,7 +261,7 @@ function parseBytes(raw: unknown, where: string): number {
   throw new ConfigError(`${where}: give a size such as 512MB or 4GiB, not ${raw}`);
 }
 
-/** A hundred years: whatever is longer is a slip. */
+/** A hundred years: anything longer is a mistake. */
 const LONGEST_SECONDS = 100 * 365.25 * 86_400;
 
 function parseSeconds(raw: unknown, where: string): number {

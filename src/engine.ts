@@ -36,10 +36,15 @@ export type {
 } from './engine/request.ts';
 export { checkIntegrity } from './engine/scheduler/integrity.ts';
 export { type AddResult, Scheduler, type SchedulerOptions } from './engine/scheduler/scheduler.ts';
+export {
+  type Priority,
+  Sequence,
+  type SequenceOptions,
+  type SequenceState,
+} from './engine/scheduler/sequence.ts';
 export type { BlockDemand, BlockStats, SchedulerStats } from './engine/scheduler/stats.ts';
 export type { StepItem, StepLoad, StepPlan } from './engine/scheduler/step-plan.ts';
 export type { BudgetOptions } from './engine/scheduler/token-budget.ts';
-export { type Priority, Sequence, type SequenceOptions, type SequenceState } from './engine/scheduler/sequence.ts';
 export type { StepReport, StepSummary, StepTimes } from './engine/step-report.ts';
 export type { ModelSpec } from './model/spec.ts';
 export { type LocalModel, type LocalModelOptions, openLocalModel } from './pool/local-model.ts';

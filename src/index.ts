@@ -2,9 +2,16 @@
 
 // biome-ignore-all lint/performance/noBarrelFile: a package has one entry, and this is it.
 export type { Answer } from './app/answer.ts';
-export type { StructureOptions, ToolDescription, ToolOptions } from './app/answer-options.ts';
 export { type BenchmarkOptions, type BenchmarkReport, benchmark } from './app/benchmark.ts';
-export type { ChatOptions, EmbedOptions, TextOptions, TokenOptions } from './app/call-options.ts';
+export type {
+  ChatOptions,
+  EmbedOptions,
+  StructureOptions,
+  TextOptions,
+  TokenOptions,
+  ToolDescription,
+  ToolOptions,
+} from './app/call-options.ts';
 export { ChairliftError, type ChairliftErrorCode } from './app/chairlift-error.ts';
 export { type LoadOptions, load, type Model } from './app/loaded-model.ts';
 export type { EmbedResult, TextResult, TokenPiece, TokensResult } from './app/model-calls.ts';

@@ -1,4 +1,4 @@
-// What will happen when. Equal times keep the order in which they were planned, so that a run is the same every time.
+// A queue of events. Equal times keep the order in which they were planned, so that a run is deterministic.
 
 import { Heap } from '#src/engine/scheduler/heap.ts';
 
@@ -22,7 +22,6 @@ export class EventQueue {
     this.#moments.push({ atMs: Math.max(atMs, this.#nowMs), order: this.#planned, happen });
   }
 
-  /** Goes on while something is planned and it is wanted. */
   run(isWanted: () => boolean): void {
     for (let next = this.#moments.peek(); next !== undefined && isWanted(); next = this.#moments.peek()) {
       this.#moments.remove(next);

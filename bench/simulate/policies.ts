@@ -1,5 +1,5 @@
-// How a gateway chooses a worker: the router as it is, and simpler ways beside it. All see the same heartbeats and the same
-// index, and refuse by the same rule.
+// How a gateway chooses a worker: the router, and simpler policies. All see the same heartbeats and index, and refuse by the
+// same rule.
 
 import { BLOCK_TOKENS } from '#src/compute/backend.ts';
 import { type Candidate, hashText, rank } from '#src/fleet/routing/candidates.ts';
@@ -12,7 +12,6 @@ export type PolicyName = (typeof policyNames)[number];
 
 export type Policy = (request: RoutedRequest, nowMs: number) => Decision;
 
-/** Of the workers that may have the request, with the leading blocks each holds. */
 type Pick = (
   able: readonly Candidate[],
   blocksOf: ReadonlyMap<number, number>,
@@ -37,7 +36,7 @@ function inTurn(): Pick {
   return (able) => able[next++ % able.length] as Candidate;
 }
 
-/** Fewest sequences; in turn among equals. */
+/** Fewest sequences; round-robin among equals. */
 function leastLoaded(): Pick {
   const turn = inTurn();
   return (able, blocksOf, request) => {
@@ -50,7 +49,7 @@ function leastLoaded(): Pick {
   };
 }
 
-/** Most leading blocks, however busy it is; by rank of the conversation among equals. */
+/** Most leading blocks, however busy; by rank of the conversation among equals. */
 const mostCached: Pick = (able, blocksOf, { conversation }) => {
   const most = Math.max(...able.map(({ worker }) => blocksOf.get(worker) ?? 0));
   const hash = hashText(conversation);

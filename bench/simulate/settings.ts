@@ -1,4 +1,4 @@
-// What a simulation is asked for, from the command line. Everything has a default; nothing is guessed from a mistake.
+// The settings of a simulation, from the command line.
 
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -14,19 +14,17 @@ export interface SimulationSettings {
   readonly traffic: TrafficSettings;
   readonly trace: readonly TracedRequest[] | undefined;
   readonly speeds: Speeds;
-  /** How much faster or slower than that a worker may be. */
   readonly spread: number;
   readonly blocks: number;
   readonly maxRunning: number;
   readonly heartbeatMs: number;
-  /** Batches of a cache's news are sent at most so often. */
+  /** At most this often. */
   readonly newsMs: number;
   readonly delayMs: number;
-  /** Share of the batches that do not arrive. */
   readonly loss: number;
   readonly maxWaitMs: number;
   readonly indexEntries: number;
-  /** Workers that die in an hour, for each that there is, and for how long. */
+  /** Expected failures of each worker in an hour, and how long it is down. */
   readonly failuresPerHour: number;
   readonly downMs: number;
 }
@@ -115,7 +113,6 @@ export const usage = [
   }),
 ].join('\n');
 
-/** Throws a SettingsError that says what is wrong. */
 export function readSettings(args: readonly string[]): SimulationSettings {
   const given = parseOptions(args);
   const text = (name: Name): string | undefined => given[name] ?? (options[name] as Option).usual;

@@ -1,5 +1,5 @@
-// A gateway of a simulated fleet: the real router, fed by messages that arrive late, and the requests it has on their way.
-// When a worker falls silent, they go on elsewhere with the tokens they had.
+// A gateway of a simulated fleet: the real router, fed by delayed messages, and its open requests. When a worker falls silent,
+// they continue elsewhere with the tokens they had.
 
 import { KEY_LANES } from '#src/engine/cache/prefix-key.ts';
 import type { Heartbeat } from '#src/fleet/routing/heartbeat.ts';
@@ -10,15 +10,12 @@ import { makePolicy, type Policy, type PolicyName } from './policies.ts';
 import type { SimulationSettings } from './settings.ts';
 import { MODEL_KEY, type Turn } from './traffic.ts';
 
-/** A turn on its way. */
 export interface OpenTurn {
   readonly turn: Turn;
   readonly arrivedMs: number;
-  /** Tokens of the answer that have come. */
   given: number;
   firstTokenMs: number | undefined;
   assignment: Assignment | undefined;
-  /** Times that it had to go elsewhere. */
   moves: number;
 }
 
@@ -41,7 +38,6 @@ export class SimulatedGateway {
     this.#policy = makePolicy(policy, this.router, maxWaitMs);
   }
 
-  /** Chooses a worker for the turn, and takes it down where there is one. */
   route(open: OpenTurn, nowMs: number): Decision {
     const request = routed(open, nowMs);
     const startMs = performance.now();
@@ -54,13 +50,13 @@ export class SimulatedGateway {
     return decision;
   }
 
-  /** The turns that the worker has lost, where it has begun anew. */
+  /** Returns the turns that a restarted worker has lost. */
   handle(heartbeat: Heartbeat, nowMs: number): OpenTurn[] {
     const outcome = this.router.heartbeat(heartbeat, nowMs);
     return outcome === 'restarted' ? this.#takeFrom(new Set([heartbeat.worker])) : [];
   }
 
-  /** Removes workers that have fallen silent; the turns that were there. */
+  /** Removes silent workers, and returns their turns. */
   takeLost(nowMs: number): OpenTurn[] {
     const silent = new Set(this.router.silent(nowMs));
     for (const name of silent) this.router.remove(name);
@@ -88,7 +84,7 @@ function routed({ turn, given, arrivedMs }: OpenTurn, nowMs: number): RoutedRequ
     keys: conversation.keys.subarray(0, KEY_LANES * reusableBlocks(promptTokens)),
     conversation: conversation.name,
     promptTokens,
-    // Nobody knows how long an answer will be; what was allowed is known, and it is more.
+    // The length of an answer is unknown; its limit is known, and larger.
     expectedTokens: Math.max(1, Math.min(EXPECTED_ANSWER, 2 * left)),
     maxTokens: 2 * left,
     priority,
@@ -96,5 +92,4 @@ function routed({ turn, given, arrivedMs }: OpenTurn, nowMs: number): RoutedRequ
   };
 }
 
-/** What a gateway would expect of an answer whose length it cannot know. */
 const EXPECTED_ANSWER = 64;

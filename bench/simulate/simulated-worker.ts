@@ -1,5 +1,5 @@
-// A worker of a simulated fleet: the engine's own scheduler and caches, with a clock that goes by what steps cost. Nothing is
-// computed: the tokens of an answer are known beforehand. Knows no gateway: it tells a listener what happens.
+// A worker of a simulated fleet: the engine's own scheduler and caches, with a clock that advances by what steps cost. Nothing
+// is computed: the tokens of an answer are given.
 
 import { BLOCK_TOKENS } from '#src/compute/backend.ts';
 import { Scheduler } from '#src/engine/scheduler/scheduler.ts';
@@ -15,36 +15,30 @@ export interface WorkerShape {
 }
 
 interface SimulatedRequest {
-  /** What the gateway calls it. */
   readonly id: number;
   readonly gateway: number;
-  /** Begin with the prompt, go on with the answer, and may go on beyond it. */
+  /** The prompt, then the answer; may be longer. */
   readonly tokens: Int32Array;
-  /** With the tokens that it had already where it goes on after a failure. */
+  /** Includes the tokens it had already where it continues after a failure. */
   readonly promptTokens: number;
-  /** Still to be given. */
   readonly answerTokens: number;
   readonly priority: Priority;
   readonly enqueuedMs: number;
 }
 
 interface WorkerListener {
-  /** The first token since it came to this worker. */
   onFirstToken(id: number, nowMs: number): void;
   onEnd(id: number, nowMs: number): void;
-  /** Once for each request, when it is first admitted. */
   onAdmitted(id: number, cachedTokens: number): void;
 }
 
-/** Keys that entered and left the prefix cache. */
 interface CacheChange {
   readonly entered: Int32Array;
   readonly left: Int32Array;
 }
 
-/** Weight of the last answer in the mean that heartbeats tell. */
+/** Weight of the last answer in the running mean. */
 const ANSWER_WEIGHT = 0.05;
-/** The mean before the first answer. */
 const FIRST_ANSWER_TOKENS = 128;
 
 export class SimulatedWorker {
@@ -55,7 +49,7 @@ export class SimulatedWorker {
   readonly #started = new Set<Sequence>();
   #scheduler: Scheduler;
   #isStepping = false;
-  /** Another one after each death: a step that was under way then ends no more. */
+  /** A step that was running when the worker died does not end. */
   #life = 0;
   #answerTokens = FIRST_ANSWER_TOKENS;
   #answerMessages = 0;
@@ -68,7 +62,6 @@ export class SimulatedWorker {
     this.#scheduler = newScheduler(shape);
   }
 
-  /** One a step for each gateway that has answers in it. */
   get answerMessages(): number {
     return this.#answerMessages;
   }
@@ -92,7 +85,7 @@ export class SimulatedWorker {
     if (!this.#isStepping) this.#step(this.#events.nowMs);
   }
 
-  /** Dies: what each unfinished request had been given by then. Nothing is left in memory. */
+  /** Returns how many tokens each unfinished request had. */
   kill(): Map<number, number> {
     const given = new Map(
       [...this.#open].map(([{ length, promptLength }, { id }]) => [id, length - promptLength]),
@@ -122,19 +115,16 @@ export class SimulatedWorker {
     };
   }
 
-  /** What entered and left the prefix cache since the last call; undefined where nothing did. */
   takeCacheChange(): CacheChange | undefined {
     const news = this.#scheduler.tables.prefixes.takeNews();
     if (news?.kind !== 'change' || news.entered.length + news.left.length === 0) return undefined;
     return news;
   }
 
-  /** All keys of the prefix cache; changes count from here on. */
   cachedKeys(): Int32Array {
     return keysIn(this.#scheduler);
   }
 
-  /** Prompt tokens to compute, by priority. */
   #queuedTokens(): [number, number, number] {
     const queued: [number, number, number] = [0, 0, 0];
     for (const { remaining, priority } of this.#scheduler.running) {
@@ -147,7 +137,6 @@ export class SimulatedWorker {
     return queued;
   }
 
-  /** Begins the next step, or rests. */
   #step(nowMs: number): void {
     this.#isStepping = this.#open.size > 0;
     if (!this.#isStepping) return;
@@ -177,7 +166,6 @@ export class SimulatedWorker {
     this.#step(nowMs);
   }
 
-  /** It has another token. */
   #given(sequence: Sequence, nowMs: number): void {
     const { id, answerTokens } = this.#requestOf(sequence);
     if (sequence.length === sequence.promptLength + 1) this.#listener.onFirstToken(id, nowMs);
@@ -204,13 +192,12 @@ function newScheduler({ blocks, maxRunning, speeds }: WorkerShape): Scheduler {
   return scheduler;
 }
 
-/** All keys of its prefix cache, which writes down what changes from here on. */
 function keysIn({ tables }: Scheduler): Int32Array {
   const news = tables.prefixes.startJournal();
   return news.kind === 'all' ? news.keys : new Int32Array(0);
 }
 
-/** A row is a sequence with one token to compute behind its prompt; all other tokens cost what those of a prompt do. */
+/** A row is a sequence that decodes one token; all other tokens cost what prompt tokens do. */
 function stepDuration({ items, load }: StepPlan, { stepBaseMs, stepRowMs, promptTokenMs }: Speeds): number {
   const rows = items.filter(({ sequence, start, count }) => count === 1 && start >= sequence.promptLength);
   return stepBaseMs + stepRowMs * rows.length + promptTokenMs * (load.tokens - rows.length);

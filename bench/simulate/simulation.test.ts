@@ -24,7 +24,6 @@ function run(args: readonly string[], policies?: readonly PolicyName[]) {
   return { turns, compared, summaries: compared.map(({ summary }) => summary) };
 }
 
-/** Without what real time was measured in. */
 function withoutWallTime(args: readonly string[]) {
   return run(args).summaries.map(({ decisionUs, wallSeconds, ...rest }) => ({
     ...rest,

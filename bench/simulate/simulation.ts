@@ -10,8 +10,7 @@ import { type OpenTurn, SimulatedGateway } from './simulated-gateway.ts';
 import { SimulatedWorker } from './simulated-worker.ts';
 import { type Conversation, MODEL_KEY, type Turn } from './traffic.ts';
 
-/** What became of a turn. */
-export interface TurnRecord {
+interface TurnRecord {
   readonly turn: Turn;
   readonly arrivedMs: number;
   readonly firstTokenMs: number;
@@ -32,7 +31,6 @@ export interface SimulationResult {
   readonly policy: PolicyName;
   readonly records: readonly TurnRecord[];
   readonly refused: number;
-  /** Of conversations that ended with a refusal. */
   readonly unsent: number;
   readonly durationMs: number;
   readonly promptTokens: number;
@@ -45,7 +43,7 @@ export interface SimulationResult {
   readonly wallMs: number;
 }
 
-/** Reading an answer takes at least so long before the next turn comes. */
+/** Reading an answer takes at least this long before the next turn. */
 const READING_MS = 200;
 const WATCH_MS = 250;
 const random = { spread: 100, phase: 101, loss: 102, death: 103 } as const;
@@ -67,7 +65,7 @@ export class Simulation {
   readonly #gateways: SimulatedGateway[];
   readonly #members: Member[];
   readonly #byName = new Map<string, Member>();
-  readonly #draw: (purpose: keyof typeof random, n: number) => number;
+  readonly #uniform: (purpose: keyof typeof random, n: number) => number;
   readonly #open = new Map<number, OpenTurn>();
   readonly #records: TurnRecord[] = [];
   readonly #messages: Messages = {
@@ -90,7 +88,7 @@ export class Simulation {
     this.#settings = settings;
     this.#policy = policy;
     const seed = seedFrom(BigInt(settings.traffic.seed));
-    this.#draw = (purpose, n) => uniformAt(seed, n, random[purpose]);
+    this.#uniform = (purpose, n) => uniformAt(seed, n, random[purpose]);
     this.#gateways = Array.from(
       { length: settings.gateways },
       (_, n) => new SimulatedGateway(`gateway-${n}`, policy, settings),
@@ -132,7 +130,7 @@ export class Simulation {
 
   #makeMember(n: number): Member {
     const { speeds, spread, blocks, maxRunning } = this.#settings;
-    const factor = 1 + spread * (2 * this.#draw('spread', n) - 1);
+    const factor = 1 + spread * (2 * this.#uniform('spread', n) - 1);
     const own = {
       ...speeds,
       promptTokenMs: factor * speeds.promptTokenMs,
@@ -153,9 +151,9 @@ export class Simulation {
   #planStart(conversations: readonly Conversation[]): void {
     const { heartbeatMs, newsMs, failuresPerHour } = this.#settings;
     this.#members.forEach((member, n) => {
-      // All are known from the start, then each keeps its own rhythm.
+      // All are known from the start, then each has its own phase.
       this.#beat(member);
-      const phase = this.#draw('phase', n);
+      const phase = this.#uniform('phase', n);
       this.#events.at(phase * heartbeatMs, () => this.#keepBeating(member));
       this.#events.at(phase * newsMs, () => this.#keepTelling(member));
       if (failuresPerHour > 0) this.#planDeath(member, n);
@@ -166,7 +164,7 @@ export class Simulation {
 
   #planTurn(turn: Turn | undefined, readMs: number): void {
     if (turn === undefined) return;
-    // Behind the first heartbeats, however early.
+    // After the first heartbeats.
     const atMs = Math.max(turn.plannedMs, readMs, this.#settings.delayMs);
     this.#events.at(atMs, (nowMs) => {
       const open = {
@@ -211,7 +209,7 @@ export class Simulation {
     });
   }
 
-  /** Whoever is refused leaves, with all that was still to come. */
+  /** A refused conversation ends, with all its later turns. */
   #giveUp({ turn }: OpenTurn): void {
     this.#open.delete(turn.number);
     const rest = turn.conversation.turns.filter(({ number }) => number > turn.number).length;
@@ -235,7 +233,7 @@ export class Simulation {
   #ended(id: number): void {
     const open = this.#open.get(id);
     if (open === undefined) return;
-    // What was sent before its worker died has arrived.
+    // What was sent before the worker died has arrived.
     this.#open.delete(id);
     this.#events.at(this.#events.nowMs + this.#settings.delayMs, (nowMs) => {
       const { turn, arrivedMs, firstTokenMs, moves } = open;
@@ -294,7 +292,7 @@ export class Simulation {
   #isLost(): boolean {
     if (this.#settings.loss === 0) return false;
     this.#losses += 1;
-    return this.#draw('loss', this.#losses) < this.#settings.loss;
+    return this.#uniform('loss', this.#losses) < this.#settings.loss;
   }
 
   #askForSnapshot(gateway: SimulatedGateway, member: Member): void {
@@ -302,7 +300,8 @@ export class Simulation {
     this.#messages.snapshots += 1;
     this.#events.at(this.#events.nowMs + delayMs, (nowMs) => {
       if (!member.isAlive) return;
-      // Right behind a batch: what enters after it and leaves before the next would else be in the snapshot for ever.
+      // Right after a batch: a key that enters after it and leaves before the next would stay in the snapshot for
+      // ever.
       this.#tell(member);
       const keys = member.worker.cachedKeys();
       const snapshot = { epoch: `${member.life}`, number: member.batches, keys };
@@ -318,7 +317,7 @@ export class Simulation {
     this.#events.at(this.#events.nowMs + WATCH_MS, () => this.#watch(gateway));
   }
 
-  /** Those that have ended, but not been heard of yet, need nothing. */
+  /** Turns that have ended, but are not known to have, need nothing. */
   #sendElsewhere(lost: readonly OpenTurn[]): void {
     for (const open of lost) {
       if (!this.#open.has(open.turn.number)) continue;
@@ -329,8 +328,8 @@ export class Simulation {
 
   #planDeath(member: Member, n: number): void {
     const { failuresPerHour, downMs, workers } = this.#settings;
-    const draw = this.#draw('death', n + member.life * workers);
-    const afterMs = (-Math.log(1 - draw) * 3_600_000) / failuresPerHour;
+    const uniform = this.#uniform('death', n + member.life * workers);
+    const afterMs = (-Math.log(1 - uniform) * 3_600_000) / failuresPerHour;
     this.#events.at(this.#events.nowMs + afterMs, (nowMs) => {
       this.#deaths += 1;
       member.isAlive = false;

@@ -14,7 +14,6 @@ interface PolicySummary {
   readonly policy: PolicyName;
   readonly completed: number;
   readonly refused: number;
-  /** Later turns of conversations that were refused. */
   readonly unsent: number;
   readonly requestsPerSecond: number;
   readonly outputTokensPerSecond: number;
@@ -23,16 +22,14 @@ interface PolicySummary {
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly cachedShare: number;
-  /** Of the tokens that one worker with memory without end would have found; meaningless where requests were refused. */
+  /** Relative to one worker with unlimited memory; meaningless where requests were refused. */
   readonly shareOfIdeal: number;
-  /** Requests that had to go on elsewhere. */
   readonly moved: number;
   readonly deaths: number;
   readonly preemptions: number;
-  /** Of real time. */
   readonly decisionUs: Distribution | undefined;
   readonly index: SimulationResult['index'];
-  /** Published, a second; each heartbeat and batch goes to every gateway. */
+  /** Each heartbeat and batch goes to every gateway. */
   readonly messagesPerSecond: SimulationResult['messages'];
   readonly simulatedSeconds: number;
   readonly wallSeconds: number;
@@ -112,7 +109,7 @@ export function policyTable(summaries: readonly PolicySummary[]): RowTable {
   };
 }
 
-/** As text: the first column to the left, the others to the right. */
+/** The first column is aligned to the left, the others to the right. */
 export function layOut({ headings, rows: lines }: RowTable): string {
   const all = [headings, ...lines];
   const widths = headings.map((_, column) => Math.max(...all.map((line) => line[column]?.length ?? 0)));
@@ -126,7 +123,6 @@ export function layOut({ headings, rows: lines }: RowTable): string {
     .join('\n');
 }
 
-/** What was simulated. */
 export function settingRows(settings: SimulationSettings, turns: number): NamedValue[] {
   const { traffic, speeds, trace } = settings;
   return [

@@ -2,7 +2,7 @@
 // are made up, but their prefix keys are those that gateways and engines would compute.
 
 import { z } from 'zod';
-import { drawLength, exponentialFrom, type LengthDistribution } from '#src/bench/serve/load-plan.ts';
+import { exponentialFrom, type LengthDistribution, sampleLength } from '#src/bench/serve/load-plan.ts';
 import { KEY_LANES } from '#src/engine/cache/prefix-key.ts';
 import type { Priority } from '#src/engine/scheduler/sequence.ts';
 import { promptKeys, reusableBlocks } from '#src/fleet/routing/prefix-keys.ts';
@@ -11,10 +11,9 @@ import { type Seed, seedFrom, uniformAt } from '#src/sampling/random.ts';
 export const MODEL_KEY = 'simulated';
 
 export interface Turn {
-  /** Among all turns. */
   readonly number: number;
   readonly conversation: Conversation;
-  /** Not before its turn's planned time, and not before the turn before it has been answered and read. */
+  /** It starts after this time, and after the turn before it was answered and read. */
   readonly plannedMs: number;
   readonly promptTokens: number;
   readonly answerTokens: number;
@@ -23,9 +22,8 @@ export interface Turn {
 
 export interface Conversation {
   readonly name: string;
-  /** Of all its turns, answers included; each turn's prompt begins with what was before it. */
+  /** Of all turns, answers included; each prompt begins with everything before it. */
   readonly tokens: Int32Array;
-  /** Of all blocks that any of its turns fills. */
   readonly keys: Int32Array;
   readonly turns: Turn[];
 }
@@ -34,11 +32,11 @@ export interface TrafficSettings {
   readonly seed: number;
   readonly requestsPerSecond: number;
   readonly conversations: number;
-  /** Where given, conversations are under way when it begins and when it ends, and only turns within it count. */
+  /** Conversations overlap both ends of the window; only turns within it count. */
   readonly windowMs: number | undefined;
   readonly turns: number;
   readonly thinkMs: number;
-  /** Different system prompts; the n-th is asked for in proportion to 1 / n^hot. */
+  /** The n-th system prompt is chosen in proportion to 1 / n^hot. */
   readonly groups: number;
   readonly hot: number;
   readonly systemTokens: number;
@@ -48,42 +46,41 @@ export interface TrafficSettings {
   readonly lowShare: number;
 }
 
-/** One line of a trace. Lines of one conversation go on from each other. */
+/** Lines of one conversation continue each other. */
 export interface TracedRequest {
   readonly arrivalMs: number;
   readonly promptTokens: number;
   readonly answerTokens: number;
   /** Requests of one group begin with the same tokens. */
   readonly prefixGroup: number;
-  /** How many of them. */
   readonly prefixTokens: number;
   readonly conversation?: string | undefined;
 }
 
 const VOCABULARY = 32_000;
-const draws = { start: 0, group: 1, priority: 2, think: 3, user: 4, answer: 5 } as const;
+const purposes = { start: 0, group: 1, priority: 2, think: 3, user: 4, answer: 5 } as const;
 const ROWS = 16;
 
 export function makeTraffic(settings: TrafficSettings): Conversation[] {
   const seed = seedFrom(BigInt(settings.seed));
-  const draw = (purpose: keyof typeof draws, of: number) => (n: number) =>
-    uniformAt(seed, of, draws[purpose] + ROWS * n);
+  const uniform = (purpose: keyof typeof purposes, of: number) => (n: number) =>
+    uniformAt(seed, of, purposes[purpose] + ROWS * n);
   const groupOf = groupChooser(settings);
   const perSecond = settings.requestsPerSecond / settings.turns;
   const numbers = counter();
   const { windowMs = Number.POSITIVE_INFINITY } = settings;
   let startMs = settings.windowMs === undefined ? 0 : -leadMs(settings);
   const all = Array.from({ length: settings.conversations }, (_, n) => {
-    startMs += exponentialFrom(draw('start', n), perSecond);
-    const group = groupOf(draw('group', n)(0));
-    const priority = priorityOf(draw('priority', n)(0), settings);
+    startMs += exponentialFrom(uniform('start', n), perSecond);
+    const group = groupOf(uniform('group', n)(0));
+    const priority = priorityOf(uniform('priority', n)(0), settings);
     let plannedMs = startMs;
     let length = settings.systemTokens;
     const turns = Array.from({ length: settings.turns }, (_, turn) => {
       const place = n * settings.turns + turn;
-      if (turn > 0) plannedMs += exponentialFrom(draw('think', place), 1000 / settings.thinkMs);
-      const promptTokens = length + drawLength(settings.userTokens, draw('user', place));
-      const answerTokens = drawLength(settings.answerTokens, draw('answer', place));
+      if (turn > 0) plannedMs += exponentialFrom(uniform('think', place), 1000 / settings.thinkMs);
+      const promptTokens = length + sampleLength(settings.userTokens, uniform('user', place));
+      const answerTokens = sampleLength(settings.answerTokens, uniform('answer', place));
       length = promptTokens + answerTokens;
       return { plannedMs, promptTokens, answerTokens, priority };
     });
@@ -94,7 +91,7 @@ export function makeTraffic(settings: TrafficSettings): Conversation[] {
   return all.filter((one) => one.turns.length > 0);
 }
 
-/** As many conversations as keep the rate from the beginning of the window to its end. */
+/** As many as keep the rate constant over the window. */
 export function conversationsIn(
   windowMs: number,
   settings: Pick<TrafficSettings, 'requestsPerSecond' | 'turns' | 'thinkMs'>,
@@ -103,7 +100,7 @@ export function conversationsIn(
   return Math.max(1, Math.ceil((windowMs + leadMs(settings)) * perMs));
 }
 
-/** How long before the window the first conversations begin: most of them are over by its start. */
+/** How long before the window the first conversations begin, so that most are over by its start. */
 function leadMs({ turns, thinkMs }: Pick<TrafficSettings, 'turns' | 'thinkMs'>): number {
   return 2 * (turns - 1) * thinkMs;
 }
@@ -132,7 +129,7 @@ export function replayTraffic(trace: readonly TracedRequest[], seedNumber: numbe
   });
 }
 
-/** Prompt tokens that one worker with memory without end would have found, were every turn answered before the next came. */
+/** Prompt tokens that one worker with unlimited memory would find cached, were every turn answered before the next. */
 export function idealCachedTokens(conversations: readonly Conversation[], blockTokens: number): number {
   const turns = conversations.flatMap((one) => one.turns).sort((a, b) => a.plannedMs - b.plannedMs);
   const seen = new Set<number>();
@@ -148,7 +145,7 @@ export function idealCachedTokens(conversations: readonly Conversation[], blockT
   return cached;
 }
 
-/** 53 bits of a block's key, which tell the blocks of a simulation apart. */
+/** 53 bits of a block's key, enough to tell blocks apart. */
 function nameOf(keys: Int32Array, block: number): number {
   const [high, low] = [keys[KEY_LANES * block] as number, keys[KEY_LANES * block + 1] as number];
   return (high & 0x1fffff) * 2 ** 32 + (low >>> 0);
@@ -166,7 +163,6 @@ function conversationOf(
   return conversation;
 }
 
-/** System prompts and conversations are rows of random tokens of their own. */
 function tokensOf(
   seed: Seed,
   conversation: number,
@@ -186,19 +182,19 @@ function mix(value: number): number {
   return (bits ^ (bits >>> 16)) >>> 0;
 }
 
-function groupChooser({ groups, hot }: TrafficSettings): (draw: number) => number {
+function groupChooser({ groups, hot }: TrafficSettings): (uniform: number) => number {
   const ends: number[] = [];
   for (let n = 1; n <= groups; n++) ends.push((ends.at(-1) ?? 0) + 1 / n ** hot);
   const all = ends.at(-1) ?? 1;
-  return (draw) => {
-    const group = ends.findIndex((end) => draw * all < end);
+  return (uniform) => {
+    const group = ends.findIndex((end) => uniform * all < end);
     return group === -1 ? groups - 1 : group;
   };
 }
 
-function priorityOf(draw: number, { highShare, lowShare }: TrafficSettings): Priority {
-  if (draw < highShare) return 0;
-  return draw < highShare + lowShare ? 2 : 1;
+function priorityOf(uniform: number, { highShare, lowShare }: TrafficSettings): Priority {
+  if (uniform < highShare) return 0;
+  return uniform < highShare + lowShare ? 2 : 1;
 }
 
 function counter(): () => number {
@@ -220,7 +216,7 @@ const line = z.strictObject({
   conversation: z.string().optional(),
 });
 
-/** `prefixTokens`: how many a group shares where a line does not say. */
+/** `prefixTokens`: the default for lines without their own. */
 export function readTrace(text: string, prefixTokens: number): Trace {
   const requests: TracedRequest[] = [];
   for (const [at, written] of text.split('\n').entries()) {

@@ -1,4 +1,4 @@
-// An answer runs whether it is read or not, can be read more than once, and ends at once when it is told to.
+// An answer runs whether it is read or not, can be read more than once, and ends at once when it is aborted.
 
 import { getEventListeners } from 'node:events';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -13,7 +13,6 @@ async function* abc(): AsyncGenerator<string, string, void> {
   return 'abc';
 }
 
-/** One piece, then silence until it is told to end. */
 function silent(ended: { reason?: unknown } = {}) {
   return async function* (signal: AbortSignal): AsyncGenerator<string, string, void> {
     yield 'a';

@@ -12,7 +12,7 @@ export interface Answer<Piece, Result> extends AsyncIterable<Piece> {
   result(): Promise<Result>;
 }
 
-/** Yields pieces and returns the whole; the signal asks it to end. */
+/** Yields pieces and returns the whole; the signal ends it. */
 export type AnswerSource<Piece, Result> = (signal: AbortSignal) => AsyncGenerator<Piece, Result, void>;
 
 export class RunningAnswer<Piece, Result> implements Answer<Piece, Result> {
@@ -22,10 +22,9 @@ export class RunningAnswer<Piece, Result> implements Answer<Piece, Result> {
   readonly #result: Promise<Result>;
   #ended = false;
 
-  /** Any of the signals ends it, with its reason. */
   constructor(source: AnswerSource<Piece, Result>, signals: readonly AbortSignal[]) {
     this.#result = this.#run(source, signals);
-    // A failure that nobody asks for is nobody's concern: the readers, if any, hear of it.
+    // Readers, if there are any, get the error.
     this.#result.catch(() => {});
   }
 
@@ -72,10 +71,10 @@ export class RunningAnswer<Piece, Result> implements Answer<Piece, Result> {
   }
 }
 
-/** `AbortSignal.any` would do, but the first releases of Node 20 have none. */
+/** The first releases of Node 20 lack `AbortSignal.any`. */
 function link(signal: AbortSignal, controller: AbortController): () => void {
   const abort = () => controller.abort(signal.reason);
-  // Any number of answers may hang on one signal; Node would suspect a leak.
+  // Many answers may share one signal; Node would warn of a leak.
   setMaxListeners(0, signal);
   if (signal.aborted) abort();
   signal.addEventListener('abort', abort, { once: true });

@@ -38,7 +38,7 @@ export function invalidValue(name: string, problem: string): ChairliftError {
   return new ChairliftError('invalid_value', `${name}: ${problem}`);
 }
 
-/** What the rooms below throw on purpose, as the library's own error; anything else stays what it is. */
+/** Converts errors of the rooms below to the library's own; others stay as they are. */
 export function asLibraryError(error: unknown): unknown {
   if (error instanceof GenerationError) return fromGeneration(error);
   if (error instanceof ConfigError) {
@@ -51,7 +51,6 @@ export function asLibraryError(error: unknown): unknown {
     : error;
 }
 
-/** Why a model could not be loaded. */
 export function loadError(failure: AcquireFailure, message: string): ChairliftError {
   return new ChairliftError(loadCodes[failure], message);
 }
@@ -85,7 +84,7 @@ function fromGeneration(error: GenerationError): ChairliftError {
   return new ChairliftError(callCodes[error.code], error.message + hint, error);
 }
 
-/** A program gives `kvType`, not `--kv-type`. */
+/** A program says `kvType`, not `--kv-type`. */
 function withOptionName(message: string): string {
   const name = optionNames.find((one) => message.startsWith(`${flagOf(one)}:`));
   return name === undefined ? message : name + message.slice(flagOf(name).length);

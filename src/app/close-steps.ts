@@ -1,14 +1,11 @@
-// Closes the parts of a server in order. Every step runs, whatever became of those before it, and none is waited for
-// without end; what goes wrong is logged.
+// Closes the parts of a server in order. Every step runs, whatever happened before it, within a limit; failures are logged.
 
 import type { Logger } from 'pino';
 import { messageOf } from '../runtime/error-message.ts';
 import { runAfter } from '../runtime/timers.ts';
 
 interface CloseStep {
-  /** For the log, as in "the pool". */
   readonly what: string;
-  /** How long it may take; infinity for as long as it wants. */
   readonly limitMs: number;
   readonly close: () => unknown;
 }

@@ -11,7 +11,6 @@ type Given<Name extends OptionName> =
   | undefined;
 
 export type GivenConfig = { readonly [Name in OptionName]?: Given<Name> } & {
-  /** Path of a config file. */
   readonly config?: string | undefined;
 };
 

@@ -1,4 +1,4 @@
-// Whether a GPU serves: asked for, or found. Where it cannot, one line says why, and the processor serves.
+// Whether a GPU computes: asked for, or found. Where it cannot, one line says why and the CPU computes.
 
 import { hasGpuPackage } from '../compute/webgpu/gpu.ts';
 import { type ProbeResult, probeGpu } from '../compute/webgpu/probe.ts';
@@ -6,24 +6,22 @@ import type { Config } from '../config.ts';
 import { gpuMemoryLimit } from '../runtime/limits.ts';
 
 export interface GpuChoice {
-  /** The backend that is left after looking: webgpu only where a GPU answered. */
+  /** webgpu only where a GPU was found. */
   readonly backend: Config['backend'];
-  /** What the GPU gives; undefined where it shares the machine's memory, or none serves. */
+  /** Undefined where it shares the machine's memory, or there is none. */
   readonly memoryBytes?: number | undefined;
-  /** What the system lets a GPU have of the machine's memory, where it says so. */
+  /** The system's limit for unified memory, where it has one. */
   readonly unifiedBytes?: number | undefined;
-  /** What it gives to a kernel at once. */
   readonly bindingBytes?: number | undefined;
-  /** What a person should know. */
   readonly notice?: string;
 }
 
-/** How to look; tests look elsewhere. */
+/** Replaced in tests. */
 export interface GpuSearch {
-  /** Whether looking is worth the while where nobody asked for it. */
+  /** Whether looking for a GPU is worthwhile. */
   isLikely(): Promise<boolean>;
   probe(name?: string): Promise<ProbeResult>;
-  /** Of the machine's memory; undefined where the system does not say. */
+  /** Undefined where the system does not say. */
   unifiedLimit(): number | undefined;
 }
 
@@ -37,7 +35,7 @@ const realSearch: GpuSearch = {
   unifiedLimit: gpuMemoryLimit,
 };
 
-/** Where nobody says, a hardware GPU is taken; a software one only where it was asked for. */
+/** By default a hardware GPU is used; a software one only where it is asked for. */
 export async function chooseGpu(
   { backend, gpu }: Pick<Config, 'backend' | 'gpu'>,
   search: GpuSearch = realSearch,

@@ -4,13 +4,12 @@ import { ConfigError, processInputs } from '../config.ts';
 import { HUB_URL } from '../pool/download.ts';
 import type { Hub } from '../pool/hub.ts';
 
-interface HubWish {
+interface HubOptions {
   readonly url?: string | undefined;
   readonly token?: string | undefined;
 }
 
-/** Throws ConfigError where the address is none. */
-export function hubSettings({ url: wanted, token }: HubWish = {}): Hub {
+export function hubSettings({ url: wanted, token }: HubOptions = {}): Hub {
   const { environment } = processInputs({});
   const url = wanted ?? (environment.HF_ENDPOINT || HUB_URL);
   if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : '')) {

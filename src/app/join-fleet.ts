@@ -1,4 +1,4 @@
-// From the configuration to a node of a fleet. What only fleets need is loaded where one is joined.
+// From the configuration to a node of a fleet. What only fleets need is loaded on joining one.
 
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
@@ -15,12 +15,12 @@ import { natsAccess, refuseWithoutServers } from './nats-access.ts';
 import { isNobodyThere, natsProblem } from './nats-problem.ts';
 import { chosenFormats, chosenTemplates } from './pool-settings.ts';
 
-/** Other bits come out of the same model where this differs: raised whenever a kernel's arithmetic changes. */
+/** Part of the determinism key: raised whenever a kernel's arithmetic changes. */
 const ARITHMETIC = 1;
-/** Where only memory limits how many run at once. */
+/** Where only memory limits concurrency. */
 const MOST_RUNNING = 256;
-/** A message system may start together with this node. */
-const PATIENCE_MS = 30_000;
+/** The message system may start together with this node. */
+const STARTUP_WAIT_MS = 30_000;
 const RETRY_MS = 500;
 
 export interface FleetRoles {
@@ -28,7 +28,7 @@ export interface FleetRoles {
   readonly gateway: boolean;
 }
 
-/** Both where nobody says. */
+/** Both unless the configuration says otherwise. */
 export function rolesOf({ join: servers, worker, gateway }: Config): FleetRoles {
   if (servers.length === 0 && (worker || gateway)) {
     throw new ConfigError(`--${worker ? 'worker' : 'gateway'}: needs --join, the fleet to be part of`);
@@ -37,11 +37,11 @@ export function rolesOf({ join: servers, worker, gateway }: Config): FleetRoles 
 }
 
 export interface JoinedFleet extends Omit<JoinedNode, 'requests'> {
-  /** Requests whose clients may come back by any gateway. */
+  /** Requests whose clients may resume at any gateway. */
   readonly archive: RequestArchive | undefined;
 }
 
-/** What is known of a node before anything starts: its settings are right, and what fleets need is installed. */
+/** A checked plan to join: settings are valid, and the packages are installed. */
 export interface FleetPlan {
   readonly config: Config;
   readonly node: string;
@@ -51,7 +51,6 @@ export interface FleetPlan {
 
 type FleetParts = Awaited<ReturnType<typeof fleetParts>>;
 
-/** Undefined where no fleet is joined. */
 export async function planFleet(config: Config): Promise<FleetPlan | undefined> {
   if (config.join.length === 0) {
     refuseWithoutServers(config);
@@ -70,11 +69,11 @@ export async function planFleet(config: Config): Promise<FleetPlan | undefined> 
   };
 }
 
-/** Waits for a server that is not there yet, but for none that refuses. */
+/** Waits for a server that is not there yet, but not for one that refuses. */
 export async function connectFleet(
   { config, connection, parts }: FleetPlan,
   logger: Logger,
-  patienceMs = PATIENCE_MS,
+  patienceMs = STARTUP_WAIT_MS,
 ): Promise<NatsBus> {
   const { fleet } = config;
   const servers = config.join.join(', ');
@@ -82,7 +81,7 @@ export async function connectFleet(
   for (let told = false; ; told = true) {
     try {
       return await parts.connectNats(connection, {
-        refusal: (reached) => strangersRefusal(config, reached),
+        refusal: (reached) => anonymousRefusal(config, reached),
         onProblem: (message) => logger.warn({ fleet }, message),
       });
     } catch (error) {
@@ -96,7 +95,7 @@ export async function connectFleet(
   }
 }
 
-/** `own`: the models of this machine, where it is a worker. */
+/** `own`: the models of this machine, for a worker. */
 export async function joinFleet(
   { config, node: name, parts }: FleetPlan,
   bus: NatsBus,
@@ -133,7 +132,7 @@ async function fleetParts() {
       import('../fleet/join.ts'),
       import('../fleet/nats-bus.ts'),
       import('../fleet/kept-values.ts'),
-      // Not loaded before it is connected to; without it nothing can be.
+      // Imported here so that a missing package is reported early.
       import('@nats-io/transport-node'),
     ]);
     return { ...fleet, ...bus, ...archive };
@@ -154,8 +153,8 @@ function nodeName({ node }: Config): string {
   return (node ?? hostname()).replaceAll(/[^\w-]/g, '-').slice(0, 64);
 }
 
-/** Whoever may speak on the message system may use every model, and answer in their place. */
-function strangersRefusal({ allowAnonymous }: Config, connection: NatsConnection): string | undefined {
+/** Whoever may publish on the message system may use every model, and answer in its place. */
+function anonymousRefusal({ allowAnonymous }: Config, connection: NatsConnection): string | undefined {
   const { info } = connection;
   const host = connection
     .getServer()

@@ -1,5 +1,3 @@
-// The library over the embedded model, in an engine process of its own.
-
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

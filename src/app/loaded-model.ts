@@ -68,9 +68,7 @@ export interface LoadOptions extends Pick<GivenConfig, (typeof settings)[number]
 export interface Model {
   readonly name: string;
   readonly path: string;
-  /** Tokens of prompt and answer together. */
   readonly contextLength: number;
-  /** Whether it runs without batching now. */
   readonly direct: boolean;
   readonly tokenizer: Tokenizer;
   /** The assistant's answer to a conversation, in pieces of text. What it reasons and calls is in the result. */
@@ -81,7 +79,6 @@ export interface Model {
   tokens(ids: Iterable<number>, options?: TokenOptions): Answer<TokenPiece, TokensResult>;
   /** A vector of length 1 for each text, pooled as the model's files say. */
   embed(texts: string | readonly string[], options?: EmbedOptions): Promise<EmbedResult>;
-  /** Steps, queues, blocks and times of the engine. */
   stats(): Promise<EngineStats>;
   /** Ends running calls with the code `model_closed`, and the engine process; its memory is free then. */
   close(): Promise<void>;
@@ -170,7 +167,6 @@ class LoadedModel implements Model {
   readonly #encoders = new EncodeWorkers();
   readonly #grammars = new AnswerGrammars();
   readonly #calls: ModelCalls;
-  /** By the name of an adapter. */
   readonly #adapted: ReadonlyMap<string, ModelCalls>;
   readonly #closing = new AbortController();
   #closed: Promise<void> | undefined;
@@ -217,7 +213,7 @@ class LoadedModel implements Model {
   embed(texts: string | readonly string[], options: EmbedOptions = {}): Promise<EmbedResult> {
     const callsWith = () => this.#callsWith(options.adapter);
     return this.#answer(options.signal, async function* (signal) {
-      // The whole is the one piece there is.
+      // There is only one piece.
       const result = await callsWith().embed(texts, options, signal);
       yield result;
       return result;

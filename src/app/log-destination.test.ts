@@ -11,7 +11,6 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** Both ends of a pipe. */
 function pipe(): { reader: number; writer: number } {
   const path = join(folder, 'pipe');
   execFileSync('mkfifo', [path]);
@@ -64,7 +63,7 @@ describe('the log', () => {
         text += readAll(reader);
         expect(text).toContain(line);
       });
-    // The first line may still be on its way when the others are flushed.
+    // The first line may still be in flight when the others are flushed.
     await hears('nobody reads for now, 0\n');
     log.write('after\n');
     await hears('after\n');

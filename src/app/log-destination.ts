@@ -1,9 +1,9 @@
-// Where the log goes: standard error, written beside what the server does. What cannot be written, since the terminal is
-// closed, the pipe has no reader or its reader does not read, is dropped: a log never holds up or ends the server.
+// The log goes to standard error without blocking the server. What cannot be written, since the terminal is closed or the pipe
+// is not read, is dropped: a log never holds up or ends the server.
 
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs';
 
-/** More than this is not kept for a reader that does not read. */
+/** The most kept for a reader that does not read. */
 const MOST_WAITING = 1024 * 1024;
 const RETRY_MS = 50;
 /** How long a slow reader is waited for when the process ends. */
@@ -27,7 +27,7 @@ export class LogDestination {
     if (!this.#writing) this.#writeOn(this.#take());
   }
 
-  /** What is left, when there is no later: blocks for a moment at most. */
+  /** Blocks for a moment at most. */
   flushSync(): void {
     const endMs = performance.now() + LAST_WORDS_MS;
     for (let rest = this.#take(); rest.length > 0 && !this.#isLost; ) {
@@ -61,7 +61,7 @@ export class LogDestination {
   #drop({ code }: NodeJS.ErrnoException): void {
     this.#writing = false;
     this.#waiting = '';
-    // A disk may have room again; whoever read a pipe or a terminal does not come back.
+    // A disk may have room again; a reader that is gone does not come back.
     this.#isLost = code !== 'ENOSPC' && code !== 'EDQUOT';
   }
 }
@@ -71,8 +71,8 @@ function isFull(error: unknown): boolean {
 }
 
 /**
- * The same pipe or terminal, opened anew so that a write to it never waits: to change the descriptor itself would change it
- * for the processes it is shared with. Where that is not possible, the descriptor itself.
+ * The same pipe or terminal, opened again as non-blocking: changing the descriptor itself would change it for the
+ * processes that share it. Falls back to the descriptor.
  */
 function withoutBlocking(descriptor: number): number {
   try {

@@ -1,5 +1,5 @@
-// The calls of a loaded model: each says what its prompt is and which options it knows. Answers come piece by piece,
-// vectors all at once, beside all other calls.
+// The calls of a loaded model: each has its prompt and its options. Answers come in pieces, vectors at once, batched with all
+// other calls.
 
 import { randomUUID } from 'node:crypto';
 import type { Logprobs } from '../engine/request.ts';
@@ -18,14 +18,15 @@ import { WholeAnswer, type WholeCall, type WholeChoice } from '../generation/who
 import type { ServedModel } from '../pool/served-model.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { EncodeWorkers } from '../text/encode-workers.ts';
-import { orderOf, structureOf } from './answer-options.ts';
 import {
   type ChatOptions,
   type EmbedOptions,
+  orderOf,
   predictionOf,
   priorityOf,
   samplingOf,
   stopsOf,
+  structureOf,
   type TextOptions,
   type TokenOptions,
 } from './call-options.ts';
@@ -63,7 +64,6 @@ export interface TokensResult extends Whole {
 }
 
 export interface EmbedResult {
-  /** One for each text, of length 1. */
   readonly vectors: readonly Float32Array[];
   readonly usage: TokenUsage;
 }
@@ -73,7 +73,6 @@ interface Finished extends Whole {
   readonly notes: readonly string[];
 }
 
-/** What refusals call the prompt of each kind. */
 const promptNames = { chat: 'messages', text: 'prompt', gap: 'prompt', ids: 'ids' } as const;
 
 export class ModelCalls {
@@ -160,7 +159,6 @@ export class ModelCalls {
     };
   }
 
-  /** Every call's way from its prompt to its end. */
   async *#answer<Piece>(
     input: PromptInput,
     { signal: _, adapter: __, priority, ...sampling }: TokenOptions,

@@ -1,4 +1,4 @@
-// Settings of a message system that cannot be right: said before anything starts, and without what is secret in them.
+// Wrong settings of a message system are refused before anything starts, and secrets are not shown.
 
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

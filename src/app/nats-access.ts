@@ -1,19 +1,19 @@
-// How a node comes to its message system: addresses, who it says it is, and whom it trusts. Every setting is checked, and every file
-// read, before anything starts.
+// How a node reaches its message system: addresses, its identity, and whom it trusts. All settings and files are checked before
+// anything starts.
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { type ConnectionOptions, checkServerIdentity, createSecureContext } from 'node:tls';
-import type { Authenticator, NodeConnectionOptions, TlsOptions } from '@nats-io/transport-node';
+import type { Authenticator, NodeConnectionOptions, nkeys, TlsOptions } from '@nats-io/transport-node';
 import { type Config, ConfigError } from '../config.ts';
 import { flagOf, type OptionName, variableOf } from '../config-options.ts';
 import { messageOf } from '../runtime/error-message.ts';
-import { readCredentials, readSeed, readText } from './nats-secrets.ts';
 
 const identities = ['natsUser', 'natsToken', 'natsCredentials', 'natsNkey'] as const;
 const files = ['natsCa', 'natsCert', 'natsKey'] as const;
 const settings: readonly OptionName[] = [...identities, 'natsPassword', ...files];
 
-/** Throws where something is said to a message system, and none is named. */
+/** Throws where settings of a message system are given without a server. */
 export function refuseWithoutServers(config: Config): void {
   const idle = settings.find((name) => config[name] !== undefined);
   if (idle === undefined) return;
@@ -28,7 +28,7 @@ export async function natsAccess(config: Config): Promise<NodeConnectionOptions>
   return {
     servers: addresses,
     ...(await identity(config)),
-    // One server that must be encrypted is no reason to speak in the clear to another.
+    // One server that needs TLS turns it on for all.
     ...(isSecure ? { tls: tlsOptions(config) } : {}),
   };
 }
@@ -57,7 +57,7 @@ function parseUrl(text: string): URL | undefined {
   }
 }
 
-/** A server would take one of two, and nobody could say which. */
+/** With two identities it would be unclear which one the server takes. */
 function checkIdentity(config: Config): void {
   const { natsUser, natsPassword } = config;
   const [first, second] = identities.filter((name) => config[name] !== undefined);
@@ -96,20 +96,20 @@ async function identity({
   return { authenticator: nkeyAuthenticator(renewed(() => readSeed('--nats-nkey', natsNkey, nkeys))) };
 }
 
-/** Throws now where it cannot be read. Later, each connection reads again, and what cannot be read leaves what there was. */
+/** Throws now where it cannot be read. Later, each connection reads it again and keeps the old content on failure. */
 function renewed<Content>(read: () => Content): () => Content {
   let latest = read();
   return () => {
     try {
       latest = read();
     } catch {
-      // Halfway through being replaced, for one.
+      // It may be halfway replaced.
     }
     return latest;
   };
 }
 
-/** Named, not read: the client reads them for each connection, so that they can be replaced. */
+/** Paths, not contents: the client reads them for each connection, so that they can be replaced. */
 function tlsOptions({ natsCa, natsCert, natsKey }: Config): TlsOptions {
   if (natsCa !== undefined) checkAuthorities(natsCa);
   if (natsCert !== undefined && natsKey === undefined)
@@ -126,7 +126,7 @@ function tlsOptions({ natsCa, natsCert, natsKey }: Config): TlsOptions {
   return options;
 }
 
-/** Node takes a file without certificates for one that trusts nobody, and says so only when it connects. */
+/** Node takes a file without certificates for one that trusts nobody, and fails only on connecting. */
 function checkAuthorities(path: string): void {
   const blocks = readText('--nats-ca', path).match(
     /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g,
@@ -157,8 +157,8 @@ function checkPair(certPath: string, keyPath: string): void {
 }
 
 /**
- * A server that was named by its address must have a certificate for that address. The client tells Node no name then, and Node
- * would take one for localhost. Node calls this on the options of the connection.
+ * A server named by its IP address needs a certificate for that address. The client passes no name then, and Node
+ * would check for localhost.
  */
 function checkName(
   this: { readonly servername?: string; readonly socket?: { readonly remoteAddress?: string } } | undefined,
@@ -166,4 +166,80 @@ function checkName(
   certificate: Parameters<typeof checkServerIdentity>[1],
 ): Error | undefined {
   return checkServerIdentity(this?.servername || this?.socket?.remoteAddress || name, certificate);
+}
+
+type Nkeys = typeof nkeys;
+
+interface UserCredentials {
+  readonly jwt: string;
+  readonly seed: Uint8Array;
+}
+
+interface UserClaims {
+  readonly sub?: unknown;
+  /** In seconds; absent where it never expires. */
+  readonly exp?: unknown;
+  readonly nats?: { readonly type?: unknown };
+}
+
+function readText(flag: string, path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new ConfigError(`${flag}: ${path} cannot be read: ${messageOf(error)}`);
+  }
+}
+
+/** A seed on a line of its own, as `nk -gen user` writes it. */
+function readSeed(flag: string, path: string, nkeys: Nkeys): Uint8Array {
+  return seedIn(flag, path, readText(flag, path), nkeys);
+}
+
+/** As `nsc generate creds` writes it. */
+function readCredentials(flag: string, path: string, nkeys: Nkeys): UserCredentials {
+  const content = readText(flag, path);
+  const jwt = /-----BEGIN NATS USER JWT-----\s+([\w-]+\.[\w-]+\.[\w-]+)\s+-/.exec(content)?.[1];
+  if (jwt === undefined) {
+    throw new ConfigError(`${flag}: ${path} has no user JWT; give a file as nsc generate creds writes it`);
+  }
+  const seed = seedIn(flag, path, content, nkeys);
+  const problem = claimsProblem(claimsOf(jwt), nkeys.fromSeed(seed).getPublicKey());
+  if (problem !== undefined) throw new ConfigError(`${flag}: ${path} ${problem}`);
+  return { jwt, seed };
+}
+
+function seedIn(flag: string, path: string, content: string, nkeys: Nkeys): Uint8Array {
+  const found = /^\s*(S[A-Z2-7]{57})\s*$/m.exec(content)?.[1];
+  if (found === undefined) {
+    throw new ConfigError(
+      `${flag}: ${path} has no seed, a line of 58 letters and digits that begins with SU`,
+    );
+  }
+  if (!found.startsWith('SU')) {
+    throw new ConfigError(`${flag}: ${path} has a seed that is no user’s; those begin with SU`);
+  }
+  const seed = new TextEncoder().encode(found);
+  try {
+    nkeys.fromSeed(seed);
+  } catch {
+    throw new ConfigError(`${flag}: ${path} has a damaged seed: its checksum is wrong`);
+  }
+  return seed;
+}
+
+function claimsOf(jwt: string): UserClaims | undefined {
+  try {
+    return JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString('utf8')) as UserClaims;
+  } catch {
+    return undefined;
+  }
+}
+
+function claimsProblem(claims: UserClaims | undefined, publicKey: string): string | undefined {
+  if (claims?.nats?.type !== 'user') return 'has a JWT that is damaged, or no user’s';
+  if (claims.sub !== publicKey) return 'has a JWT and a seed that do not belong together';
+  if (typeof claims.exp === 'number' && claims.exp > 0 && claims.exp * 1000 <= Date.now()) {
+    return `expired on ${new Date(claims.exp * 1000).toISOString()}: have new credentials made`;
+  }
+  return undefined;
 }

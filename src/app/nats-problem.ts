@@ -1,4 +1,4 @@
-// Why a message system cannot be joined, in words that say what to do about it.
+// Why a message system cannot be joined, and what to do about it.
 
 import type { Config } from '../config.ts';
 import { messageOf } from '../runtime/error-message.ts';
@@ -18,16 +18,15 @@ const untrusted: readonly string[] = [
   'CERT_UNTRUSTED',
 ];
 
-/** Also where its name is not known, as of a container that has not started. */
+/** Includes unknown names, such as a container that has not started. */
 const absent: readonly string[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
 
-/** Whether a server may come to be there: nobody has refused anything yet. */
+/** A server may still come: none has refused. */
 export function isNobodyThere(error: unknown): boolean {
   const { code, cause } = error as { readonly code?: string; readonly cause?: { readonly code?: string } };
   return absent.includes(code ?? cause?.code ?? '');
 }
 
-/** What the client or Node has thrown. */
 export function natsProblem(error: unknown, settings: Settings): string {
   const message = messageOf(error);
   const { name, code = '' } = error as { readonly name?: string; readonly code?: string };
@@ -67,7 +66,10 @@ function untrustedWords({ natsCa }: Settings): string {
     : `its certificate rests on none of those in ${natsCa} (--nats-ca)`;
 }
 
-/** With TLS 1.3 the client takes the handshake for done before the server has looked at its certificate, and then waits in vain. */
+/**
+ * With TLS 1.3 the client considers the handshake done before the server has checked its certificate, and then waits
+ * in vain.
+ */
 function silentWords({ natsCert }: Settings): string {
   const certificate =
     natsCert === undefined
@@ -76,7 +78,7 @@ function silentWords({ natsCert }: Settings): string {
   return `it does not answer as a NATS server would; is the address right? ${certificate}`;
 }
 
-/** The server has ended the handshake: mostly for the certificate it was shown, or not shown. */
+/** The server ended the handshake: mostly for a wrong or missing client certificate. */
 function unshownWords({ natsCert }: Settings, message: string): string {
   return natsCert === undefined
     ? `it asks for a certificate of this node: give --nats-cert and --nats-key (${message})`

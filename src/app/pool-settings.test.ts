@@ -42,7 +42,7 @@ describe('what the pool is told', () => {
     expect(bytesOf({ memoryBytes: 8e9 }, { memory: '12GB' })).toBe(7.2e9);
     expect(bytesOf({ memoryBytes: 8e9 }, { memory: '2GB', gpuMemory: '5GB' })).toBe(5e9);
     expect(bytesOf({ memoryBytes: 8e9 }, { gpuMemory: '5GB' })).toBe(5e9);
-    // Where it shares the machine's, never more than 70 % of that, than the system allows, or than was said.
+    // With unified memory, at most 70 % of it, of the system's limit, and of what was set.
     expect(bytesOf({})).toBe(7e9);
     expect(bytesOf({ unifiedBytes: 6e9 })).toBe(6e9);
     expect(bytesOf({ unifiedBytes: 9e9 })).toBe(7e9);
@@ -138,7 +138,7 @@ describe('the models of a server', () => {
       /--model: owner\/none: .*chairlift pull hf:owner\/none/,
     );
     expect(() => found({ draft: ['owner/none'] })).toThrow(/--draft: owner\/none: .*no model of this name/);
-    // Nobody asked for it: what other programs have is not served by itself.
+    // Models of other programs are served only where they are asked for.
     expect(found({}).models.map(({ name }) => name)).toEqual(['chairlift-demo-14m-q8_0']);
     const half = join(snapshot, 'half-00001-of-00002.gguf');
     copyFileSync(embeddedModelPath, half);

@@ -1,4 +1,4 @@
-// From the configuration to the models of the pool and what their engines are told.
+// From the configuration to the models of the pool and the settings of their engines.
 
 import type { Config } from '../config.ts';
 import { ConfigError, processInputs } from '../config.ts';
@@ -23,27 +23,23 @@ const MEMORY_SHARE = 0.7;
 const GPU_MEMORY_SHARE = 0.9;
 const MOST_STEP_TOKENS = 2048;
 
-/** Models of a pool, and how to look for them again. */
 type PoolModels = Pick<PoolOptions, 'models' | 'find'>;
 
 interface FoundModels extends PoolModels {
-  /** Found, but cannot be served. */
   readonly broken: readonly ModelOnDisk[];
 }
 
-/** Where models are pulled to and found. */
 export function modelsFolder(config: Config, home: string): string {
   return config.modelsFolder ?? defaultModelFolder(home);
 }
 
-/** Where a model is looked for that is given by its name on the hub. */
 export function modelHomesOf(config: Config, home: string, { environment } = processInputs({})): ModelHomes {
   return modelHomes(modelsFolder(config, home), { environment, home });
 }
 
 /**
- * Models given by path or name, then those of the folder; the embedded one only where there is no other. Names are looked up
- * once: what a cache brings later is no part of a server that runs.
+ * Models given by path or name, then those of the folder; the embedded one only without any other. Names are resolved
+ * once, at the start.
  */
 export function poolModels(config: Config, home: string, homes = modelHomesOf(config, home)): FoundModels {
   const folder = modelsFolder(config, home);
@@ -60,12 +56,12 @@ export function poolModels(config: Config, home: string, homes = modelHomesOf(co
   const look = () => {
     const found = findModels({ folder, paths, lastPaths }, inspected);
     if (lastPaths.length > 0 || config.model.length > 0 || found.some(isSound)) return found;
-    // From now on it stays, for others may come while somebody uses it.
+    // It stays from now on: it may be in use when others appear.
     lastPaths = [embeddedModelPath()];
     return findModels({ folder, lastPaths }, inspected);
   };
   const servable = (found: readonly ModelOnDisk[]): PoolModel[] => {
-    // Models that come later never take its place.
+    // Models that appear later never become the default.
     defaultName ??= found.find(isSound)?.name;
     return found.filter(isSound).map(({ name, path, createdSeconds }) => ({
       name,
@@ -104,7 +100,6 @@ export function poolModels(config: Config, home: string, homes = modelHomesOf(co
   };
 }
 
-/** Which template was chosen for a model of this name. */
 export function chosenTemplates({ chatTemplate }: Pick<Config, 'chatTemplate'>) {
   const chosen = new Map<string | undefined, ChosenTemplate>();
   for (const text of chatTemplate) {
@@ -119,7 +114,6 @@ export function chosenTemplates({ chatTemplate }: Pick<Config, 'chatTemplate'>) 
   return Object.assign(find, { names: [...chosen.keys()].filter((name) => name !== undefined) });
 }
 
-/** Which format of calls was chosen for a model of this name. */
 export function chosenFormats({ toolFormat }: Pick<Config, 'toolFormat'>) {
   const chosen = new Map<string | undefined, FormatName>();
   for (const text of toolFormat) {
@@ -132,7 +126,7 @@ export function chosenFormats({ toolFormat }: Pick<Config, 'toolFormat'>) {
   return (name: string) => chosen.get(name) ?? chosen.get(undefined);
 }
 
-/** Which smaller model drafts for the one of this name; one without a name drafts for the default model. */
+/** One without a name drafts for the default model. */
 function chosenDrafts({ draft }: Pick<Config, 'draft'>, homes: ModelHomes) {
   const chosen = new Map<string | undefined, string>();
   for (const text of draft) {
@@ -169,8 +163,8 @@ export function poolOptions(
 }
 
 /**
- * A GPU with memory of its own has a budget of its own, unless what all models may take was said; one without shares the
- * machine's, and all its limits hold.
+ * A GPU with its own memory has its own budget, unless a total was set; with unified memory all limits of the machine
+ * hold.
  */
 function memoryBudget(config: Config, gpu: GpuChoice, limits: MachineLimits): number {
   const gpuMemory = gpu.backend === 'webgpu' ? config.gpuMemory : undefined;
@@ -205,7 +199,7 @@ function stepBudget({ targetStepMs, maxStepTokens }: Config): EngineSettings['en
   return maxStepTokens === undefined ? undefined : { kind: 'fixed', maxStepTokens };
 }
 
-/** 0 stands for no limit. */
+/** 0 means no limit. */
 function orNever(seconds: number): number | undefined {
   return seconds === 0 ? undefined : seconds * 1000;
 }
@@ -216,7 +210,6 @@ type Defined<Given> = {
   [Name in keyof Given as undefined extends Given[Name] ? Name : never]?: Exclude<Given[Name], undefined>;
 };
 
-/** Without the settings that nobody gave. */
 function defined<Given extends object>(given: Given): Defined<Given> {
   return Object.fromEntries(
     Object.entries(given).filter(([, value]) => value !== undefined),

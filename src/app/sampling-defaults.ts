@@ -1,4 +1,4 @@
-// `temperature=0.7 top_p=0.9`: how answers are sampled where a request says nothing, as the configuration has it.
+// Default sampling parameters of the configuration, such as `temperature=0.7 top_p=0.9`.
 
 import { ConfigError } from '../config.ts';
 import { wireNames } from '../generation/sampling-settings.ts';

@@ -1,5 +1,4 @@
-// The whole server put together from a configuration: store, pool, HTTP edge. Used by `chairlift serve` and by
-// programs that serve from within.
+// Builds the whole server from a configuration: store, pool, HTTP.
 
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -34,6 +33,7 @@ import { LimitStore } from '../store/limit-store.ts';
 import { openDatabase } from '../store/open-database.ts';
 import { ResponseStore } from '../store/response-store.ts';
 import { UsageStore } from '../store/usage-store.ts';
+import { readTls, tryAddress } from './addresses.ts';
 import { closeInOrder } from './close-steps.ts';
 import { chooseGpu } from './gpu-choice.ts';
 import { hubSettings } from './hub-settings.ts';
@@ -49,21 +49,17 @@ import {
 import { LogDestination } from './log-destination.ts';
 import { modelsFolder, poolModels, poolOptions } from './pool-settings.ts';
 import { readSamplingDefaults } from './sampling-defaults.ts';
-import { readTls } from './tls-files.ts';
-import { tryAddress } from './try-address.ts';
 
 export interface Service {
   /** Where it listens, such as http://127.0.0.1:8000. Empty for a worker of a fleet, which listens nowhere. */
   readonly url: string;
-  /** Where /metrics and /admin are, if not there. */
   readonly adminUrl: string | undefined;
-  /** The default model, loaded, where it computes itself. */
   readonly model: ServedModel | undefined;
-  /** Reads keys, limits and certificate again. What cannot be read stays as it was; the log says so. */
+  /** Reads keys, limits and certificate again; what cannot be read stays as it was, with a log line. */
   reload(): Promise<void>;
   /** Refuses new requests, lets running ones end within the configured limit, closes everything. Failures are logged. */
   close(): Promise<void>;
-  /** Ends running requests now, where it is closing. */
+  /** Ends running requests now, while closing. */
   hurry(): void;
 }
 
@@ -72,30 +68,27 @@ interface Store {
   readonly keyStore: KeyStore;
   readonly keys: KeyRing;
   readonly usage: UsageStore;
-  /** Undefined where none are kept. */
   readonly responses: ResponseStore<ConversationItem> | undefined;
   readonly files: FileStore;
   readonly batches: BatchDeps;
   readonly limiter: KeyLimiter & { close?(): Promise<void> };
 }
 
-/** A database server may start together with this one. */
-const DATABASE_PATIENCE_MS = 30_000;
-/** What each part may take to close, beyond what running requests may. */
+/** The database server may start together with this one. */
+const DATABASE_STARTUP_WAIT_MS = 30_000;
+/** For each part, on top of what running requests may take. */
 const CLOSE_MS = 10_000;
 
-/** The version in package.json. */
 export function packageVersion(): string {
   const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(file) as { version: string }).version;
 }
 
-/** Loaded when asked for: few servers measure themselves. */
+/** Loaded on demand: few servers measure themselves. */
 function benchOf(url: () => string): Bench {
   return async (order, run) => (await import('./bench-self.ts')).benchSelf(url(), order, run);
 }
 
-/** Of a server that is starting or runs; what is not there yet is undefined. */
 interface Parts {
   readonly store: Store;
   own?: ManagedPool | undefined;
@@ -103,11 +96,10 @@ interface Parts {
   fleet?: JoinedFleet | undefined;
   main?: ChairliftServer;
   admin?: FastifyInstance | undefined;
-  /** Running requests need not end. */
   isHurried?: boolean;
 }
 
-/** `stop` ends a start that is under way, which may take minutes: it then rejects with the signal's reason. */
+/** `stop` aborts a start, which may take minutes: it rejects with the signal's reason. */
 export async function startService(
   config: Config,
   logger: Logger = makeLogger(config),
@@ -139,8 +131,7 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
   const { store } = parts;
   const roles = rolesOf(config);
   if (roles.gateway || config.adminPort !== undefined) await checkDoor(config, store.keys, logger);
-  // Before any model is loaded: that may take minutes, and would be for nothing where no fleet can be joined, or the port is
-  // another program's.
+  // Before any model is loaded, which may take minutes for nothing.
   parts.bus = plan && (await connectFleet(plan, logger));
   for (const { host, port } of addressesOf(config, roles)) await tryAddress(host, port);
   stop?.throwIfAborted();
@@ -188,7 +179,7 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
   };
 }
 
-/** A step that is under way goes on, for nothing; whoever stops a start ends the process, too. */
+/** A running step continues for nothing; the process ends soon. */
 async function unlessStopped<Result>(stop: AbortSignal | undefined, start: Promise<Result>): Promise<Result> {
   if (stop === undefined) return start;
   let onStop = () => {};
@@ -205,7 +196,7 @@ async function unlessStopped<Result>(stop: AbortSignal | undefined, start: Promi
   }
 }
 
-/** Running requests may go on for so long, in all. */
+/** `limitMs`: for running requests. */
 async function closeParts(parts: Parts, limitMs: number, logger: Logger): Promise<void> {
   const { main, admin, fleet, bus, own, store } = parts;
   const endMs = performance.now() + limitMs;
@@ -279,7 +270,7 @@ async function reload(
   if (config.tlsCert === undefined) return;
   await attempt('the certificate', () => {
     const tls = readTls(config) as TlsPair;
-    // Connections that stand keep theirs.
+    // Open connections keep their certificate.
     for (const { server } of apps) (server as unknown as HttpsServer).setSecureContext(tls);
   });
 }
@@ -288,14 +279,14 @@ export function makeLogger({ logLevel }: Config, destination = new LogDestinatio
   return pino({ level: logLevel, base: null }, destination);
 }
 
-/** A worker that nobody can ask over HTTP has nothing to store. */
+/** A worker without HTTP has nothing to store. */
 function storedAt({ database, adminPort }: Config, { gateway }: FleetRoles): string {
   return gateway || adminPort !== undefined ? (database ?? defaultDatabasePath()) : IN_MEMORY;
 }
 
 async function openStore(path: string, config: Config, logger: Logger): Promise<Store> {
   const database = await openDatabase(path, {
-    patienceMs: DATABASE_PATIENCE_MS,
+    patienceMs: DATABASE_STARTUP_WAIT_MS,
     onWait: (problem) => logger.warn(`waits for the database: ${problem.message}`),
   });
   const onProblem = (error: unknown) => logger.error({ err: error }, 'store');
@@ -317,7 +308,6 @@ async function openStore(path: string, config: Config, logger: Logger): Promise<
   return { database, keyStore, keys, usage, responses, files, batches, limiter };
 }
 
-/** One for all gateways of a database that they share, else one in memory. */
 async function openLimiter(
   database: Database,
   keyStore: KeyStore,
@@ -354,7 +344,7 @@ async function openPool(config: Config, logger: Logger): Promise<ManagedPool> {
   return new ManagedPool({ ...poolOptions(config, models, gpu), onEvent });
 }
 
-/** An address in the environment that is none is no reason not to serve. */
+/** A malformed address in the environment must not keep the server from starting. */
 function downloadsOf(config: Config, logger: Logger): ModelDownloads | undefined {
   try {
     return { folder: resolve(modelsFolder(config, homedir())), hub: hubSettings() };
@@ -364,7 +354,7 @@ function downloadsOf(config: Config, logger: Logger): ModelDownloads | undefined
   }
 }
 
-/** Loads the default model and those the configuration names; one that fails ends the start. */
+/** A model that fails to load ends the start. */
 async function preload(pool: ManagedPool, config: Config): Promise<ServedModel> {
   for (const name of config.preload) (await leaseOf(pool, name)).release();
   const lease = await leaseOf(pool, undefined);

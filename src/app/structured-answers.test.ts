@@ -1,12 +1,9 @@
-// What a program asks of an answer beside its text, over the embedded model.
-
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ChatMessage } from '../generation/chat-prompt.ts';
-import type { ToolDescription } from './answer-options.ts';
-import type { ChatOptions } from './call-options.ts';
+import type { ChatOptions, ToolDescription } from './call-options.ts';
 import { ChairliftError } from './chairlift-error.ts';
 import { load, type Model } from './loaded-model.ts';
 import type { TextResult } from './model-calls.ts';

@@ -1,4 +1,4 @@
-// A model of a real one's shape with random weights, made on the fly: what speed depends on, without a download.
+// A model of a known shape with random weights: what speed depends on, without a download.
 
 import { byteCharacters } from '../text/byte-characters.ts';
 import type { GgufFile } from '../weights/gguf.ts';
@@ -21,7 +21,6 @@ export function parseDummy(text: string): Dummy | undefined {
     : undefined;
 }
 
-/** Of Gemma. */
 const LOGIT_CAP = 30;
 const NORMAL = 1;
 const CONTROL = 3;
@@ -29,7 +28,6 @@ const chatTemplate =
   "{% for message in messages %}{{ message.role + ': ' + message.content + '\n' }}{% endfor %}" +
   "{% if add_generation_prompt %}{{ 'assistant: ' }}{% endif %}";
 
-/** With all its layers, or the first so many. */
 export function dummyModel(name: DummyShapeName, type: DummyType, layers?: number): GgufFile {
   const whole: DummyShape = dummyShapes[name];
   const shape = { ...whole, layers: layers ?? whole.layers };
@@ -51,7 +49,7 @@ function fileTypeMetadata(type: DummyType): [string, GgufValue][] {
   return number === undefined ? [] : [['general.file_type', number]];
 }
 
-/** GGUF's numbers for what a file mainly holds; some programs read no file without one. MLX's types have none. */
+/** GGUF's numbers of file types; some programs require one. MLX's types have none. */
 const fileTypes: Readonly<Partial<Record<DummyType, number>>> = {
   F32: 0,
   F16: 1,
@@ -102,7 +100,7 @@ function expertMetadata({ count, used, size }: NonNullable<DummyShape['experts']
   return { expert_count: count, expert_used_count: used, expert_feed_forward_length: size };
 }
 
-/** The plain keys are those of layers that see all tokens. Nothing is shared between layers, and nothing is their own. */
+/** The plain keys are those of global layers. No layer shares its KV cache. */
 function globalMetadata(
   shape: DummyShape,
   global: NonNullable<DummyShape['global']>,
@@ -132,7 +130,7 @@ function deltaMetadata({
   interval,
 }: NonNullable<DummyShape['gatedDeltaNet']>): Record<string, GgufValue> {
   return {
-    // Pairs that images turn by; in texts all are turned alike, but llama.cpp wants them told.
+    // Sections for images; llama.cpp requires them.
     'rope.dimension_sections': Int32Array.of(11, 11, 10, 0),
     'ssm.conv_kernel': CONVOLUTION,
     'ssm.state_size': size,
@@ -143,7 +141,7 @@ function deltaMetadata({
   };
 }
 
-/** The smallest vocabulary that tools accept: every byte, then numbered tokens that no text holds, no merges of use. */
+/** The smallest vocabulary that tools accept: every byte, then numbered tokens that no text has. */
 function tokenizerMetadata({ vocab }: DummyShape): [string, GgufValue][] {
   const merged = 'th';
   const special = ['<|begin|>', '<|end|>'];

@@ -5,7 +5,7 @@ export interface DummyShape {
   readonly layers: number;
   readonly hidden: number;
   readonly ffn: number;
-  /** In every layer, in place of the feed-forward or beside it. */
+  /** In every layer, in place of the feed-forward or with it. */
   readonly experts?: {
     readonly count: number;
     readonly used: number;
@@ -156,7 +156,6 @@ export const dummyShapes = {
 
 export type DummyShapeName = keyof typeof dummyShapes;
 
-/** Whether the layer is one of those that a shape names `global`. */
 export function seesAll({ global }: DummyShape, layer: number): boolean {
   return global !== undefined && (layer + 1) % global.interval === 0;
 }

@@ -1,16 +1,15 @@
-// What tensors a dummy model has: names, shapes and types, as converters to GGUF leave them.
+// The tensors of a dummy model: names, shapes and types, as GGUF converters write them.
 
 import { tensorLayouts } from '../weights/tensor-type.ts';
 import type { TensorInfo } from '../weights/weight-source.ts';
 import { type DummyShape, seesAll } from './dummy-shapes.ts';
 import type { DummyType } from './dummy-weights.ts';
 
-/** Tokens that a gated delta net convolves. */
 export const CONVOLUTION = 4;
 
 export function dummyTensors(shape: DummyShape, type: DummyType): TensorInfo[] {
   const { hidden, vocab, global } = shape;
-  // Files in MXFP4 hold experts in it, and all else in Q8_0.
+  // MXFP4 files store the experts in it, and all else in Q8_0.
   const types = { experts: type, others: type === 'MXFP4' && shape.experts !== undefined ? 'Q8_0' : type };
   return [
     matrix('token_embd.weight', vocab, hidden, types.others),
@@ -54,7 +53,7 @@ function attentionTensors(shape: DummyShape, type: DummyType, layer: number, at:
   const sinks = [vector(at('attn_output.bias'), hidden), vector(at('attn_sinks.weight'), heads)];
   const normsHeads = architecture === 'qwen3moe' || architecture === 'qwen35' || architecture === 'gemma4';
   return [
-    // Hybrids keep the gate of each head beside its query.
+    // Hybrids store the gate of each head with its query.
     matrix(at('attn_q.weight'), (gatedDeltaNet === undefined ? 1 : 2) * rows.q, hidden, type),
     matrix(at('attn_k.weight'), rows.k, hidden, type),
     ...(global === undefined ? [matrix(at('attn_v.weight'), rows.v, hidden, type)] : []),
@@ -131,7 +130,6 @@ function expertTensors(
   const inner = [stack('ffn_gate_exps.weight', size, hidden), stack('ffn_up_exps.weight', size, hidden)];
   const scales = [vector(at('ffn_gate_inp.scale'), hidden), vector(at('ffn_down_exps.scale'), count)];
   return [
-    // As converters leave it.
     matrix(at('ffn_gate_inp.weight'), count, hidden, 'F32'),
     ...(beside ? [stack('ffn_gate_up_exps.weight', 2 * size, hidden)] : inner),
     stack('ffn_down_exps.weight', hidden, size),
@@ -141,7 +139,7 @@ function expertTensors(
 }
 
 function matrix(name: string, rows: number, columns: number, type: DummyType): TensorInfo {
-  // Rows that are no whole super-blocks fall back, as converters do.
+  // Rows that do not fill whole super-blocks fall back, as in converters.
   const fits = columns % tensorLayouts[type].blockSize === 0;
   return { name, type: fits ? type : 'Q8_0', shape: [rows, columns] };
 }

@@ -1,26 +1,25 @@
-// Random weights of any GGUF type, and of MLX's most common ones, a row at a time: whoever asks for a row, and whenever, gets the same one.
-// Values have a mean of zero and a spread of 1 / sqrt(columns), so that a product keeps the size of its input.
+// Random weights of any GGUF type and of MLX's most common ones; a row is the same whenever it is read. Values have mean 0 and
+// spread 1 / sqrt(columns), so that a product keeps the size of its input.
 
 import { toHalf } from '../weights/quants/half.ts';
 import { rowBytes, type TensorType, tensorLayouts } from '../weights/tensor-type.ts';
 import { columnsOf, type TensorInfo, type WeightSource } from '../weights/weight-source.ts';
 
-/** A 16-bit field of a block, a half but for MLX's, which are BF16: where it lies, and its value for weights with a spread of 1. */
+/** A 16-bit field of a block (half; BF16 for MLX): its offset, and its value for weights with a spread of 1. */
 interface ScaleField {
   readonly at: number;
   readonly value: number;
 }
 
 /**
- * `spread` is that of a block's values over random codes, group scales and minimums where its scale is 1; `minimum` is
- * what takes their mean to zero, in units of the scale.
+ * `spread`: of a block's values with random codes and a scale of 1; `minimum`: what takes their mean to zero, in
+ * units of the scale.
  */
 const scaled = (at: number, spread: number, minimum?: ScaleField): readonly ScaleField[] => [
   { at, value: 1 / spread },
   ...(minimum === undefined ? [] : [{ at: minimum.at, value: minimum.value / spread }]),
 ];
 
-/** All other bytes of a block are random. */
 const blockScales = {
   Q8_0: scaled(0, 73.9),
   Q4_0: scaled(0, 4.64),
@@ -38,7 +37,7 @@ const blockScales = {
   MLX8_G64_BF16: scaled(0, 73.9, { at: 2, value: -127.5 }),
 } as const satisfies Partial<Record<TensorType, readonly ScaleField[]>>;
 
-/** Of a block of MXFP4 whose power of two, the only kind of scale it has, is 1. */
+/** With a power of two of 1, its only scale. */
 const FOUR_BIT_SPREAD = 2.926;
 
 const floatBits = {
@@ -57,10 +56,10 @@ export const dummyTypes = [
   ...Object.keys(floatBits),
 ] as readonly DummyType[];
 
-/** Norms, and what is multiplied by as it is. */
+/** Norms and other factors. */
 const factorNames = /(norm(_\d)?|layer_output_scale|rope_freqs)\.weight$|\.scale$/;
 
-/** Rows of a tensor start at distinct places among this many; the stride, being odd, meets each once. */
+/** Rows start at distinct offsets; the odd stride meets each once. */
 const STARTS = 2 ** 22;
 const STRIDE = 2654435761;
 
@@ -85,7 +84,6 @@ export function dummyWeights(tensors: readonly TensorInfo[]): WeightSource {
   };
 }
 
-/** Makes a row out of as many random bytes. */
 type FillRow = (random: Uint8Array, row: Uint8Array) => void;
 
 function rowFiller(tensor: TensorInfo): FillRow {
@@ -106,7 +104,7 @@ function blockFiller(type: BlockType, spread: number): FillRow {
   const { blockBytes } = tensorLayouts[type];
   const toBits = type.endsWith('_BF16') ? floatBits.BF16 : toHalf;
   const fields = blockScales[type].map(({ at, value }) => ({ at, bits: toBits(value * spread) }));
-  // Codes reach one step further down than up. Where no minimum makes up for it, scales of either sign do.
+  // Codes reach one step further down than up: without a minimum, scales of either sign balance that.
   const signBit = fields.length === 1 ? 0x80 : 0;
   return (random, row) => {
     row.set(random);
@@ -119,7 +117,7 @@ function blockFiller(type: BlockType, spread: number): FillRow {
   };
 }
 
-/** A block takes one of the two powers around the scale that is wanted, so often that the spread is right. */
+/** Each block takes one of the two powers around the wanted scale, in proportions that give the right spread. */
 function fourBitFiller(spread: number): FillRow {
   const { blockBytes } = tensorLayouts.MXFP4;
   const scale = spread / FOUR_BIT_SPREAD;
@@ -134,7 +132,6 @@ function fourBitFiller(spread: number): FillRow {
   };
 }
 
-/** Each value is one of 256 evenly spaced ones. */
 function floatFiller(type: FloatType, columns: number, spread: number): FillRow {
   const FloatArray = type === 'F32' ? Uint32Array : Uint16Array;
   const values = new FloatArray(256).map((_, code) => floatBits[type](((code - 127.5) / 73.9) * spread));

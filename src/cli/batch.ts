@@ -14,11 +14,10 @@ import { WholeAnswer } from '../generation/whole-answer.ts';
 import { type LocalModel, openLocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters, SamplingRequest } from '../sampling/parameters.ts';
-import { parseCount } from './arguments.ts';
-import { asUsageError } from './generation-refusal.ts';
+import { asUsageError, parseCount } from './flags.ts';
 import { adapterOf, loadHere } from './loaded-here.ts';
 import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
-import { progressBar } from './progress-bar.ts';
+import { progressBar } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
 interface BatchOptions {
@@ -39,7 +38,6 @@ interface PromptLine {
   readonly sampling: SamplingParameters;
 }
 
-/** What came of a line: an answer, or why there is none. */
 interface LineResult {
   readonly whole: WholeAnswer;
   readonly usage: TokenUsage;
@@ -89,14 +87,14 @@ async function run(options: BatchOptions): Promise<void> {
   );
 }
 
-/** One prompt that cannot be answered does not keep the others from it. */
+/** A prompt that cannot be answered does not affect the others. */
 async function prepareLine(
   { input, sampling }: PromptLine,
   model: ServedModel,
 ): Promise<Generation | GenerationError> {
   try {
     const question = { model, input, sampling, names, encoder: directEncoder, priority: 2 } as const;
-    // A signal of its own: thousands that wait on one look like a leak.
+    // A signal for each: thousands of listeners on one look like a leak.
     return await prepare(question, new AbortController().signal);
   } catch (error) {
     if (error instanceof GenerationError) return error;

@@ -1,4 +1,4 @@
-// What only a broken engine could show: the measurement itself is replaced here.
+// Replaces the measurement: only a broken engine could show this.
 
 import { expect, it, vi } from 'vitest';
 import { hasAddon } from '../../test/support/native.ts';

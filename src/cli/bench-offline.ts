@@ -6,7 +6,7 @@ import { statSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { chooseBenchTarget } from '../app/bench-target.ts';
+import { chooseBenchTarget } from '../app/benchmark.ts';
 import { type BenchObserver, benchComparison } from '../bench/comparison/compare.ts';
 import { comparisonPlot } from '../bench/comparison/comparison-report.ts';
 import { type Dummy, dummyModel, parseDummy } from '../bench/dummy-model.ts';
@@ -25,12 +25,10 @@ import type { KvType } from '../compute/backend.ts';
 import { buildSpec } from '../model/build-spec.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
 import type { GgufFile } from '../weights/gguf.ts';
-import { parseCount } from './arguments.ts';
-import { comparisonText } from './bench-comparison-table.ts';
-import { offlineReportText } from './bench-offline-table.ts';
+import { comparisonText, offlineReportText } from './bench-tables.ts';
+import { parseCount } from './flags.ts';
 import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
-import { progressBar } from './progress-bar.ts';
-import { formatBytes } from './table.ts';
+import { formatBytes, progressBar } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
 interface BenchOfflineOptions {
@@ -59,7 +57,7 @@ interface BenchOfflineOptions {
 
 type OptionName = keyof BenchOfflineOptions;
 
-/** Each asks for one of the two measurements; all other options belong to both. */
+/** Each selects one of the two measurements. */
 const comparisonOptions = ['prompts', 'concurrencies', 'requests'] as const satisfies readonly OptionName[];
 const streamsOptions = [
   'streams',
@@ -178,7 +176,7 @@ async function compare(
 ): Promise<void> {
   const report = await benchComparison(target, model, options, observer());
   writeReport(report, comparisonText(report), comparisonPlot, options);
-  // Both ways must give the same tokens: what is fast and wrong must not pass.
+  // A fast and wrong result must not pass.
   if (report.mismatches.length > 0) process.exitCode = 1;
 }
 
@@ -243,7 +241,7 @@ function writeReport<Report>(
   process.stdout.write(line);
 }
 
-/** Before the measurement, not after it. */
+/** Checked before the measurement. */
 function checkFolder(file: string | undefined): void {
   if (file === undefined || file === '-') return;
   const folder = dirname(resolve(file));
@@ -276,7 +274,6 @@ function parseLengths(text: string): number[] {
   throw new InvalidArgumentError('give whole numbers from 1, such as 32,128,512');
 }
 
-/** From 1, separated by commas. */
 function wholeNumbers(text: string): number[] | undefined {
   const numbers = text.split(',').map((part) => Number(part.trim() === '' ? Number.NaN : part));
   return numbers.every((number) => Number.isSafeInteger(number) && number >= 1) ? numbers : undefined;

@@ -9,8 +9,7 @@ import {
 } from '../../test/support/completion-stand-in.ts';
 import { type CommandOutcome, runCommand } from '../../test/support/run-command.ts';
 import { LiveLoad } from '../bench/serve/run-load.ts';
-import { addBenchServe } from './bench-serve.ts';
-import { progressNote } from './bench-serve-progress.ts';
+import { addBenchServe, progressNote } from './bench-serve.ts';
 
 let server: CompletionStandIn;
 let folder: string;

@@ -4,6 +4,7 @@
 import { statSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { RowTable } from '../bench/plot/page.ts';
 import {
   KEY_FORMS,
   type KeyShare,
@@ -14,15 +15,15 @@ import {
   parseLengths,
 } from '../bench/serve/load-plan.ts';
 import { reportPage } from '../bench/serve/report-page.ts';
+import { failureTable, keyTable, latencyTable, notesOn, overviewRows } from '../bench/serve/report-rows.ts';
 import { GOODPUT_FORM, type GoodputLimits, parseGoodput } from '../bench/serve/request-record.ts';
-import { LiveLoad } from '../bench/serve/run-load.ts';
+import { LiveLoad, type Phase } from '../bench/serve/run-load.ts';
 import { benchServer } from '../bench/serve/serve-bench.ts';
 import { fullJson, type ServeReport, type ServeSettings, summaryJson } from '../bench/serve/serve-report.ts';
 import { baseUrlOf, type Endpoint, TargetError } from '../bench/serve/target.ts';
-import { parseCount, parseInteger, parseTemperature } from './arguments.ts';
-import { showProgress } from './bench-serve-progress.ts';
-import { reportText } from './bench-serve-table.ts';
+import { parseCount, parseInteger, parseTemperature } from './flags.ts';
 import { DEFAULT_URL } from './server-client.ts';
+import { formatTable, progressBar } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
 interface BenchServeOptions {
@@ -50,7 +51,7 @@ interface BenchServeOptions {
 
 const DEFAULT_CONCURRENCY = 8;
 const INTERRUPTED_EXIT = 130;
-/** Timers take no more. */
+/** The limit of timers. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 export function addBenchServe(parent: Command): void {
@@ -147,7 +148,6 @@ function settingsOf(options: BenchServeOptions): ServeSettings {
   };
 }
 
-/** Before the load, not after it. */
 function checkFolder(file: string | undefined): void {
   if (file === undefined || file === '-') return;
   const folder = dirname(resolve(file));
@@ -195,4 +195,80 @@ function parseTimeout(text: string): number {
   const value = parseCount(text);
   if (value > LONGEST_TIMEOUT_MS) throw new InvalidArgumentError(`give at most ${LONGEST_TIMEOUT_MS}`);
   return value;
+}
+
+const BAR_MS = 200;
+const LINE_MS = 5000;
+const BAR_COLUMNS = 'bench [] 100% '.length + 30;
+
+const labels: Readonly<Record<Phase, string>> = {
+  calibrate: 'calibrating',
+  'warm-up': 'warming up',
+  load: 'load',
+};
+
+/** Polls by a timer, so that requests are not delayed; returns what ends it. */
+function showProgress(live: LiveLoad, stream: NodeJS.WriteStream = process.stderr): () => void {
+  const bar = progressBar('bench', stream);
+  const update = () => {
+    const nowMs = performance.now();
+    const share = live.total === 0 ? 0 : live.done / live.total;
+    if (stream.isTTY) bar.update(share, progressNote(live, nowMs).slice(0, roomFor(stream)));
+    else if (live.total > 0) stream.write(`${progressNote(live, nowMs)}\n`);
+  };
+  const timer = setInterval(update, stream.isTTY ? BAR_MS : LINE_MS);
+  return () => {
+    clearInterval(timer);
+    bar.end();
+  };
+}
+
+/** A wrapped line could not be erased. */
+function roomFor({ columns = 80 }: NodeJS.WriteStream): number {
+  return Math.max(0, columns - BAR_COLUMNS);
+}
+
+export function progressNote(live: LiveLoad, nowMs: number): string {
+  const { phase, done, total, running, errors, chunks, startedMs } = live;
+  if (total === 0) return labels[phase];
+  const seconds = (nowMs - startedMs) / 1000;
+  return [
+    `${labels[phase]} ${done}/${total}`,
+    `${running} running`,
+    ...(errors > 0 ? [`${errors} failed`] : []),
+    `${seconds > 0 ? Math.round(chunks / seconds).toLocaleString('en-US') : 0} tokens/s`,
+    ...(done > 0 && done < total ? [`${formatSeconds((seconds / done) * (total - done))} left`] : []),
+  ].join(', ');
+}
+
+function formatSeconds(seconds: number): string {
+  const whole = Math.ceil(seconds);
+  return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`;
+}
+
+function reportText(report: ServeReport): string {
+  const { summary, model, url } = report;
+  return [
+    `${model} at ${url}`,
+    formatTable(overviewRows(report)),
+    layOut(latencyTable(summary)),
+    layOut(keyTable(report)),
+    layOut(failureTable(summary)),
+    notesOn(report).join('\n'),
+  ]
+    .filter((part) => part !== '')
+    .join('\n\n');
+}
+
+function layOut(table: RowTable | undefined): string {
+  if (table === undefined) return '';
+  const { headings, rows } = table;
+  const lines = [headings, ...rows];
+  const widths = headings.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  const isText = headings.map((_, column) => rows.some((row) => /^[a-z]/i.test(row[column] ?? '')));
+  const place = (text: string, column: number) => {
+    const width = widths[column] ?? 0;
+    return isText[column] ? text.padEnd(width) : text.padStart(width);
+  };
+  return lines.map((line) => line.map(place).join('  ').trimEnd()).join('\n');
 }

@@ -1,5 +1,3 @@
-// `chairlift bench …`: benchmarks for users, of this machine or of a running server.
-
 import type { Command } from 'commander';
 import { addBenchOffline } from './bench-offline.ts';
 import { addBenchServe } from './bench-serve.ts';

@@ -5,7 +5,7 @@ import { ChatSession } from './chat-session.ts';
 import { UsageError } from './usage-error.ts';
 
 interface Script {
-  /** Pieces of each answer; an error in place of one is thrown; 'wait' waits until it is stopped; (thoughts) are so. */
+  /** Pieces of each answer; an error is thrown; 'wait' waits until it is stopped; (…) is reasoning. */
   readonly answers: readonly (readonly (string | Error)[])[];
   readonly terminal?: boolean;
   readonly system?: string;

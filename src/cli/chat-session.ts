@@ -1,5 +1,5 @@
-// A chat in the terminal: the conversation so far, what a line means, and what Ctrl-C stops. Knows neither
-// where answers come from nor whether a person or a script asks.
+// A chat in the terminal: the conversation, the commands, and Ctrl-C. Knows neither where answers come from nor whether a
+// person or a script asks.
 
 import { visible } from '../text/visible.ts';
 import type { AnswerEvent, AnswerUsage, ChatAnswers, ChatMessage } from './chat-answers.ts';
@@ -10,7 +10,6 @@ interface ChatSessionOptions {
   readonly answers: ChatAnswers;
   readonly input: LineInput;
   readonly output: LineOutput;
-  /** Where everything goes that is no answer. */
   readonly notices: NodeJS.WritableStream;
   readonly system: string | undefined;
   readonly nowMs: () => number;
@@ -35,7 +34,6 @@ export class ChatSession {
   readonly #measured: Measured[] = [];
   #system: string | undefined;
   #turns: ChatMessage[] = [];
-  /** Stops the answer that is coming. */
   #answering: AbortController | undefined;
   #interrupts = 0;
   #failed = false;
@@ -46,7 +44,6 @@ export class ChatSession {
     this.#lines = new LineReader(options.input, options.output, () => this.interrupt());
   }
 
-  /** False where a question stayed without an answer. */
   async run(): Promise<boolean> {
     if (this.#lines.isTerminal) this.#notice(`chatting with ${this.#options.answers.name}; ${HELP}`);
     for (;;) {
@@ -63,7 +60,7 @@ export class ChatSession {
     return !this.#failed;
   }
 
-  /** Ctrl-C: stops the answer while one comes; at the prompt the second in a row ends the chat. */
+  /** Stops a running answer; at the prompt the second Ctrl-C in a row ends the chat. */
   interrupt(): void {
     if (this.#answering !== undefined) this.#answering.abort();
     else if (++this.#interrupts >= 2) this.#lines.close();
@@ -95,11 +92,10 @@ export class ChatSession {
     const answer = await this.#receive(asked, stop.signal);
     this.#answering = undefined;
     if (stop.signal.aborted) this.#notice('stopped');
-    // What was stopped half way was said; what got no word in answer was never asked.
+    // A stopped answer stays in the conversation; a question without any answer does not.
     if (answer !== '') this.#turns = [...asked, { role: 'assistant', content: answer }];
   }
 
-  /** Shows the answer as it comes and returns what came of it. */
   async #receive(asked: readonly ChatMessage[], signal: AbortSignal): Promise<string> {
     const { answers, output, nowMs } = this.#options;
     const system: ChatMessage[] =
@@ -131,7 +127,7 @@ export class ChatSession {
     return answer;
   }
 
-  /** Thoughts are for people, dimmed and above the answer. Returns whether the last thing shown was one. */
+  /** Reasoning is dimmed above the answer. Returns whether the last text was reasoning. */
   #show({ kind, text }: Extract<AnswerEvent, { text: string }>, thinks: boolean): boolean {
     const { output } = this.#options;
     if (kind === 'text') {

@@ -1,16 +1,12 @@
-// The chat against a small server of its own, and with the embedded model in this process.
-
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { embeddedModelPath } from '../../test/support/embedded-model.ts';
 import { regexFormat } from '../generation/response-format.ts';
-import type { AnswerEvent, ChatAnswers } from './chat-answers.ts';
+import { type AnswerEvent, type ChatAnswers, localAnswers, serverAnswers } from './chat-answers.ts';
 import { ChatSession } from './chat-session.ts';
-import { readEvents } from './event-stream.ts';
-import { localAnswers } from './local-answers.ts';
-import { serverAnswers } from './server-answers.ts';
+import { readEvents } from './server-client.ts';
 
 let server: Server | undefined;
 afterEach(() => {
@@ -53,7 +49,7 @@ interface Asked {
   readonly key: string | undefined;
 }
 
-/** Answers each question with what it makes of it, as server-sent events. */
+/** Answers each question by a function, as server-sent events. */
 function completions(
   asked: Asked[],
   answer: (response: ServerResponse, question: string) => void,

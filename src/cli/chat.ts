@@ -1,17 +1,19 @@
-// `chairlift chat`: talks with a running server, or with a model in this process.
-
 import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { type BackendName, backendNames } from '../compute/backend.ts';
 import { referenceIn } from '../pool/model-reference.ts';
-import { parseCount, parseInteger, parseTemperature } from './arguments.ts';
-import type { ChatAnswers, ChatSampling } from './chat-answers.ts';
+import { type ChatAnswers, type ChatSampling, localAnswers, serverAnswers } from './chat-answers.ts';
 import { ChatSession } from './chat-session.ts';
-import { localAnswers } from './local-answers.ts';
+import {
+  addStructureOptions,
+  parseCount,
+  parseInteger,
+  parseTemperature,
+  type StructureFlags,
+  structureFrom,
+} from './flags.ts';
 import { addFolderOptions, type FolderFlags, modelPath, modelsOnDisk } from './models-on-disk.ts';
-import { serverAnswers } from './server-answers.ts';
 import { DEFAULT_URL } from './server-client.ts';
-import { addStructureOptions, type StructureFlags, structureFrom } from './structure-flags.ts';
 import { UsageError } from './usage-error.ts';
 
 interface ChatOptions extends ChatSampling, FolderFlags, StructureFlags {

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { processInputs, type ResolvedConfig, resolveConfig } from '../config.ts';
 import { type ConfigOption, configOptions, optionNames } from '../config-options.ts';
 import { withoutPassword } from '../store/postgres-address.ts';
-import { addConfigOptions } from './config-flags.ts';
+import { addConfigOptions } from './flags.ts';
 
 export function addConfig(program: Command): void {
   const command = program
@@ -17,7 +17,7 @@ export function addConfig(program: Command): void {
   });
 }
 
-/** Without passwords, also those that addresses may hold. */
+/** Hides passwords, also in addresses. */
 export function forPeople(resolved: ResolvedConfig): ResolvedConfig {
   const { config } = resolved;
   const secrets = optionNames.filter(

@@ -9,6 +9,7 @@ import { runCommand } from '../../test/support/run-command.ts';
 import type { Addon } from '../compute/cpu/binding.ts';
 import type { ModelOnDisk } from '../pool/model-registry.ts';
 import {
+  addDoctor,
   type Check,
   checkAddon,
   checkCompiler,
@@ -18,8 +19,7 @@ import {
   checkModels,
   checkNode,
   checkPort,
-} from './checks.ts';
-import { addDoctor } from './doctor.ts';
+} from './doctor.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'chairlift-doctor-'));
 const config = join(root, 'config.json');
@@ -129,7 +129,7 @@ describe('its checks', () => {
     });
     const readOnly = join(root, 'read-only');
     mkdirSync(readOnly, { mode: 0o555 });
-    // No rights stop the superuser.
+    // The superuser may write anywhere.
     expect(checkDatabase(join(readOnly, 'a.db')).state).toBe(process.getuid?.() === 0 ? 'ok' : 'fail');
     expect(checkDatabase('postgres://me:secret@db/chairlift').detail).toBe(
       'postgres://me@db/chairlift; not asked here',

@@ -1,11 +1,10 @@
-// `chairlift fleet`: the nodes of a fleet, asked of one of its gateways; where models should be loaded, and who rests.
+// `chairlift fleet`: the nodes of a fleet, asked of a gateway; where models should be loaded, and which workers drain.
 
 import type { Command } from 'commander';
 import type { FleetView } from '../fleet/gateway/fleet-control.ts';
 import type { ModelStatus, NodeStatus } from '../fleet/messages.ts';
-import { formatColumns } from './columns.ts';
 import { addServerOptions, callServer, refusalOf, type ServerFlags } from './server-client.ts';
-import { formatBytes } from './table.ts';
+import { formatBytes, formatColumns } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
 interface ShowOptions extends ServerFlags {
@@ -88,7 +87,7 @@ function rowOf({ node, roles, version, draining, memoryBytes }: NodeStatus) {
 function modelRow(node: string, { name, state, load }: ModelStatus) {
   if (load === undefined) return [name, node, state, undefined, undefined, undefined, undefined, undefined];
   const { running, waiting, freeBlocks, speeds } = load;
-  // Not known before something was computed.
+  // Unknown before the first step.
   const { stepBaseMs, stepRowMs, promptTokenMs } = speeds;
   const isMeasured = stepBaseMs !== undefined && stepRowMs !== undefined;
   const waits = waiting.reduce((sum, count) => sum + count, 0);

@@ -1,5 +1,3 @@
-// `chairlift generate --model PATH --prompt TEXT`: continues a prompt, as the text comes.
-
 import { type Command, Option } from 'commander';
 import { type BackendName, BLOCK_TOKENS, backendNames } from '../compute/backend.ts';
 import { AnswerGrammars } from '../generation/answer-grammars.ts';
@@ -14,11 +12,18 @@ import { WholeAnswer } from '../generation/whole-answer.ts';
 import { openLocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { visible } from '../text/visible.ts';
-import { parseCount, parseIds, parseInteger, parseTemperature } from './arguments.ts';
-import { asUsageError } from './generation-refusal.ts';
+import {
+  addStructureOptions,
+  asUsageError,
+  parseCount,
+  parseIds,
+  parseInteger,
+  parseTemperature,
+  type StructureFlags,
+  structureFrom,
+} from './flags.ts';
 import { adapterOf, loadHere } from './loaded-here.ts';
 import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
-import { addStructureOptions, type StructureFlags, structureFrom } from './structure-flags.ts';
 import { UsageError } from './usage-error.ts';
 
 interface GenerateOptions extends StructureFlags {
@@ -70,7 +75,7 @@ async function run(options: GenerateOptions): Promise<void> {
       { ...local, name: options.model, path: options.model },
       { encoder: directEncoder, signal: nobodyStops, parameter: names.prompt },
     );
-    // What does not fit is told before anything is loaded, and no more blocks are taken than are needed.
+    // What does not fit is refused before anything is loaded, and no more blocks are allocated than needed.
     const parameters = fitToContext(sampling, prompt.ids.length, spec.contextLength, names);
     const length = prompt.ids.length + (parameters.maxTokens ?? maxTokens);
     const blockCount = Math.ceil(length / BLOCK_TOKENS);
@@ -93,7 +98,6 @@ function inputOf({ prompt, ids }: GenerateOptions): PromptInput {
   return ids === undefined ? { kind: 'text', text: prompt ?? '' } : { kind: 'ids', ids };
 }
 
-/** Streams the text to a terminal or collects it for JSON. */
 async function generate(generation: Generation, json: boolean): Promise<void> {
   const whole = new WholeAnswer(1);
   const started = performance.now();
@@ -120,7 +124,7 @@ async function generate(generation: Generation, json: boolean): Promise<void> {
   );
 }
 
-/** To a terminal nothing that would steer it; whoever reads it otherwise gets it as it is. */
+/** Control characters are removed for a terminal only. */
 function show(text: string): void {
   process.stdout.write(process.stdout.isTTY ? visible(text) : text);
 }

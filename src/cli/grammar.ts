@@ -1,5 +1,5 @@
-// `chairlift grammar (--schema FILE | --regex R | --grammar FILE) --model PATH TEXT-FILE…`: whether texts are what a
-// schema, a regular expression or a grammar allows, token by token as the model would write them.
+// `chairlift grammar (--schema FILE | --regex R | --grammar FILE) --model PATH TEXT-FILE…`: whether texts match a schema, a
+// regular expression or a grammar, token by token as the model would write them.
 
 import type { Command } from 'commander';
 import { rulesOf } from '../grammar/assemble.ts';
@@ -13,14 +13,8 @@ import { vocabularyTables } from '../grammar/vocabulary.ts';
 import { openText } from '../text/open-text.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { openModelFiles } from '../weights/open-model.ts';
+import { addStructureOptions, ONE_OF, readText, type StructureFlags, structureFrom } from './flags.ts';
 import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
-import {
-  addStructureOptions,
-  ONE_OF,
-  readText,
-  type StructureFlags,
-  structureFrom,
-} from './structure-flags.ts';
 import { UsageError } from './usage-error.ts';
 
 interface GrammarFlags extends StructureFlags {
@@ -28,7 +22,6 @@ interface GrammarFlags extends StructureFlags {
   readonly json?: true;
 }
 
-/** It says what cannot be enforced. */
 const NOT_ENFORCED = 2;
 const KEPT_MASKS = 1000;
 
@@ -62,7 +55,6 @@ function openTokenizer(path: string): { readonly tokenizer: Tokenizer } {
   return openText(files);
 }
 
-/** Undefined, with the reason told, where it cannot be enforced. */
 function checkerOf(
   expression: Expression,
   tokenizer: Tokenizer,
@@ -74,7 +66,7 @@ function checkerOf(
     return (text) => lenient(text, (one) => checkText(grammar, tokenizer, one));
   } catch (error) {
     if (!(error instanceof GrammarError)) throw error;
-    // Nothing at all is what it allows.
+    // Only the empty text matches.
     if (error.problem === 'empty') return () => ({ accepted: false, at: 0, problem: error.message });
     const { message, keyword = null } = error;
     if (json) process.stdout.write(`${JSON.stringify({ enforced: false, keyword, message })}\n`);
@@ -84,7 +76,7 @@ function checkerOf(
   }
 }
 
-/** Files of text end with a line break that is none of the text's own. */
+/** Text files end with a line break that is not part of the text. */
 function lenient(text: string, check: (text: string) => TextVerdict): TextVerdict {
   const verdict = check(text);
   const trimmed = text.replace(/\r?\n$/, '');

@@ -1,5 +1,3 @@
-// `chairlift inspect PATH`: what a model is and what it needs, from its headers alone.
-
 import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { BLOCK_TOKENS } from '../compute/backend.ts';
@@ -18,7 +16,7 @@ import {
 import { type LocalModel, openLocalModel } from '../pool/local-model.ts';
 import { columnsOf, rowsOf } from '../weights/weight-source.ts';
 import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
-import { formatBytes, formatCount, formatTable } from './table.ts';
+import { formatBytes, formatCount, formatTable } from './terminal.ts';
 
 export function addInspect(program: Command): void {
   program

@@ -31,7 +31,6 @@ function fail(error: unknown): never {
   throw error;
 }
 
-/** With the database of this test. */
 const run = (...words: string[]) => runAs([...words, '--database', path]);
 
 async function runAs(words: readonly string[]): Promise<{ output: string; notes: string }> {

@@ -1,14 +1,13 @@
-// `chairlift keys create|list|revoke`: who may use the server, how soon and how much.
-// A running server takes up the changes by itself.
+// `chairlift keys create|list|revoke`: who may use the server, at which priority and how much. A running server applies changes
+// by itself.
 
 import { type Command, Option } from 'commander';
 import { type KeyRecord, TIERS, type Tier } from '../store/key-record.ts';
 import { KeyStore } from '../store/key-store.ts';
 import { openDatabase } from '../store/open-database.ts';
 import { withoutPassword } from '../store/postgres-address.ts';
-import { parseCount, parseNumber } from './arguments.ts';
-import { formatColumns } from './columns.ts';
-import { addDatabaseOption } from './database-option.ts';
+import { addDatabaseOption, parseCount, parseNumber } from './flags.ts';
+import { formatColumns } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
 interface DatabaseOptions {
@@ -66,7 +65,7 @@ async function createKey(options: CreateOptions): Promise<void> {
     process.stdout.write(`${JSON.stringify({ key: result.key, ...result.record })}\n`);
     return;
   }
-  // The key stands alone on standard output, so that a script can take it from there.
+  // Only the key goes to standard output, for scripts.
   process.stderr.write(
     `Made the ${tier} key '${name}' (${result.record.id}). It is shown this once; keep it safe:\n`,
   );
@@ -79,7 +78,7 @@ async function listKeys(options: ListOptions): Promise<void> {
   if (options.json) process.stdout.write(`${JSON.stringify(records)}\n`);
   else if (records.length === 0) {
     const place = withoutPassword(options.database);
-    // Without any key this machine is served; with revoked ones alone nobody is.
+    // Without any key this machine is served; with only revoked keys nobody is.
     const revoked = all.length === 0 ? '' : ` ${all.length} revoked: --all shows them.`;
     process.stdout.write(`No ${all.length === 0 ? '' : 'live '}keys in ${place}.${revoked}\n`);
   } else process.stdout.write(`${layOut(records)}\n`);
@@ -145,7 +144,6 @@ function layOut(records: readonly KeyRecord[]): string {
   );
 }
 
-/** To the minute, in UTC as the days of usage. */
 function formatTime(timeMs: number): string {
   return `${new Date(timeMs).toISOString().slice(0, 16).replace('T', ' ')}Z`;
 }

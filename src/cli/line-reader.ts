@@ -1,5 +1,5 @@
-// Lines that a person types or a program sends. At a terminal what is typed while an answer comes stays unseen
-// until the next prompt, so that it does not mix with the answer; Ctrl-C is told and ends nothing by itself.
+// Lines from a person or a program. At a terminal, what is typed during an answer stays hidden until the next prompt, so that
+// it does not mix with the answer; Ctrl-C is reported and ends nothing by itself.
 
 import { createInterface, type Interface } from 'node:readline';
 import { Writable } from 'node:stream';
@@ -8,7 +8,6 @@ export type LineInput = NodeJS.ReadableStream & { readonly isTTY?: boolean };
 export type LineOutput = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 
 export class LineReader {
-  /** Whether somebody sits there. */
   readonly isTerminal: boolean;
   readonly #output: LineOutput;
   readonly #readline: Interface;
@@ -24,13 +23,13 @@ export class LineReader {
     this.#readline.on('SIGINT', onInterrupt);
     this.#readline.on('close', () => {
       this.#ended = true;
-      // What follows must not stand behind the prompt.
+      // Output must not follow the prompt on its line.
       if (this.isTerminal && this.#waiting !== undefined) this.#output.write('\n');
       this.#answer(undefined);
     });
   }
 
-  /** The next line; undefined at the end of the input. The prompt shows at a terminal alone. */
+  /** Undefined at the end of the input. The prompt shows only at a terminal. */
   next(prompt: string): Promise<string | undefined> {
     const line = this.#lines.shift();
     if (line !== undefined) {
@@ -46,7 +45,7 @@ export class LineReader {
     });
   }
 
-  /** Forgets what has been typed of a line and shows the prompt again, below a note. */
+  /** Discards the current line and shows the prompt again, below a note. */
   restart(note: string): void {
     if (this.#waiting === undefined || !this.isTerminal) return;
     this.#readline.write(null, { ctrl: true, name: 'e' });
@@ -70,7 +69,7 @@ export class LineReader {
     waiting?.(line);
   }
 
-  /** Where readline writes what is typed: to the terminal while a line is awaited, else nowhere. */
+  /** readline echoes to the terminal only while a line is awaited. */
   #echo(): Writable {
     const reader = this;
     const echo = new Writable({

@@ -2,7 +2,6 @@
 
 import type { Command } from 'commander';
 import type { ModelOnDisk } from '../pool/model-registry.ts';
-import { formatColumns } from './columns.ts';
 import {
   addFolderOptions,
   type FolderFlags,
@@ -11,7 +10,7 @@ import {
   modelsOnDisk,
   type OtherModel,
 } from './models-on-disk.ts';
-import { formatBytes } from './table.ts';
+import { formatBytes, formatColumns } from './terminal.ts';
 
 interface ListOptions extends FolderFlags {
   readonly json?: true;
@@ -69,7 +68,7 @@ export function layOut(
   ].join('\n');
 }
 
-/** A cache holds models of all kinds; why one is not served is for `chairlift inspect` to say. */
+/** A cache holds models of all kinds; `chairlift inspect` says why one is not served. */
 function stateOf({ incomplete, problem }: OtherModel): string | undefined {
   if (incomplete) return 'incomplete';
   return problem === undefined ? undefined : 'unsupported';

@@ -1,4 +1,4 @@
-// A model loaded into this very process, for commands that answer without a server.
+// Loads a model into this process, for commands that answer without a server.
 
 import type { BackendName } from '../compute/backend.ts';
 import { chooseBackend } from '../compute/choose-backend.ts';
@@ -8,22 +8,19 @@ import { isEncoder } from '../model/spec-walk.ts';
 import { textOnlyNotice } from '../model/text-only.ts';
 import type { LocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';
-import { progressBar } from './progress-bar.ts';
+import { progressBar } from './terminal.ts';
 
 interface LoadHereOptions {
   readonly blockCount: number;
   readonly backend?: BackendName | undefined;
   readonly maxBatchSize?: number | undefined;
-  /** No batching: one request after the other. */
   readonly direct?: boolean | undefined;
 }
 
-/** The adapter that is asked for, to be opened with a model. */
 export function adapterOf({ adapter }: { readonly adapter?: string }): AdapterPath[] {
   return adapter === undefined ? [] : [{ name: adapter, path: adapter }];
 }
 
-/** Shows how far it has come. The model's files are closed then. */
 export async function loadHere(
   path: string,
   { spec, weights, tokenizer, template, pooling, close }: LocalModel,
@@ -46,7 +43,7 @@ export async function loadHere(
       direct,
       ...(maxBatchSize === undefined ? {} : { maxBatchSize }),
     });
-    // Where adapters were opened with it, the first is the one that was asked for.
+    // The requested adapter is the first.
     const adapter = spec.adapters === undefined ? undefined : 0;
     return { name: path, path, adapter, spec, tokenizer, template, pooling, engine, blockCount, direct };
   } finally {

@@ -8,9 +8,9 @@ import { ownSlot } from '../compute/batch-states.ts';
 import { chooseBackend } from '../compute/choose-backend.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import { openLocalModel } from '../pool/local-model.ts';
-import { parseCount, parseIds } from './arguments.ts';
+import { parseCount, parseIds } from './flags.ts';
 import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
-import { progressBar } from './progress-bar.ts';
+import { progressBar } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
 interface LogitsOptions {
@@ -22,7 +22,7 @@ interface LogitsOptions {
   readonly json?: true;
 }
 
-// Every position's logits are wanted: short pieces keep their room small.
+// Every position's logits are wanted: short pieces limit their memory.
 const PIECE_TOKENS = 64;
 
 export function addLogits(program: Command): void {
@@ -102,7 +102,7 @@ async function predict(
   return { argmax, last };
 }
 
-/** Token ids with their logits, largest first; among equals the lower id. */
+/** Largest first; among equals the lower id. */
 function largest(logits: Float32Array, count: number): [id: number, logit: number][] {
   if (count === 1) {
     let best = 0;

@@ -14,7 +14,6 @@ const { version, description } = JSON.parse(
 
 type LoadCommand = () => Promise<(program: Command) => void>;
 
-/** In the order of the help. */
 const commands: Readonly<Record<string, LoadCommand>> = {
   serve: async () => (await import('./serve.ts')).addServe,
   chat: async () => (await import('./chat.ts')).addChat,
@@ -35,7 +34,7 @@ const commands: Readonly<Record<string, LoadCommand>> = {
   bench: async () => (await import('./bench.ts')).addBench,
 };
 
-/** All of them where none is named: for the help, and for what a mistyped name may have meant. */
+/** All without a name: for the help, and to suggest a command for a mistyped one. */
 function needed(word = ''): LoadCommand[] {
   if (word === '--version' || word === '-V') return [];
   const named = Object.hasOwn(commands, word) ? commands[word] : undefined;
@@ -45,7 +44,7 @@ function needed(word = ''): LoadCommand[] {
 const program = new Command('chairlift').description(description).version(version);
 for (const load of needed(process.argv[2])) (await load())(program);
 
-/** Errors that say by themselves what to do; of any other the trace is needed to find its cause. */
+/** Errors that explain themselves; others need a stack trace. */
 const explained = [ModelFileError, BackendUnavailableError, ConfigError, StoreError, UsageError];
 
 try {

@@ -8,7 +8,6 @@ import { findModels, type ModelOnDisk } from '../pool/model-registry.ts';
 import { givenModel, locateModel, type ModelSource, otherModels } from '../pool/named-models.ts';
 import { UsageError } from './usage-error.ts';
 
-/** What commands take for a model. */
 export const MODEL_MEANING =
   'a .gguf file, a .safetensors file, a model folder, or owner/repo of a model that is on this machine';
 
@@ -37,11 +36,10 @@ export function modelsOnDisk(flags: FolderFlags): ModelOnDisk[] {
 
 export interface OtherModel extends ModelOnDisk {
   readonly source: ModelSource;
-  /** Whether its files are not all there. */
   readonly incomplete: boolean;
 }
 
-/** What other programs have on this machine, but for what a server started here would know anyway. */
+/** Models of other programs that a server started here would not know. */
 export function modelsOfOthers(flags: FolderFlags, known: readonly ModelOnDisk[]): OtherModel[] {
   const paths = new Set(known.map(({ path }) => path));
   return otherModels(homesOf(flags))
@@ -56,14 +54,13 @@ export function modelsOfOthers(flags: FolderFlags, known: readonly ModelOnDisk[]
     });
 }
 
-/** A path as it is, and the name of a model on this machine as its path. */
+/** Resolves a model's name; a path stays as it is. */
 export function modelPath(text: string, flags: FolderFlags = {}): string {
   const { path, problem } = locateModel(text, homesOf(flags));
   if (problem !== undefined) throw new UsageError(problem);
   return path;
 }
 
-/** For options of commands. */
 export function parseModel(text: string): string {
   return modelPath(text);
 }
@@ -72,7 +69,7 @@ function homesOf(flags: FolderFlags): ModelHomes {
   return modelHomes(modelFolder(flags), inputsOf(flags));
 }
 
-/** Commands have flags of their own, some of the same name as a setting. */
+/** Command flags may have the name of a setting. */
 function inputsOf({ modelsFolder, config }: FolderFlags): ConfigInputs {
   return processInputs({ modelsFolder, config });
 }

@@ -36,7 +36,7 @@ const models: ModelEntry[] = [
   { ...entry, name: 'small', path: '/m/small.gguf', state: 'unloaded' },
 ];
 
-/** As the server does: the admin list for admins, names and states for all. */
+/** Like the server: the admin list for admins, names and states for all. */
 const likeTheServer: RequestListener = ({ url, headers }, response) => {
   const isAdmin = headers.authorization === 'Bearer admin';
   const open = { data: models.map(({ name, state }) => ({ id: name, state })) };

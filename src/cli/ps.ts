@@ -2,16 +2,15 @@
 
 import type { Command } from 'commander';
 import type { ModelEntry } from '../pool/model-pool.ts';
-import { formatColumns } from './columns.ts';
 import { addServerOptions, callServer, refusalOf, type ServerFlags } from './server-client.ts';
-import { formatBytes } from './table.ts';
+import { formatBytes, formatColumns } from './terminal.ts';
 
 interface PsOptions extends ServerFlags {
   readonly all?: true;
   readonly json?: true;
 }
 
-/** Without an admin key, only the name and the state. */
+/** Without an admin key, only name and state are known. */
 type KnownModel = Pick<ModelEntry, 'name' | 'state'> & Partial<ModelEntry>;
 
 export function addPs(program: Command): void {

@@ -1,5 +1,5 @@
-// `chairlift pull hf:owner/repo[:file]`: brings a model from the Hugging Face hub into the models folder. What an
-// interrupted pull left is used by the next one.
+// `chairlift pull hf:owner/repo[:file]`: downloads a model from the Hugging Face hub to the models folder. An interrupted pull
+// is resumed.
 
 import type { Command } from 'commander';
 import { hubSettings } from '../app/hub-settings.ts';
@@ -8,8 +8,7 @@ import type { HubFile } from '../pool/hub.ts';
 import { parseReference } from '../pool/model-reference.ts';
 import { PullError } from '../pool/pull-error.ts';
 import { addFolderOptions, type FolderFlags, modelFolder, modelsOnDisk } from './models-on-disk.ts';
-import { type ProgressBar, progressBar } from './progress-bar.ts';
-import { formatBytes, formatTable } from './table.ts';
+import { formatBytes, formatTable, type ProgressBar, progressBar } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
 interface PullFlags extends FolderFlags {
@@ -17,7 +16,7 @@ interface PullFlags extends FolderFlags {
   readonly hub?: string;
 }
 
-/** What shells give for a command ended by Ctrl-C. */
+/** Exit status of a command ended by Ctrl-C. */
 const INTERRUPTED = 130;
 
 export function addPull(program: Command): void {
@@ -71,7 +70,7 @@ async function fetchModel(model: string, flags: PullFlags, signal: AbortSignal):
 
 const NOTE_MS = 250;
 
-/** Share, amount, and the speed of what comes; the share follows at once, the rest now and then. */
+/** The share is updated at once, the rest now and then. */
 function showProgress(bar: ProgressBar): (progress: PullProgress) => void {
   let firstCameMs: number | undefined;
   let notedMs = Number.NEGATIVE_INFINITY;
@@ -94,7 +93,7 @@ function describe({ path, sizeBytes, checksum }: HubFile, outcome: 'fetched' | '
   return `${path}  ${formatBytes(sizeBytes)}, ${outcome === 'present' ? 'was here already, ' : ''}${checked}`;
 }
 
-/** A model that came whole may still be of an architecture that is not served. */
+/** A complete model may still be of an architecture that is not supported. */
 function reportPulled(path: string, flags: FolderFlags): void {
   const model = modelsOnDisk(flags).find((one) => one.path === path);
   process.stdout.write(`${model?.name ?? path}\n`);

@@ -1,13 +1,12 @@
-// `chairlift serve`: starts the server, says where it is, and ends in good order.
-
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { isatty } from 'node:tty';
 import type { Command } from 'commander';
 import { LogDestination } from '../app/log-destination.ts';
 import type { Service } from '../app/service.ts';
 import { type Config, processInputs, resolveConfig } from '../config.ts';
 import type { ServedModel } from '../pool/served-model.ts';
-import { addConfigOptions } from './config-flags.ts';
-import { handleSignals } from './serve-signals.ts';
+import { addConfigOptions } from './flags.ts';
 import { UsageError } from './usage-error.ts';
 
 export function addServe(program: Command): void {
@@ -19,7 +18,7 @@ async function serve(flags: Readonly<Record<string, unknown>>): Promise<void> {
   const { config } = resolveConfig(processInputs(flags));
   const stopping = new AbortController();
   let service: Service | undefined;
-  // What nobody can read any more must not end the server.
+  // Closed outputs must not end the server.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => {});
   const notes = new LogDestination();
   process.on('exit', () => notes.flushSync());
@@ -31,7 +30,7 @@ async function serve(flags: Readonly<Record<string, unknown>>): Promise<void> {
     hurry: () => service?.hurry(),
     reload: () => void service?.reload(),
   });
-  // Loaded once signals are heard.
+  // Loaded after signal handlers are set.
   const { makeLogger, startService } = await import('../app/service.ts');
   try {
     service = await startService(config, makeLogger(config, notes), stopping.signal);
@@ -48,7 +47,7 @@ const CLOSING = 'closing: running requests may end, new ones are refused; again 
 
 function portProblem(error: unknown, { adminPort }: Config): unknown {
   const { code, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
-  // A file that may not be read has the same code, and no port.
+  // An unreadable file has the same code, but no port.
   if ((code !== 'EADDRINUSE' && code !== 'EACCES') || port === undefined) return error;
   const problem = code === 'EACCES' ? 'may not be used' : 'is in use';
   const flag = port === adminPort ? '--admin-port' : '--port';
@@ -70,7 +69,7 @@ function described({ name, direct, spec, blockCount }: ServedModel): string {
   return `model ${name}: context ${spec.contextLength}, ${blockCount} KV blocks of 32 tokens${mode}`;
 }
 
-/** One that works: a model without a template continues texts alone. */
+/** A model without a template can only continue texts. */
 function exampleFor(url: string, { name, template }: Pick<ServedModel, 'name' | 'template'>): string {
   const curl = (path: string, body: object) =>
     `curl ${url}${path} -H 'content-type: application/json' -d '${JSON.stringify({ model: name, ...body })}'`;
@@ -82,4 +81,45 @@ function exampleFor(url: string, { name, template }: Pick<ServedModel, 'name' | 
     '',
     curl('/v1/completions', { prompt: 'Once upon a time', max_tokens: 40 }),
   ].join('\n');
+}
+
+/**
+ * Limit of a hurried stop. Longer than an engine may take to report what it computed for cancelled requests; where it
+ * hangs, they are charged without it.
+ */
+const HURRY_MS = 10_000;
+
+interface SignalHandlers {
+  stop(): void;
+  /** Asked to stop again: running requests are ended. */
+  hurry(): void;
+  reload(): void;
+}
+
+function handleSignals({ stop, hurry, reload }: SignalHandlers): void {
+  let asked = 0;
+  const onStop = () => {
+    asked++;
+    if (asked === 1) return stop();
+    if (asked > 2) process.exit(1);
+    setTimeout(() => process.exit(1), HURRY_MS).unref();
+    hurry();
+  };
+  let terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
+  process.on('SIGTERM', onStop);
+  process.on('SIGINT', onStop);
+  process.on('SIGHUP', () => {
+    // A closed terminal ends the server, unless it was started with nohup or detached.
+    const closed = terminals.filter((descriptor) => !isatty(descriptor));
+    if (closed.length === 0) return reload();
+    for (const descriptor of closed) leaveTerminal(descriptor);
+    terminals = terminals.filter((descriptor) => !closed.includes(descriptor));
+    if (asked === 0) onStop();
+  });
+}
+
+/** Node resets its terminals on exit and crashes where one is gone: the descriptor is replaced by another file. */
+function leaveTerminal(descriptor: number): void {
+  closeSync(descriptor);
+  openSync('/dev/null', 'r+');
 }

@@ -1,4 +1,4 @@
-// How commands speak to a running server: its address, its key, and errors that say what to do.
+// How commands call a running server: its address, its key, and errors that say what to do.
 
 import type { Command } from 'commander';
 import { UsageError } from './usage-error.ts';
@@ -21,7 +21,7 @@ interface Call {
   readonly signal?: AbortSignal;
 }
 
-/** The answer, whatever its status; a server that is not there is an error. */
+/** Throws only where there is no server. */
 export async function callServer(
   { url, key }: ServerFlags,
   path: string,
@@ -44,7 +44,7 @@ export async function callServer(
   }
 }
 
-/** What a refusal says, in the words of the server where it has some. */
+/** The server's own words, where it has some. */
 export async function refusalOf(response: Response): Promise<UsageError> {
   const text = await response.text();
   const advice = response.status === 401 ? '; give a key with --key' : '';
@@ -56,7 +56,7 @@ export function messageIn(text: string): string {
     const { error } = JSON.parse(text) as { error?: { message?: unknown } };
     if (typeof error?.message === 'string') return error.message;
   } catch {
-    // Not from Chairlift: the start of the text has to do.
+    // Not from Chairlift: shows the start of the text.
   }
   return text.slice(0, 200).trim() || 'without a word';
 }
@@ -65,4 +65,21 @@ function addressOf(url: string, path: string): string {
   const isHttp = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
   if (!isHttp) throw new UsageError(`--url: ${url} is no address; give one such as ${DEFAULT_URL}`);
   return `${url.replace(/\/+$/, '')}${path}`;
+}
+
+export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<string, void, void> {
+  let rest = '';
+  let data: string[] = [];
+  const decoder = new TextDecoder();
+  for await (const bytes of body) {
+    // A trailing carriage return may be half of a line break.
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split(/\r\n|\n|\r(?!$)/);
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      if (line.startsWith('data:')) data.push(line.slice('data:'.length).replace(/^ /, ''));
+      if (line !== '' || data.length === 0) continue;
+      yield data.join('\n');
+      data = [];
+    }
+  }
 }

@@ -1,5 +1,3 @@
-// `chairlift tokenize --model PATH TEXT`: the token ids of a text.
-
 import type { Command } from 'commander';
 import { openText } from '../text/open-text.ts';
 import { openModelFiles } from '../weights/open-model.ts';
@@ -14,7 +12,7 @@ export function addTokenize(program: Command): void {
     .option('--special', 'put BOS in front where the model wants it, and parse special tokens in the text')
     .option('--json', 'print JSON')
     .action((text: string, options: { model: string; special?: true; json?: true }) => {
-      // The tokenizer alone: a file without weights is enough.
+      // Only the tokenizer: a file without weights is enough.
       const files = openModelFiles(options.model);
       files.weights.close();
       const { tokenizer } = openText(files);

@@ -1,4 +1,4 @@
-// A demand that cannot be met as given: the message says what to give instead.
+// A request that cannot be met as given: the message says what to give instead.
 
 export class UsageError extends Error {
   override readonly name = 'UsageError';

@@ -13,9 +13,8 @@ import {
   type UsageRow,
   utcDay,
 } from '../store/usage-report.ts';
-import { parseCount } from './arguments.ts';
-import { formatColumns } from './columns.ts';
-import { addDatabaseOption } from './database-option.ts';
+import { addDatabaseOption, parseCount } from './flags.ts';
+import { formatColumns } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
 interface UsageOptions {
@@ -56,7 +55,7 @@ async function readUsage({ database: path, key, days }: UsageOptions, nowMs: num
   }
 }
 
-/** A name may have been given to several keys, one after the other. */
+/** Several keys may have had the same name. */
 function idsOf(nameOrId: string, records: readonly KeyRecord[]): string[] {
   if (nameOrId === ANONYMOUS_KEY_ID) return [ANONYMOUS_KEY_ID];
   const ids = records.filter(({ id, name }) => id === nameOrId || name === nameOrId).map(({ id }) => id);

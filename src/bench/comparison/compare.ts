@@ -25,11 +25,9 @@ import {
 } from './comparison-settings.ts';
 
 export interface BenchObserver extends ComparisonObserver {
-  /** The share of weights loaded, 0 to 1. */
   onLoad(share: number): void;
 }
 
-/** Throws an OfflineError where what is wanted cannot be met, before anything is loaded. */
 export async function benchComparison(
   target: BenchTarget,
   model: OfflineModel,
@@ -69,9 +67,7 @@ export async function benchComparison(
 }
 
 interface ComparisonObserver {
-  /** Before every trial, and of each what is measured next. */
   onPhase(text: string): void;
-  /** Ends the comparison before the next trial. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -80,11 +76,10 @@ interface Comparison {
   readonly mismatches: readonly Mismatch[];
 }
 
-/** A length of prompts with a load, and its trials so far. */
 interface Cell extends Load {
   readonly promptTokens: number;
   readonly prompts: readonly Int32Array[];
-  /** What the requests were first answered; every other answer is held to it. */
+  /** The first answers; every other answer must equal them. */
   answers: readonly (readonly number[])[] | undefined;
   readonly trials: Record<Served, Trial[]>;
 }
@@ -117,7 +112,6 @@ export async function compare(
   return { results: cells.map(resultOf), mismatches };
 }
 
-/** The same prompts for every load, as many of them as it asks for. */
 function cellsOf({ prompts, loads }: ComparisonSettings, vocabSize: number): Cell[] {
   const nextPrompt = randomPrompts(vocabSize);
   const most = Math.max(...loads.map(({ requests }) => requests));
@@ -133,7 +127,7 @@ function cellsOf({ prompts, loads }: ComparisonSettings, vocabSize: number): Cel
   });
 }
 
-/** Compiles the code and touches the memory before anything counts. */
+/** Compiles code and touches memory before anything counts. */
 async function warmUp(backend: Backend, options: MeasuredEngineOptions, { prompts }: Cell): Promise<void> {
   for (const served of turns(0)) {
     await runTrial(backend, options, { served, prompts: prompts.slice(0, 2), concurrency: 2, tokens: 4 });
@@ -185,7 +179,6 @@ function speedOf(trials: readonly Trial[]): ServedSpeed {
   };
 }
 
-/** The median of each figure. */
 function middle(distributions: readonly Distribution[]): Distribution {
   const of = (name: keyof Distribution) => median(distributions.map((one) => one[name]));
   return {
@@ -201,7 +194,6 @@ function middle(distributions: readonly Distribution[]): Distribution {
 const LOOK_EVERY_MS = 20;
 
 interface Trial extends ServedSpeed {
-  /** In the order of the prompts. */
   readonly answers: readonly (readonly number[])[];
 }
 
@@ -209,7 +201,6 @@ interface TrialLoad {
   readonly served: Served;
   readonly prompts: readonly Int32Array[];
   readonly concurrency: number;
-  /** Of each answer. */
   readonly tokens: number;
 }
 
@@ -243,7 +234,7 @@ async function runTrial(
   }
 }
 
-/** Of this process, until the returned function is called, which gives the most that was seen. */
+/** Returns a function that stops it and gives the peak. */
 function watchResidentMemory(): () => number {
   let mostBytes = process.memoryUsage.rss();
   const look = () => {

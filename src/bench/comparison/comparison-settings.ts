@@ -1,4 +1,4 @@
-// What a comparison of one-by-one with batched serving is asked to measure, and whether the model can do it.
+// What a comparison is asked to measure, and whether the model can do it.
 
 import { availableParallelism } from 'node:os';
 import type { KvType } from '../../compute/backend.ts';
@@ -32,7 +32,7 @@ export interface ComparisonSettings {
   readonly kvType: KvType;
 }
 
-/** So many requests, so many of them at once: the next is sent as soon as one ends. */
+/** The next request is sent as soon as one ends. */
 export interface Load {
   readonly concurrency: number;
   readonly requests: number;
@@ -69,7 +69,6 @@ export function comparisonSettings(wanted: ComparisonOptions, contextLength: num
   };
 }
 
-/** KV blocks for as many of the longest requests as are ever under way at once. */
 export function comparisonBlocks({ prompts, loads, tokens }: ComparisonSettings): number {
   return mostAtOnce(loads) * blocksFor(Math.max(...prompts) + tokens);
 }

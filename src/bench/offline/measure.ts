@@ -1,4 +1,4 @@
-// The measurements themselves: several requests at once, requests one after the other, and a prompt asked for twice.
+// The measurements: several requests at once, requests one after the other, and one prompt twice.
 
 import { median, percentile, sort } from '../statistics.ts';
 import type {
@@ -11,17 +11,15 @@ import type {
 import { OfflineError, type OfflineSettings } from './offline-settings.ts';
 import type { KnownAnswers } from './simulated-drafter.ts';
 
-/** One pair says little on a machine that others use, too. */
+/** One pair says little on a shared machine. */
 const SPECULATIVE_REPEATS = 3;
 
 export interface BatchedSpeed {
   readonly prefill: {
     readonly tokensPerSecond: number;
-    /** When half of the streams, and when all, had their first token. */
     readonly firstTokenMs: { readonly median: number; readonly last: number };
   };
   readonly decode: DecodeSpeed;
-  /** From the first prompt to the last token. */
   readonly seconds: number;
 }
 
@@ -33,14 +31,12 @@ export interface DirectSpeed {
   readonly secondsPerRequest: number;
 }
 
-/** Decoding with draft tokens of which some are right, beside decoding without. */
+/** Decoding with draft tokens of a given acceptance rate, next to decoding without. */
 export interface SpeculativeSpeed {
-  /** Tokens a second of all streams together. */
   readonly tokensPerSecond: number;
   readonly plainTokensPerSecond: number;
-  /** With draft tokens over without: the median of the repeats, each measured both ways in turn. */
+  /** With over without drafts: the median of repeats, each measured both ways in turn. */
   readonly ratio: number;
-  /** Draft tokens that were computed, of all repeats. */
   readonly accepted: number;
   readonly rejected: number;
 }
@@ -50,7 +46,6 @@ export interface PrefixSpeed {
   readonly cachedTokens: number;
   readonly coldFirstTokenMs: number;
   readonly cachedFirstTokenMs: number;
-  /** Cold divided by cached. */
   readonly ratio: number;
 }
 
@@ -61,8 +56,8 @@ async function repeated<T>(repeats: number, once: () => Promise<T>): Promise<T[]
 }
 
 /**
- * All prompts at once up to their first tokens; then the same requests go on from there, with their KV in the cache,
- * so that every stream decodes from the first step to the last.
+ * Prefill all prompts; then the same requests continue with their KV in the cache, so that every stream decodes from
+ * the first step to the last.
  */
 export async function measureBatched(
   engine: MeasuredEngine,
@@ -105,7 +100,7 @@ function requireSteps(steps: MeasuredStep[]): MeasuredStep[] {
   );
 }
 
-/** The same answers without draft tokens and with them, from their second token on; the first time tells what they are. */
+/** The same answers without and with draft tokens, from their second token on; a first run finds what they are. */
 export async function measureSpeculative(
   plain: MeasuredEngine,
   speculating: MeasuredEngine,
@@ -121,7 +116,7 @@ export async function measureSpeculative(
   for (const [n, prompt] of prompts.entries()) known.learn(prompt, answers[n] as readonly number[]);
   let runs = 0;
   const decode = async (engine: MeasuredEngine) => {
-    // The engines write to the same blocks, so that neither finds anything of an earlier run.
+    // The engines share blocks: another salt for each run keeps them from finding earlier ones.
     const salt = `run ${runs++}`;
     await engine.run(prompts.map((prompt) => ({ prompt, outputTokens: 1, salt })));
     const begun = (n: number) => answers[n]?.slice(0, 1) as number[];
@@ -133,7 +128,7 @@ export async function measureSpeculative(
     }
     return { speed: (1000 * streams * (outputTokens - 1)) / run.ms, answers: run.answers };
   };
-  // They learn what their steps cost, and how often draft tokens are right.
+  // Both engines measure their step costs and acceptance rates first.
   for (const engine of [plain, speculating]) await decode(engine);
   const pairs = await repeated(Math.max(SPECULATIVE_REPEATS, repeats), async () => ({
     without: await decode(plain),
@@ -154,7 +149,6 @@ export async function measureSpeculative(
   };
 }
 
-/** Requests one after the other. */
 export async function measureDirect(
   engine: MeasuredEngine,
   requests: number,
@@ -204,18 +198,16 @@ export interface DecodeSpeed {
   readonly shares: TimeShares;
 }
 
-/** Of the time of all steps; together 1. */
 interface TimeShares {
-  /** The forward pass. */
   readonly compute: number;
   readonly sample: number;
-  /** Planning, packing the batch, and handing tokens out. */
+  /** Planning, packing the batch, and delivering tokens. */
   readonly schedule: number;
   /** Between steps: the event loop and this measurement. */
   readonly rest: number;
 }
 
-/** Steps of the run in which exactly these streams decode. The first one also takes the requests in: it is left out. */
+/** Steps in which exactly these streams decode. The first also admits the requests: it is left out. */
 export function decodeSteps({ steps }: MeasuredRun, streams: number): MeasuredStep[] {
   return steps.slice(1).filter(({ tokens, sequences }) => tokens === streams && sequences === streams);
 }

@@ -126,7 +126,7 @@ describe('measurements', () => {
   });
 
   it('without a step in which all streams decode are refused', async () => {
-    // The last block's tokens are computed anew: with so few tokens, some end before others begin.
+    // The last block's tokens are computed again: with so few tokens, some end before others begin.
     const crowded = new MeasuredEngine(backend, { ...options, budget: { kind: 'fixed', maxStepTokens: 8 } });
     const uneven = { ...settings, promptTokens: 62, outputTokens: 4 };
     await expect(measureBatched(crowded, 3, uneven, nextPrompt)).rejects.toThrow(

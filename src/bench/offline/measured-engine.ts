@@ -1,5 +1,5 @@
-// The engine as the server runs it, in this process, with a clock beside it: runs requests together and tells when
-// each token came and how long each step took. Several may share a backend, as long as one runs at a time.
+// The engine as the server runs it, in this process, with the times of tokens and steps. Several may share a backend, one
+// running at a time.
 
 import type { Backend } from '../../compute/backend.ts';
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
@@ -11,11 +11,10 @@ import { seedFrom } from '../../sampling/random.ts';
 
 interface MeasuredRequest {
   readonly prompt: Int32Array;
-  /** All tokens of the answer, those it begins with included. */
+  /** Includes those it begins with. */
   readonly outputTokens: number;
-  /** The beginning of the answer, where it is known already. */
   readonly begun?: readonly number[];
-  /** Blocks are shared only with requests of the same salt. Default: one for all. */
+  /** Blocks are shared only within a salt. Default: one for all. */
   readonly salt?: string;
 }
 
@@ -24,7 +23,6 @@ export interface MeasuredAnswer {
   readonly submittedMs: number;
   readonly firstTokenMs: number;
   readonly endMs: number;
-  /** Those that came in this run. */
   readonly tokens: readonly number[];
   readonly cachedTokens: number;
   readonly draftTokens: DraftTokenCounts | undefined;
@@ -40,12 +38,10 @@ export interface MeasuredStep {
 
 export interface MeasuredRun {
   readonly ms: number;
-  /** In the order of the requests. */
   readonly answers: readonly MeasuredAnswer[];
   readonly steps: readonly MeasuredStep[];
 }
 
-/** An answer on its way. */
 interface OpenAnswer {
   readonly submitted: number;
   firstToken: number;
@@ -54,7 +50,6 @@ interface OpenAnswer {
   readonly reject: (error: Error) => void;
 }
 
-/** Times as the clock shows them. */
 interface ClockedAnswer extends Pick<MeasuredAnswer, 'tokens' | 'cachedTokens' | 'draftTokens'> {
   readonly submitted: number;
   readonly firstToken: number;
@@ -83,21 +78,21 @@ export class MeasuredEngine {
 
   constructor(backend: Backend, options: MeasuredEngineOptions) {
     this.#vocabSize = options.vocabSize;
-    // The blocks are counted for what is measured, so all of them may be used.
+    // Blocks are counted for the measurement, so all may be used.
     const engineOptions = {
       ...options,
       watermark: 1,
       endIds: [],
-      // Random answers repeat themselves, which would be mistaken for speed.
+      // Random answers repeat themselves: drafts of them would be mistaken for speed.
       speculation: options.newDrafter !== undefined,
     };
     this.#engine = new Engine(backend, engineOptions, (report) => this.#hear(report));
     this.#running = this.#engine.run();
-    // A fault reaches whoever waits for a run.
+    // The caller of `run` gets the error.
     this.#running.catch(() => {});
   }
 
-  /** So many requests at once, the next as soon as one ends; without a number all together. Waits for the last. */
+  /** `atOnce` requests run concurrently, the next as soon as one ends. */
   async run(requests: readonly MeasuredRequest[], atOnce = requests.length): Promise<MeasuredRun> {
     const steps: MeasuredStep[] = [];
     const answers: MeasuredAnswer[] = [];
@@ -122,7 +117,6 @@ export class MeasuredEngine {
     await this.#running;
   }
 
-  /** Resolves when the answer has its full length. */
   #ask(request: MeasuredRequest): Promise<ClockedAnswer> {
     const id = String(this.#requests++);
     return new Promise((resolve, reject) => {
@@ -186,12 +180,12 @@ function greedy(maxTokens: number, vocabSize: number): SamplingParameters {
 
 export type NextPrompt = (tokens: number) => Int32Array;
 
-/** The same prompts in the same order every time. */
+/** Deterministic; no two prompts begin alike, so none finds another's prefix in the cache. */
 export function randomPrompts(vocabSize: number): NextPrompt {
   let state = 1;
-  const draw = (): number => {
+  const randomToken = (): number => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
     return Math.floor((state / 2 ** 32) * vocabSize);
   };
-  return (tokens) => Int32Array.from({ length: tokens }, draw);
+  return (tokens) => Int32Array.from({ length: tokens }, randomToken);
 }

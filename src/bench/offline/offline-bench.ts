@@ -1,5 +1,5 @@
-// Measures a model through the real engine without a server: loads it once, then goes through the stream counts,
-// batched and directly in turn, with the machine's bandwidth measured in between.
+// Measures a model through the real engine without a server: batched and direct in turn for each number of streams, with the
+// memory bandwidth measured in between.
 
 import type { Backend } from '../../compute/backend.ts';
 import { calibratedBudget, measuredRows } from '../../engine/calibrate.ts';
@@ -31,11 +31,10 @@ import { KnownAnswers } from './simulated-drafter.ts';
 import { decodeStepBytes, type StepBytes } from './step-bytes.ts';
 import type { BenchTarget, Machine } from './target.ts';
 
-/** Without batching a request's speed does not depend on how many wait, so a few stand for all. */
+/** Without batching, speed does not depend on how many wait: a few requests stand for all. */
 const DIRECT_REQUESTS = 2;
 
 interface OfflineObserver {
-  /** The share of weights loaded, 0 to 1. */
   onLoad(share: number): void;
   onPhase(text: string): void;
 }
@@ -49,7 +48,6 @@ interface StreamsSpeed {
 
 interface Findings {
   readonly loadSeconds: number;
-  /** Bytes per second, in the order of measuring. */
   readonly bandwidths: readonly number[];
   readonly speeds: readonly StreamsSpeed[];
   readonly prefix: PrefixSpeed | undefined;
@@ -134,7 +132,7 @@ async function measureAll(
   return { speeds, prefix };
 }
 
-/** Lets an engine learn what its steps cost, and the system hand out the memory. */
+/** Lets the engine measure its steps, and the system commit memory. */
 async function warmUp(
   engine: MeasuredEngine,
   { promptTokens }: OfflineSettings,
@@ -173,7 +171,7 @@ function compare(
   bytesPerSecond: number,
 ): StreamsResult {
   const { streams, batched, direct } = speed;
-  // The steps measured go from the third token of the answer to the last.
+  // The measured steps go from the third token of the answer to the last.
   const contextTokens = promptTokens + (outputTokens + 1) / 2;
   const bytesPerStep = decodeStepBytes(spec, weights, target.sizes, { streams, contextTokens, kvType });
   const seconds = batched.decode.stepMs.median / 1000;
@@ -192,7 +190,7 @@ export interface OfflineReport {
   readonly benchmark: 'offline';
   readonly model: ModelDescription;
   readonly machine: Machine;
-  /** The median of what was measured before, between and after; shares refer to it. */
+  /** The median of all measurements; shares refer to it. */
   readonly bandwidth: { readonly bytesPerSecond: number; readonly samples: readonly number[] };
   readonly promptTokens: number;
   readonly outputTokens: number;
@@ -206,16 +204,14 @@ export interface StreamsResult {
   readonly streams: number;
   readonly batched: BatchedSpeed;
   readonly direct: DirectSpeed;
-  /** Where a share of right draft tokens was asked for. */
   readonly speculative?: SpeculativeSpeed;
   readonly bytesPerStep: StepBytes;
-  /** What a step had to read, divided by what the memory could have given in its median time. */
+  /** Bytes a step must read over what the memory could deliver in its median time. */
   readonly bandwidthShare: number;
-  /** Batched over direct: tokens per second while decoding, and whole requests with their prompts. */
+  /** Batched over direct: decoding, and whole requests with their prompts. */
   readonly speedUp: { readonly decode: number; readonly requests: number };
 }
 
-/** Throughput over streams as a picture: batched, direct, and what the memory's bandwidth would allow. */
 export function throughputPlot({ model, machine, bandwidth, results }: OfflineReport): string {
   const points = (value: (result: StreamsResult) => number): Point[] =>
     results.map((result): Point => [result.streams, value(result)]).sort(([a], [b]) => a - b);

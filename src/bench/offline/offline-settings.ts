@@ -11,23 +11,21 @@ import type { WeightSource } from '../../weights/weight-source.ts';
 import type { BenchTarget } from './target.ts';
 
 export interface OfflineSettings {
-  /** How many sequences decode at once, one measurement each. */
   readonly streams: readonly number[];
   readonly promptTokens: number;
   readonly outputTokens: number;
   readonly threads: number;
   readonly kvType: KvType;
   readonly repeats: number;
-  /** Also decode with draft tokens of which this share is right; undefined leaves that out. */
+  /** Also decode with draft tokens of this acceptance rate. */
   readonly acceptanceRate?: number | undefined;
-  /** Length of the prompt that is asked for twice; undefined leaves that out. */
+  /** Length of the prompt that is sent twice. */
   readonly prefixTokens: number | undefined;
 }
 
-/** A wanted that the model or the machine cannot meet; the message is for the one who asked. */
+/** What was asked for does not fit the model or the machine; the message is for the user. */
 export class OfflineError extends Error {
   override readonly name = 'OfflineError';
-  /** Which option to change, where it is one and the message does not name it. */
   readonly option: string | undefined;
 
   constructor(message: string, option?: string) {
@@ -36,7 +34,7 @@ export class OfflineError extends Error {
   }
 }
 
-/** The first token comes with the prompt, and the step after it is still about starting. */
+/** The first token comes with the prompt, and the next step still admits requests. */
 export const LEAST_OUTPUT_TOKENS = 4;
 
 interface MemoryNeed {
@@ -45,7 +43,6 @@ interface MemoryNeed {
   readonly availableBytes: number;
 }
 
-/** KV blocks for the most streams, or for the prompt that is asked for twice. */
 export function neededBlocks({ streams, promptTokens, outputTokens, prefixTokens }: OfflineSettings): number {
   const ofStreams = Math.max(...streams) * blocksFor(promptTokens + outputTokens);
   return Math.max(ofStreams, blocksFor((prefixTokens ?? 0) + 1));
@@ -102,12 +99,11 @@ export interface ModelDescription {
   readonly kvBytesPerToken: number;
   readonly kvType: KvType;
   readonly contextLength: number;
-  /** From its file, or made at random. */
   readonly source: 'file' | 'random';
   readonly loadSeconds: number;
 }
 
-/** Close its weights when they are no longer needed. */
+/** The caller closes its weights. */
 export function openOfflineModel(path: string): OfflineModel {
   const files = openModelFiles(path);
   try {

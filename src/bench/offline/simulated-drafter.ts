@@ -1,5 +1,5 @@
-// Draft tokens of which a given share is right: the answers are known beforehand. What speculative decoding is worth to a model then follows
-// from the machine alone.
+// Draft tokens with a given acceptance rate, from answers that are known. The worth of speculative decoding then depends on the
+// machine alone.
 
 import type { DraftToken } from '../../engine/scheduler/draft.ts';
 import type { Drafter } from '../../engine/speculation/drafter.ts';
@@ -16,7 +16,6 @@ export class KnownAnswers {
     this.#answers.set(prompt.join(), answer);
   }
 
-  /** For an answer of which `length` tokens are there already. */
   drafter(prompt: Int32Array, length: number): Drafter {
     return new SimulatedDrafter(this.#answers.get(prompt.join()) ?? [], length, this.#share);
   }

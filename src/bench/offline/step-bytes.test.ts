@@ -7,7 +7,6 @@ import { decodeStepBytes } from './step-bytes.ts';
 
 const small = dummyModel('smollm2-135m', 'Q8_0');
 const large = dummyModel('llama-3.1-8b', 'F16');
-// The addon's KV, beside matrices as files have them.
 const sizes = { ...sizesOf(), matrixBytes: fileMatrixBytes };
 const one = { streams: 1, contextTokens: 1, kvType: 'f16' } as const;
 

@@ -1,5 +1,5 @@
-// What one decode step must read from memory: every weight that is used once, and the KV of everything each stream has behind it.
-// Norms, biases and activations are left out: they are thousands of times smaller.
+// The bytes one decode step must read: every weight that is used, once, and the KV cache of each stream. Norms, biases and
+// activations are thousands of times smaller and left out.
 
 import { BLOCK_TOKENS, type KvType } from '../../compute/backend.ts';
 import { type BackendSizes, bytesOfMatrix, type MatrixBytes } from '../../compute/memory.ts';
@@ -12,7 +12,7 @@ export interface StepBytes {
   readonly kv: number;
 }
 
-/** `contextTokens` is what each of the streams attends to, its new token included. */
+/** `contextTokens`: what each stream attends to, its new token included. */
 export function decodeStepBytes(
   spec: ModelSpec,
   weights: WeightSource,
@@ -26,8 +26,8 @@ export function decodeStepBytes(
 }
 
 /**
- * All matrices; of an embedding that is not also the head, one row a stream; of experts as many as streams choose where
- * all are as likely.
+ * All matrices; one row a stream of an embedding that is not also the head; of experts the expected number that
+ * streams route to.
  */
 function readWeightBytes(
   spec: ModelSpec,
@@ -46,7 +46,7 @@ function readWeightBytes(
   return layers + head + (streams * embedding) / spec.embedding.rows;
 }
 
-/** Attentions with a window read no further back than it reaches. */
+/** A sliding window limits what is read. */
 function kvBytes(spec: ModelSpec, blockBytes: number, contextTokens: number): number {
   const sizeOf = ({ headCount, headSize, valuesInKeys }: CacheSpec): number =>
     (valuesInKeys === undefined ? 2 : 1) * headCount * headSize;

@@ -17,13 +17,12 @@ export interface Machine {
   readonly memoryBytes: number;
   /** The instruction set whose kernels compute, or the GPU's language. */
   readonly kernels: string;
-  /** Where a GPU computes. */
   readonly gpu?: string;
   readonly threads: number;
   readonly node: string;
 }
 
-/** Larger than any cache that is common. */
+/** Larger than common caches. */
 const PROBE_MEGABYTES = 1024;
 
 function describeMachine(kernels: string, threads: number): Machine {
@@ -38,21 +37,19 @@ function describeMachine(kernels: string, threads: number): Machine {
   };
 }
 
-/** For people, on one line. */
 export function machineText({ cpu, cores, threads, kernels, gpu }: Machine): string {
   return gpu === undefined
     ? `${cpu}, ${threads} of ${cores} threads, ${kernels} kernels`
     : `${gpu} in ${cpu}`;
 }
 
-/** Bytes per second that all threads read together. */
 function readBandwidth(addon: Addon, threads: number): number {
   return addon.readBandwidth(threads, PROBE_MEGABYTES);
 }
 
 /**
- * What may be taken now, the room for measuring bandwidth kept back. Only Linux tells what it could free; elsewhere
- * the whole memory has to stand for it.
+ * Without the memory that measuring bandwidth needs. Only Linux reports what it could free; elsewhere total memory
+ * stands for it.
  */
 function availableBytes(): number {
   const limit = process.constrainedMemory();
@@ -63,9 +60,7 @@ function availableBytes(): number {
 export interface BenchTarget {
   readonly sizes: BackendSizes;
   readonly machine: Machine;
-  /** Bytes that may be taken now. */
   availableBytes(): number;
-  /** Bytes per second. */
   readBandwidth(): Promise<number>;
   create(
     spec: ModelSpec,
@@ -84,7 +79,7 @@ export function cpuTarget(addon: Addon, threads: number): BenchTarget {
   };
 }
 
-/** A GPU does not tell how much memory it has free: what does not fit is an error when it is loaded. */
+/** GPUs do not report free memory: what does not fit fails when it is loaded. */
 export async function gpuTarget(name: string | undefined): Promise<BenchTarget> {
   const info = await gpuInfo(name);
   const chosen = name === undefined ? {} : { gpu: name };

@@ -1,11 +1,11 @@
-// What every plot has around its data: paper, title, legend, axes with ticks, grid and labels, as text of SVG. A plot paints its
-// own paper and names its colours outright, so that it can be read anywhere, also by programs without CSS variables.
+// The parts every plot has around its data: paper, title, legend, axes, grid and labels, as SVG text. A plot paints its own
+// paper and names its colours outright, so that it reads anywhere, also without CSS variables.
 
 import { type Extent, linearScale, logScale, type Scale, scaleWithTicks } from './scale.ts';
 
 type Attributes = Readonly<Record<string, string | number | undefined>>;
 
-/** Children are markup; escape what is plain text. Attributes that are undefined are left out. */
+/** Children are markup: escape plain text. Undefined attributes are left out. */
 export function element(name: string, attributes: Attributes, ...children: readonly string[]): string {
   const given = Object.entries(attributes).filter(([, value]) => value !== undefined);
   const head = [name, ...given.map(([key, value]) => `${key}="${escapeText(String(value))}"`)].join(' ');
@@ -25,19 +25,17 @@ export function pixel(value: number): number {
 
 const CHARACTER_SHARE = 0.58;
 
-/** An estimate, on the wide side, since nothing measures text here. */
+/** A generous estimate, since nothing measures text here. */
 function textWidth(text: string, fontSize: number): number {
   return text.length * fontSize * CHARACTER_SHARE;
 }
 
 export interface Palette {
   readonly paper: string;
-  /** Titles and the marks of values. */
   readonly ink: string;
-  /** Labels and axes. */
   readonly muted: string;
   readonly grid: string;
-  /** One after the other for the series; told apart by lightness, too. */
+  /** In order of the series; lightness differs, too. */
   readonly series: readonly string[];
 }
 
@@ -82,7 +80,6 @@ function coloursOf({ paper, ink, muted, grid, series }: Palette): string {
   ].join('');
 }
 
-/** Which colour the n-th series has. */
 export function colourIndex(series: number): number {
   return series % light.series.length;
 }
@@ -94,18 +91,15 @@ export interface Axis {
   /** The axis spans the data and these. */
   readonly from?: number;
   readonly to?: number;
-  /** In place of chosen ones. */
   readonly ticks?: readonly number[];
   readonly format?: (value: number) => string;
 }
 
 export interface PlotSize {
-  /** In pixels; the drawing scales to whatever room it is given. */
   readonly width?: number;
   readonly height?: number;
 }
 
-/** The rectangle that holds the data, in pixels. */
 interface Area {
   readonly left: number;
   readonly top: number;
@@ -117,13 +111,13 @@ interface FrameOptions extends PlotSize {
   readonly title: string;
   readonly x: { readonly label: string; readonly columns: Columns };
   readonly y: { readonly label: string; readonly scale: (tickCount: number) => Scale };
-  /** Names of the series; one alone needs no legend. */
+  /** A single series needs no legend. */
   readonly names: readonly string[];
-  /** The sample of the n-th series in the legend, with its left end at x, its middle at y. */
+  /** `x` is its left end, `y` its middle. */
   readonly sample: (series: number, x: number, y: number) => string;
 }
 
-/** Along the x axis lies either a scale or one name a place. */
+/** The x axis has a scale, or one name for each column. */
 type Columns =
   | { readonly kind: 'scale'; readonly scale: (tickCount: number) => Scale }
   | { readonly kind: 'names'; readonly names: readonly string[] };
@@ -132,7 +126,6 @@ export interface Frame {
   readonly area: Area;
   x(value: number): number;
   y(value: number): number;
-  /** The finished drawing around the given markup. */
   svg(data: string): string;
 }
 
@@ -235,7 +228,7 @@ interface PlacedColumns {
   at(value: number): number;
 }
 
-/** The n-th named place spans one share of the axis; its middle is at n. */
+/** The n-th named column spans one share of the axis; its middle is at n. */
 function placeColumns(columns: Columns, { left, right }: Area): PlacedColumns {
   if (columns.kind === 'names') {
     const { names } = columns;

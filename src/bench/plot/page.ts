@@ -23,7 +23,6 @@ export function page(title: string, subtitle: string, parts: readonly string[]):
   ].join('\n');
 }
 
-/** Nothing where there is no content. */
 export function section(title: string, content: string): string {
   return content === '' ? '' : `<section><h2>${escapeText(title)}</h2>${content}</section>`;
 }
@@ -54,7 +53,6 @@ export function table(content: RowTable | undefined): string {
   return `<div class="scroll"><table><thead><tr>${head.join('')}</tr></thead><tbody>${rows.map(row).join('')}</tbody></table></div>`;
 }
 
-/** They stand to the right. */
 function isNumber(text: string): boolean {
   return /^[–\d]/.test(text) && text.length < 20;
 }

@@ -12,7 +12,7 @@ function unclosed(svg: string): string[] {
   return open;
 }
 
-/** The last path of the class: its sample in the legend comes first. */
+/** The last path of the class; the legend's sample comes first. */
 function path(svg: string, className: string): string {
   return [...svg.matchAll(new RegExp(`class="${className}" d="([^"]*)"`, 'g'))].at(-1)?.[1] ?? '';
 }

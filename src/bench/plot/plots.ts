@@ -17,7 +17,6 @@ export type Point = readonly [x: number, y: number];
 
 interface LineSeries {
   readonly name: string;
-  /** In the order of x. */
   readonly points: readonly Point[];
 }
 
@@ -28,7 +27,7 @@ interface LinePlot extends PlotSize {
   readonly series: readonly LineSeries[];
   /** `steps`: a value holds until the next point. Default `line`. */
   readonly shape?: 'line' | 'steps';
-  /** A mark at each point, which tells its values when pointed at; by itself where points are few. */
+  /** Marks show their values on hover. Default: where points are few. */
   readonly marks?: boolean;
 }
 
@@ -103,7 +102,6 @@ function mark(series: number, x: number, y: number, label?: string): string {
 export interface ScatterSeries {
   readonly name: string;
   readonly points: readonly Point[];
-  /** Default dots. */
   readonly mark?: 'dot' | 'cross';
 }
 
@@ -114,7 +112,7 @@ interface ScatterPlot extends PlotSize {
   readonly series: readonly ScatterSeries[];
 }
 
-/** The y axis starts at zero unless the data or `y.from` lie below, or it is logarithmic. */
+/** See linePlot. */
 export function scatterPlot(plot: ScatterPlot): string {
   const { series } = plot;
   const y = plot.y.scale === 'log' || plot.y.from !== undefined ? plot.y : { ...plot.y, from: 0 };
@@ -154,7 +152,6 @@ function drawMarks(series: number, mark: 'dot' | 'cross' = 'dot', points: readon
 
 interface BarSeries {
   readonly name: string;
-  /** One for each group; undefined where there is none. */
   readonly values: readonly (number | undefined)[];
 }
 

@@ -6,7 +6,6 @@ export interface Scale {
   readonly ticks: readonly number[];
   /** 0 at the start of the axis, 1 at its end. */
   at(value: number): number;
-  /** A tick's label. */
   format(value: number): string;
 }
 
@@ -15,7 +14,6 @@ export interface Extent {
   readonly to: number;
 }
 
-/** Undefined where there is no value to span. */
 export function extentOf(values: Iterable<number>): Extent | undefined {
   let from = Number.POSITIVE_INFINITY;
   let to = Number.NEGATIVE_INFINITY;
@@ -33,7 +31,7 @@ export function niceStep(step: number): number {
   return factor * power;
 }
 
-/** Widened to whole ticks, so that the data never touch the end of the axis by chance. */
+/** Widened to whole ticks, so that data never touch the end of the axis. */
 export function linearScale(extent: Extent, tickCount: number): Scale {
   const { from, to } = withRoom(extent);
   const step = niceStep((to - from) / Math.max(1, tickCount));
@@ -57,7 +55,7 @@ export function logScale(extent: Extent, tickCount: number): Scale {
   return fixedScale(bounds, ticks, Math.log10);
 }
 
-/** With these ticks and no others, spanning them and the data. */
+/** Only these ticks; spans them and the data. */
 export function scaleWithTicks(extent: Extent, ticks: readonly number[], kind: 'linear' | 'log'): Scale {
   const from = Math.min(extent.from, ...ticks);
   const to = Math.max(extent.to, ...ticks);
@@ -94,7 +92,6 @@ function decadeTicks(from: number, to: number): number[] {
   return candidates.slice(Math.max(0, first), last === -1 ? undefined : last + 1);
 }
 
-/** A single value gets some room around it. */
 function withRoom({ from, to }: Extent): Extent {
   if (to > from) return { from, to };
   if (from === 0) return { from: 0, to: 1 };

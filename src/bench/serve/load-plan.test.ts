@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   dealKeys,
-  drawLength,
   formatLengths,
   type LoadShape,
   noKey,
@@ -10,6 +9,7 @@ import {
   parseLengths,
   planLoad,
   randomLoad,
+  sampleLength,
 } from './load-plan.ts';
 
 const shape: LoadShape = {
@@ -64,7 +64,7 @@ describe('a planned load', () => {
     expect(prefixes({ ...shape, prefixTokens: 0 })).toEqual(new Set([undefined]));
   });
 
-  it('draws prompt and output lengths apart from each other', () => {
+  it('purposes prompt and output lengths apart from each other', () => {
     const { requests } = planLoad(shape, randomLoad(5));
     expect(requests.filter((one) => one.promptTokens === one.outputTokens).length).toBeLessThan(40);
   });
@@ -108,10 +108,10 @@ describe('dealing requests to keys', () => {
 });
 
 const random = randomLoad(7);
-const draws = (text: string, count = 4000) => {
+const purposes = (text: string, count = 4000) => {
   const lengths = parseLengths(text);
   if (lengths === undefined) throw new Error(`${text} is no distribution`);
-  return Array.from({ length: count }, (_, n) => drawLength(lengths, random.of('promptTokens', n)));
+  return Array.from({ length: count }, (_, n) => sampleLength(lengths, random.of('promptTokens', n)));
 };
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
@@ -130,25 +130,25 @@ describe('a distribution of lengths', () => {
     },
   );
 
-  it('draws whole numbers as its form says', () => {
-    expect(new Set(draws('17', 50))).toEqual(new Set([17]));
-    const uniform = draws('3-7');
+  it('purposes whole numbers as its form says', () => {
+    expect(new Set(purposes('17', 50))).toEqual(new Set([17]));
+    const uniform = purposes('3-7');
     expect([...new Set(uniform)].sort()).toEqual([3, 4, 5, 6, 7]);
     expect(mean(uniform)).toBeCloseTo(5, 0);
-    const normal = draws('normal:256,64');
+    const normal = purposes('normal:256,64');
     expect(mean(normal)).toBeGreaterThan(252);
     expect(mean(normal)).toBeLessThan(260);
     const deviation = Math.sqrt(mean(normal.map((value) => (value - mean(normal)) ** 2)));
     expect(deviation).toBeGreaterThan(60);
     expect(deviation).toBeLessThan(68);
-    const lognormal = draws('lognormal:256,0.5').sort((left, right) => left - right);
+    const lognormal = purposes('lognormal:256,0.5').sort((left, right) => left - right);
     expect(lognormal[2000]).toBeGreaterThan(245);
     expect(lognormal[2000]).toBeLessThan(267);
     // exp(0.5² / 2) times the median.
     expect(mean(lognormal) / 256).toBeCloseTo(1.13, 1);
   });
 
-  it('never draws less than one token', () => {
-    expect(Math.min(...draws('normal:2,50'))).toBe(1);
+  it('never purposes less than one token', () => {
+    expect(Math.min(...purposes('normal:2,50'))).toBe(1);
   });
 });

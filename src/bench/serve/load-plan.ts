@@ -1,31 +1,27 @@
-// The load as data: who sends how much and when. Made before anything is sent.
+// The load as data, made before anything is sent: keys, lengths and arrivals. Everything random depends on the seed and the
+// request alone, so the same seed gives the same load, however the server behaves.
 
 import { seedFrom, uniformAt } from '../../sampling/random.ts';
 
 export interface LoadShape {
   readonly requests: number;
-  /** Sent before the others and not counted. */
   readonly warmup: number;
   readonly keys: readonly KeyShare[];
   readonly promptTokens: LengthDistribution;
   readonly outputTokens: LengthDistribution;
-  /** Different beginnings of `prefixTokens` each, in front of the prompt's own tokens. */
+  /** Shared prefixes of `prefixTokens` each, before the prompt's own tokens. */
   readonly prefixes: number;
   readonly prefixTokens: number;
-  /** Poisson arrivals; where undefined, a request is sent as soon as there is a place for it. */
+  /** Poisson arrivals; where undefined, the next request is sent as soon as the concurrency allows. */
   readonly requestsPerSecond: number | undefined;
 }
 
 export interface PlannedRequest {
-  /** Its own words follow from this number. */
   readonly index: number;
   readonly key: KeyShare;
-  /** Of its own, without the prefix. */
   readonly promptTokens: number;
   readonly outputTokens: number;
-  /** Which shared beginning; undefined for none. */
   readonly prefix: number | undefined;
-  /** From the start of the run. */
   readonly arrivalMs: number;
 }
 
@@ -34,7 +30,7 @@ interface LoadPlan {
   readonly requests: readonly PlannedRequest[];
 }
 
-/** Warm-up requests are numbered behind the others, so that their number changes nothing about those. */
+/** Numbered after the others, so that their count changes nothing about those. */
 export function planLoad(shape: LoadShape, random: RandomLoad): LoadPlan {
   const { requests, warmup, keys, requestsPerSecond } = shape;
   const plan = (count: number, first: number, perSecond: number | undefined): PlannedRequest[] => {
@@ -47,8 +43,8 @@ export function planLoad(shape: LoadShape, random: RandomLoad): LoadPlan {
       return {
         index,
         key,
-        promptTokens: drawLength(shape.promptTokens, random.of('promptTokens', index)),
-        outputTokens: drawLength(shape.outputTokens, random.of('outputTokens', index)),
+        promptTokens: sampleLength(shape.promptTokens, random.of('promptTokens', index)),
+        outputTokens: sampleLength(shape.outputTokens, random.of('outputTokens', index)),
         prefix: prefixOf(shape, random, index),
         arrivalMs,
       };
@@ -68,17 +64,16 @@ function prefixOf(
 
 export interface KeyShare {
   readonly name: string;
-  /** Undefined where the server asks for none. */
   readonly secret: string | undefined;
   readonly weight: number;
 }
 
 export const KEY_FORMS = 'KEY, name=KEY or name:weight=KEY';
 
-/** Without any, one share that sends no key. */
+/** Where no key is given. */
 export const noKey: KeyShare = { name: 'anonymous', secret: undefined, weight: 1 };
 
-/** A key may itself end in `=`, as base64 does; only what stands behind a name and `=` is taken from it. */
+/** A key may itself end in `=`, as base64 does. */
 export function parseKey(text: string, number: number): KeyShare | undefined {
   if (text.trim() === '') return undefined;
   const [, name, weight, secret] = /^([\w.-]+)(?::(\d+(?:\.\d+)?))?=(.*[^=].*)$/.exec(text) ?? [];
@@ -87,7 +82,7 @@ export function parseKey(text: string, number: number): KeyShare | undefined {
   return { name, secret, weight: Number(weight ?? 1) };
 }
 
-/** Deals requests out by weight as evenly as can be: after any number each key is within one of its share. */
+/** By weight, as evenly as possible: every key stays within one request of its share. */
 export function dealKeys(keys: readonly KeyShare[], count: number): KeyShare[] {
   const total = keys.reduce((sum, { weight }) => sum + weight, 0);
   const credit = keys.map(() => 0);
@@ -104,15 +99,13 @@ export function dealKeys(keys: readonly KeyShare[], count: number): KeyShare[] {
 
 export type LengthDistribution =
   | { readonly kind: 'fixed'; readonly tokens: number }
-  /** Both ends included. */
   | { readonly kind: 'uniform'; readonly from: number; readonly to: number }
   | { readonly kind: 'normal'; readonly mean: number; readonly deviation: number }
-  /** Half of the lengths lie below the median; `sigma` is the deviation of their logarithm. */
+  /** `sigma` is the deviation of the logarithm. */
   | { readonly kind: 'lognormal'; readonly median: number; readonly sigma: number };
 
 export const LENGTH_FORMS = '256, 128-512, normal:256,64 or lognormal:256,0.5';
 
-/** Undefined where the text is none of the forms. */
 export function parseLengths(text: string): LengthDistribution | undefined {
   const [, fixed] = /^(\d+)$/.exec(text) ?? [];
   if (fixed !== undefined) return Number(fixed) >= 1 ? { kind: 'fixed', tokens: Number(fixed) } : undefined;
@@ -128,21 +121,20 @@ export function parseLengths(text: string): LengthDistribution | undefined {
     : { kind: 'lognormal', median: Number(centre), sigma: Number(spread) };
 }
 
-/** At least one token. */
-export function drawLength(lengths: LengthDistribution, draw: Draw): number {
-  return Math.max(1, Math.round(drawValue(lengths, draw)));
+export function sampleLength(lengths: LengthDistribution, uniform: Uniforms): number {
+  return Math.max(1, Math.round(sampleValue(lengths, uniform)));
 }
 
-function drawValue(lengths: LengthDistribution, draw: Draw): number {
+function sampleValue(lengths: LengthDistribution, uniform: Uniforms): number {
   switch (lengths.kind) {
     case 'fixed':
       return lengths.tokens;
     case 'uniform':
-      return lengths.from + Math.floor(draw(0) * (lengths.to - lengths.from + 1));
+      return lengths.from + Math.floor(uniform(0) * (lengths.to - lengths.from + 1));
     case 'normal':
-      return lengths.mean + lengths.deviation * normalFrom(draw);
+      return lengths.mean + lengths.deviation * normalFrom(uniform);
     case 'lognormal':
-      return lengths.median * Math.exp(lengths.sigma * normalFrom(draw));
+      return lengths.median * Math.exp(lengths.sigma * normalFrom(uniform));
   }
 }
 
@@ -159,10 +151,10 @@ export function formatLengths(lengths: LengthDistribution): string {
   }
 }
 
-/** The n-th draw in [0, 1) of one purpose. */
-export type Draw = (n: number) => number;
+/** The n-th uniform number in [0, 1) of one purpose. */
+export type Uniforms = (n: number) => number;
 
-/** What is drawn for a request, and the words of texts; each has its own row of numbers. */
+/** Each purpose has its own row of numbers. */
 const purposes = { promptTokens: 0, outputTokens: 1, arrival: 2, prefix: 3 } as const;
 const OWN_TEXT = 1_000;
 const PREFIX_TEXT = 2 ** 31;
@@ -170,32 +162,30 @@ const PREFIX_TEXT = 2 ** 31;
 type Purpose = keyof typeof purposes;
 
 export interface RandomLoad {
-  /** Draws for one request. */
-  of(purpose: Purpose, request: number): Draw;
-  ownText(request: number): Draw;
-  prefixText(prefix: number): Draw;
+  of(purpose: Purpose, request: number): Uniforms;
+  ownText(request: number): Uniforms;
+  prefixText(prefix: number): Uniforms;
 }
 
-const DRAWS_A_REQUEST = 2;
+const UNIFORMS_A_REQUEST = 2;
 
 export function randomLoad(seedNumber: number): RandomLoad {
   const seed = seedFrom(BigInt(seedNumber));
-  const textAt = (row: number): Draw => {
+  const textAt = (row: number): Uniforms => {
     return (n) => uniformAt(seed, n, row);
   };
   return {
-    of: (purpose, request) => (n) => uniformAt(seed, request * DRAWS_A_REQUEST + n, purposes[purpose]),
+    of: (purpose, request) => (n) => uniformAt(seed, request * UNIFORMS_A_REQUEST + n, purposes[purpose]),
     ownText: (request) => textAt(OWN_TEXT + request),
     prefixText: (prefix) => textAt(PREFIX_TEXT + prefix),
   };
 }
 
-/** By Box and Muller, from two draws. */
-function normalFrom(draw: Draw): number {
-  return Math.sqrt(-2 * Math.log(1 - draw(0))) * Math.cos(2 * Math.PI * draw(1));
+/** Box-Muller, from two uniform numbers. */
+function normalFrom(uniform: Uniforms): number {
+  return Math.sqrt(-2 * Math.log(1 - uniform(0))) * Math.cos(2 * Math.PI * uniform(1));
 }
 
-/** A gap between Poisson arrivals. */
-export function exponentialFrom(draw: Draw, perSecond: number): number {
-  return (-Math.log(1 - draw(0)) / perSecond) * 1000;
+export function exponentialFrom(uniform: Uniforms, perSecond: number): number {
+  return (-Math.log(1 - uniform(0)) / perSecond) * 1000;
 }

@@ -1,7 +1,7 @@
-// Text of a wanted number of tokens for a tokenizer that nobody here knows: common words, and how many tokens such a
-// word and an empty request have, as the server itself counts them.
+// Text of a given number of tokens for an unknown tokenizer: common words, and the tokens of a word and of an empty request, as
+// the server itself counts them.
 
-import type { Draw, RandomLoad } from './load-plan.ts';
+import type { RandomLoad, Uniforms } from './load-plan.ts';
 
 /** Short and frequent, so that most vocabularies hold each of them whole. */
 export const words: readonly string[] = (
@@ -12,12 +12,11 @@ export const words: readonly string[] = (
   'take get place made live where after back little only round man year came show every good me give our under name'
 ).split(' ');
 
-/** How a prompt's tokens follow from its words. */
 export interface Calibration {
   readonly tokensPerWord: number;
   /** What the chat template and the like add. */
   readonly extraTokens: number;
-  /** Whether the server has counted; else it is the usual figure for English. */
+  /** Otherwise the usual figures for English. */
   readonly isMeasured: boolean;
 }
 
@@ -25,15 +24,13 @@ export const usualCalibration: Calibration = { tokensPerWord: 1.3, extraTokens: 
 
 const SHORT_WORDS = 16;
 
-/**
- * Two texts to have counted: the longer one adds every word once, so that the difference is the mean of all words.
- */
+/** Two texts to count: the longer one adds every word once, so that the difference is the mean of all words. */
 export function calibrationTexts(): readonly [short: string, long: string] {
   const short = words.slice(0, SHORT_WORDS);
   return [short.join(' '), [...short, ...words].join(' ')];
 }
 
-/** From the tokens of the two texts. Undefined where they make no sense, such as no more tokens for more words. */
+/** Undefined where the counts make no sense, such as no more tokens for more words. */
 export function calibrate(shortTokens: number, longTokens: number): Calibration | undefined {
   const tokensPerWord = (longTokens - shortTokens) / words.length;
   if (!(tokensPerWord > 0)) return undefined;
@@ -47,7 +44,7 @@ interface PromptShape {
   readonly prefix: number | undefined;
 }
 
-/** The shared beginning, where there is one, then words of its own, at least one. */
+/** The shared prefix, where there is one, then at least one word of its own. */
 export function promptText(
   { index, promptTokens, prefix }: PromptShape,
   prefixTokens: number,
@@ -56,10 +53,10 @@ export function promptText(
 ): string {
   const own = Math.max(1, Math.round((promptTokens - extraTokens) / tokensPerWord));
   const shared = Math.max(1, Math.round(prefixTokens / tokensPerWord));
-  const parts = prefix === undefined ? [] : drawWords(random.prefixText(prefix), shared);
-  return [...parts, ...drawWords(random.ownText(index), own)].join(' ');
+  const parts = prefix === undefined ? [] : sampleWords(random.prefixText(prefix), shared);
+  return [...parts, ...sampleWords(random.ownText(index), own)].join(' ');
 }
 
-function drawWords(draw: Draw, count: number): string[] {
-  return Array.from({ length: count }, (_, n) => words[Math.floor(draw(n) * words.length)] as string);
+function sampleWords(uniform: Uniforms, count: number): string[] {
+  return Array.from({ length: count }, (_, n) => words[Math.floor(uniform(n) * words.length)] as string);
 }

@@ -50,7 +50,6 @@ const definitions = list([
 /** As wide as the page shows them, so that their text is read at its own size. */
 const size = { width: 600, height: 340 };
 
-/** The complete requests of each key, or all as one group. */
 interface Group {
   readonly name: string;
   readonly records: readonly RequestRecord[];
@@ -81,13 +80,13 @@ export function cumulativePlots(report: ServeReport): string[] {
   });
 }
 
-/** A tail this many times the median is drawn on a logarithmic axis, down to a fraction of it. */
+/** A tail of more than this many medians is sampled on a logarithmic axis. */
 const SKEW = 8;
 const SKEW_BELOW = 50;
 const CURVE_POINTS = 250;
 
-/** At each value the share that is not above it; long rows are thinned out evenly. */
-export function cumulative(sorted: Float64Array, least: number): Point[] {
+/** The share of values up to each one; long lists are thinned out. */
+function cumulative(sorted: Float64Array, least: number): Point[] {
   if (sorted.length === 0) return [];
   const count = Math.min(sorted.length, CURVE_POINTS);
   const points = Array.from({ length: count }, (_, n): Point => {
@@ -169,7 +168,6 @@ export function scatterPlots(report: ServeReport): string[] {
   ];
 }
 
-/** None where there are not several keys. */
 function keyPlots({ keys }: ServeReport): string[] {
   if (keys.length < 2) return [];
   const shown = ['p50', 'p90', 'p99'] as const;

@@ -1,4 +1,4 @@
-// A report in words and numbers for people, for the terminal and the page alike.
+// A report as rows of text, for the terminal and the page.
 
 import type { NamedValue, RowTable } from '../plot/page.ts';
 import type { RequestMeasures } from './request-record.ts';
@@ -9,7 +9,6 @@ interface Metric {
   readonly short: string;
   readonly name: string;
   readonly field: 'ttftMs' | 'tpotMs' | 'itlMs' | 'e2elMs';
-  /** What a request gives to it. */
   readonly values: (measures: RequestMeasures) => readonly number[];
 }
 
@@ -35,7 +34,6 @@ function share(value: number): string {
   return `${(100 * value).toFixed(1)} %`;
 }
 
-/** The figures one looks at first. */
 export function headlines({ summary }: ServeReport): NamedValue[] {
   const { completed, sent, ttftMs, tpotMs, goodput } = summary;
   return [
@@ -94,7 +92,6 @@ export function latencyTable(summary: Summary): RowTable {
   return { headings: ['', 'mean', 'p50', 'p90', 'p99', 'max'], rows };
 }
 
-/** Undefined where there are not several keys. */
 export function keyTable({ keys, load }: ServeReport): RowTable | undefined {
   if (keys.length < 2) return undefined;
   const hasGoodput = load.goodput !== undefined;
@@ -131,7 +128,6 @@ export function keyTable({ keys, load }: ServeReport): RowTable | undefined {
   };
 }
 
-/** Undefined where nothing failed. */
 export function failureTable({ failures }: Summary): RowTable | undefined {
   if (failures.length === 0) return undefined;
   return {
@@ -140,7 +136,7 @@ export function failureTable({ failures }: Summary): RowTable | undefined {
   };
 }
 
-/** A status says something only where it is the reason. */
+/** The status is shown only where it is the reason. */
 function nameOf({ failure, status }: FailureCount): string {
   const isReason = failure === 'http' || failure === 'rate-limited';
   return isReason ? `${failure} ${status}` : failure;
@@ -152,7 +148,6 @@ function waitOf({ retryAfterSeconds: seconds }: FailureCount): string {
   return min === max ? `${min} s` : `${min}–${max} s`;
 }
 
-/** What the load was. */
 export function loadRows({ load, calibration, startedAt }: ServeReport): NamedValue[] {
   const { requestsPerSecond, concurrency, prefixes, prefixTokens, keys } = load;
   const sending =

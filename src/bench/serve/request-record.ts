@@ -11,19 +11,16 @@ export type Outcome =
   | {
       readonly kind: 'failed';
       readonly failure: FailureKind;
-      /** Where the server answered at all. */
       readonly status: number | undefined;
       readonly message: string;
-      /** What the server asks for. */
       readonly retryAfterSeconds: number | undefined;
     }
-  /** The run ended before it did. */
+  /** The run ended before the request did. */
   | { readonly kind: 'cut-off' };
 
-/** As the server counts. */
 export interface Usage {
   readonly promptTokens: number;
-  /** Undefined where the server does not tell. */
+  /** Undefined where the server does not report it. */
   readonly cachedTokens: number | undefined;
   readonly outputTokens: number;
 }

@@ -75,7 +75,7 @@ async function calibrateWith(
 }
 
 interface RequestText {
-  /** Among all requests: makes drawn answers the same each time. */
+  /** Among all requests: makes sampled answers the same each time. */
   readonly index: number;
   readonly text: string;
   readonly outputTokens: number;

@@ -1,12 +1,19 @@
-// The certificate and the key that the configuration names, read and checked to belong together.
-
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import { type Config, ConfigError } from '../config.ts';
 import { messageOf } from '../runtime/error-message.ts';
 import type { TlsPair } from '../server/context.ts';
 
-/** Undefined where none are named. */
+/** Rejects with the system's error where the address is taken. */
+export function tryAddress(host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen({ host, port }, () => server.close(() => resolve()));
+  });
+}
+
 export function readTls({ tlsCert, tlsKey }: Pick<Config, 'tlsCert' | 'tlsKey'>): TlsPair | undefined {
   if (tlsCert === undefined && tlsKey === undefined) return undefined;
   if (tlsCert === undefined)

@@ -1,0 +1,71 @@
+// What commands print on a terminal: aligned columns, tables and a progress bar.
+
+import { visible } from '../text/visible.ts';
+
+export type Cell = string | number | undefined;
+
+export function formatColumns(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  const isNumeric = headings.map((_, column) => rows.some((row) => typeof row[column] === 'number'));
+  const lines = [headings, ...rows].map((row) => headings.map((_, column) => show(row[column])));
+  const widths = headings.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
+  return lines
+    .map((line) =>
+      line
+        .map((text, column) => {
+          const width = widths[column] ?? 0;
+          return isNumeric[column] ? text.padStart(width) : text.padEnd(width);
+        })
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+function show(cell: Cell): string {
+  if (cell === undefined) return '-';
+  return typeof cell === 'number' ? cell.toLocaleString('en-US') : visible(cell);
+}
+
+export function formatTable(rows: readonly (readonly [name: string, value: string])[]): string {
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return rows.map(([name, value]) => `${name.padEnd(width)}  ${visible(value)}`).join('\n');
+}
+
+export function formatBytes(bytes: number): string {
+  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1000;
+    unit++;
+  }
+  return `${unit === 0 ? value : value.toPrecision(3)} ${units[unit]}`;
+}
+
+export function formatCount(count: number): string {
+  return count.toLocaleString('en-US');
+}
+
+export interface ProgressBar {
+  update(share: number, note?: string): void;
+  end(): void;
+}
+
+const WIDTH = 30;
+
+export function progressBar(label: string, stream: NodeJS.WriteStream = process.stderr): ProgressBar {
+  if (!stream.isTTY) return { update: () => {}, end: () => {} };
+  let shown = '';
+  return {
+    update(share, note = '') {
+      const text = `${Math.floor(share * 100)}% ${note}`.trimEnd();
+      if (text === shown) return;
+      shown = text;
+      const filled = Math.round(share * WIDTH);
+      stream.write(`\r${label} [${'='.repeat(filled)}${' '.repeat(WIDTH - filled)}] ${text}\x1b[K`);
+    },
+    end() {
+      stream.write('\r\x1b[2K');
+    },
+  };
+}
