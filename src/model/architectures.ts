@@ -1,6 +1,5 @@
 // The architectures this project can run.
 
-import type { Architecture } from './architecture.ts';
 import { type Config, configError } from './config.ts';
 import { bert } from './families/bert.ts';
 import { cohere, cohere2 } from './families/cohere.ts';
@@ -28,13 +27,13 @@ import { olmoe } from './families/olmoe.ts';
 import { phi3 } from './families/phi3.ts';
 import { qwen2 } from './families/qwen2.ts';
 import { qwen2Moe } from './families/qwen2-moe.ts';
-import { qwen3 } from './families/qwen3.ts';
-import { qwen3Moe } from './families/qwen3-moe.ts';
+import { qwen3, qwen3Moe } from './families/qwen3.ts';
 import { qwen3Next, qwen35, qwen35Moe } from './families/qwen3-next.ts';
 import { seedOss } from './families/seed-oss.ts';
 import { smollm3 } from './families/smollm3.ts';
 import { stablelm } from './families/stablelm.ts';
 import { starcoder2 } from './families/starcoder2.ts';
+import type { Architecture } from './model-builder.ts';
 import type { Naming } from './tensor-names.ts';
 
 const architectures: readonly Architecture[] = [

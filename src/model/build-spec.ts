@@ -3,20 +3,17 @@
 
 import { join } from 'node:path';
 import type { OpenedModel } from '../weights/open-model.ts';
-import { rowsOf } from '../weights/weight-source.ts';
-import type { Architecture, Traits } from './architecture.ts';
 import { architectureOf } from './architectures.ts';
-import { assembleSpec } from './assemble-spec.ts';
 import { checkTensors } from './check-tensors.ts';
-import { type Config, configError, optionalFlag } from './config.ts';
-import { expertCountField } from './expert-traits.ts';
+import { type Config, configError } from './config.ts';
 import { ggufConfig } from './gguf-config.ts';
-import { huggingFaceConfig, isTextInside, withDefaults, withUsualNames } from './hugging-face-config.ts';
-import { withLayerLists } from './layer-lists.ts';
+import { huggingFaceConfig, withDefaults, withUsualNames } from './hugging-face-config.ts';
+import { withLayerLists } from './layer-config.ts';
+import type { Architecture } from './model-builder.ts';
 import { modelContext } from './rope-parameters.ts';
 import { type ModelSizes, modelSizes } from './sizes.ts';
 import type { ModelSpec } from './spec.ts';
-import { type Naming, type TensorNames, tensorNames } from './tensor-names.ts';
+import type { Naming } from './tensor-names.ts';
 
 export interface BuildSpecOptions {
   /** Positions to serve at most. Below a model's own limit it may also choose rotary factors made for less. */
@@ -27,14 +24,7 @@ export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): 
   const { architecture, config, sizes } = describeModel(opened, options);
   const naming = namingOf(opened);
   refuseMissingLayers(config, sizes, opened);
-  const traits = architecture.traits({ config, sizes, naming, opened });
-  const names = tensorNames(naming, opened.weights, traits.names);
-  refuseMissingExperts(config, traits, names, opened);
-  const tiedHead = isHeadTied(config, names, opened);
-  const textOnly = opened.format !== 'gguf' && isTextInside(opened.config);
-  const isBodyAlone = names.bodyAlone && !tiedHead && !opened.weights.tensors.has(names.head);
-  const headless = traits.bidirectional === true || isBodyAlone;
-  const spec = assembleSpec({ architecture, sizes, traits, names, tiedHead, headless, textOnly, opened });
+  const spec = { architecture: architecture.name, ...architecture.build({ config, sizes, naming, opened }) };
   checkTensors(spec, opened.weights, opened.path);
   return spec;
 }
@@ -72,23 +62,4 @@ function refuseMissingLayers(config: Config, sizes: ModelSizes, opened: OpenedMo
     `claims ${sizes.layerCount} layers, but the file holds ${opened.weights.tensors.size} tensors in all`,
     'The file is damaged or incomplete; download it again.',
   );
-}
-
-// Before anything is made for each expert: a row of the router stands for each.
-function refuseMissingExperts(config: Config, traits: Traits, names: TensorNames, opened: OpenedModel): void {
-  const layer = traits.layers.findIndex(({ experts }) => experts);
-  const router = opened.weights.tensors.get(names.weight(Math.max(layer, 0), 'router'));
-  const count = traits.experts?.count ?? 0;
-  if (layer < 0 || router === undefined || rowsOf(router) === count) return;
-  throw configError(
-    config,
-    expertCountField(config),
-    `claims ${count} experts, but the file's router chooses among ${rowsOf(router)}`,
-    'The configuration and the weights do not belong together; download both again.',
-  );
-}
-
-/** A head is tied where the file says so, and where it is silent and stores none. */
-function isHeadTied(config: Config, names: TensorNames, opened: OpenedModel): boolean {
-  return optionalFlag(config, 'tie_word_embeddings') ?? !opened.weights.tensors.has(names.head);
 }

@@ -1,9 +1,8 @@
 import { expect, expectTypeOf, it } from 'vitest';
 import { linear, rms } from '../../test/support/leaves.ts';
 import { tinyModel } from '../../test/support/tiny-model.ts';
-import { leavesOf, type MapLeaves, mapLeaves } from './leaves.ts';
+import { leavesOf, type MapLeaves, mapLeaves, vectorSpec } from './leaves.ts';
 import type { AttentionSpec, ModelSpec, ShortConvSpec } from './spec.ts';
-import { vectorSpec } from './spec-parts.ts';
 
 interface Names {
   readonly linear: string;

@@ -4,11 +4,11 @@
 import { ModelFileError } from '../weights/model-file-error.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
 import { linearsByPlace } from './adaptable-linears.ts';
-import { assembleSpec } from './assemble-spec.ts';
 import { describeModel } from './build-spec.ts';
 import { expectedSizes } from './check-tensors.ts';
 import type { LinearSpec, ModelSpec } from './spec.ts';
-import { type ExpertLayout, type Publisher, publishedNames } from './tensor-names.ts';
+import { bodiesOf } from './spec-walk.ts';
+import type { ExpertLayout, Publisher } from './tensor-names.ts';
 
 export interface MatrixLayout {
   /** By place: see adaptable-linears.ts. */
@@ -28,7 +28,7 @@ export function layoutOf(spec: ModelSpec): MatrixLayout {
   };
 }
 
-const layouts: Readonly<Record<Publisher, readonly ExpertLayout[]>> = {
+const layouts: Readonly<Record<Publisher, readonly [ExpertLayout, ...ExpertLayout[]]>> = {
   gguf: ['stacked', 'stacked with gates and ups in one', 'each'],
   'hugging-face': ['each', 'stacked', 'stacked with gates and ups in one'],
   mlx: ['switch'],
@@ -39,12 +39,17 @@ export function publishedLayouts(opened: OpenedModel, publisher: Publisher): Mat
   const { architecture, config, sizes } = describeModel(opened);
   const naming = publisher === 'gguf' ? 'gguf' : 'hugging-face';
   try {
-    const traits = architecture.traits({ config, sizes, naming, opened });
-    const names = publishedNames(publisher, traits.names);
-    const parts = { architecture, sizes, traits, names, opened };
-    const flags = { tiedHead: false, headless: false, textOnly: false };
-    const forms = traits.experts === undefined ? layouts[publisher].slice(0, 1) : layouts[publisher];
-    return forms.map((expertLayout) => layoutOf(assembleSpec({ ...parts, ...flags, expertLayout })));
+    const built = (expertLayout: ExpertLayout): ModelSpec => {
+      const published = { publisher, expertLayout };
+      return {
+        architecture: architecture.name,
+        ...architecture.build({ config, sizes, naming, opened, published }),
+      };
+    };
+    const [first, ...others] = layouts[publisher];
+    const spec = built(first);
+    const hasExperts = bodiesOf(spec).some(({ kind }) => kind === 'moe');
+    return [spec, ...(hasExperts ? others.map(built) : [])].map(layoutOf);
   } catch (error) {
     if (error instanceof ModelFileError) return [];
     throw error;

@@ -1,7 +1,12 @@
 // Rotary embedding tables as data: every scaling scheme comes down to one inverse frequency per pair
 // and one magnitude.
 
-import type { RopeSpec } from './spec.ts';
+/** Rotary embedding over the first `2 * inverseFrequencies.length` values of a head, in pairs (i, i + half). */
+export interface RopeSpec {
+  readonly inverseFrequencies: readonly number[];
+  /** Factor on cosine and sine (yarn, longrope); 1 elsewhere. */
+  readonly magnitude: number;
+}
 
 interface RopeGeometry {
   readonly base: number;

@@ -1,8 +1,8 @@
 // Models with much in each, so that few of them have layers of every kind.
 
 import type { KvType } from '../../src/compute/backend.ts';
+import { tableSpec } from '../../src/model/leaves.ts';
 import type { AttentionSpec, BodySpec, MlaSpec, ModelSpec, PartSpec } from '../../src/model/spec.ts';
-import { tableSpec } from '../../src/model/spec-parts.ts';
 import { linear, rms } from '../support/leaves.ts';
 import { type TinyModel, type TinyModelOptions, tinyModel } from '../support/tiny-model.ts';
 import { withTensors } from '../support/with-tensors.ts';

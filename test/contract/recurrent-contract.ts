@@ -4,9 +4,9 @@ import { expect, it } from 'vitest';
 import type { Backend } from '../../src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
 import { ownSlot } from '../../src/compute/batch-states.ts';
-import { memoryOf, type RecurrentSpec } from '../../src/model/recurrent-state.ts';
-import type { ModelSpec } from '../../src/model/spec.ts';
-import { rateSpec, vectorSpec } from '../../src/model/spec-parts.ts';
+import { recurrentState } from '../../src/model/layers/convolution.ts';
+import { rateSpec, vectorSpec } from '../../src/model/leaves.ts';
+import type { ModelSpec, RecurrentSpec } from '../../src/model/spec.ts';
 import { cosine } from '../support/backend-properties.ts';
 import { linear as linearOf, rms } from '../support/leaves.ts';
 import { randomTokens, type TinyModel, tinyModel } from '../support/tiny-model.ts';
@@ -77,13 +77,18 @@ const bodies: readonly RecurrentSpec[] = [
   },
 ];
 
+/** Values of each state but for the channels that are convolved next. */
+const learntValues = [4 * 20 * 12, 0, 4 * 12 * 20];
+
 /** A layer of attention after one of each body. */
 function recurrentModel(): TinyModel {
   const sizes = { hiddenSize: HIDDEN, headCount: 2, kvHeadCount: 1, headSize: 16, ffnSize: 32 };
   const { spec: tiny, weights } = tinyModel({ ...sizes, layerCount: 4, vocabSize: 64 });
   const spec: ModelSpec = {
     ...tiny,
-    recurrentStates: bodies.map(memoryOf),
+    recurrentStates: bodies.map(({ convolution }, index) =>
+      recurrentState(convolution, learntValues[index] as number),
+    ),
     layers: tiny.layers.map((layer, index) => {
       const body = bodies[index];
       const [first, ...others] = layer.branches;

@@ -1,8 +1,8 @@
 // Small random models with what few families have: MLA, several residual streams, maps of low rank
 // and gates that are cut.
 
+import { vectorSpec } from '../../src/model/leaves.ts';
 import type { BodySpec, LayerSpec, MlaSpec, ModelSpec } from '../../src/model/spec.ts';
-import { vectorSpec } from '../../src/model/spec-parts.ts';
 import type { TensorType } from '../../src/weights/tensor-type.ts';
 import { linear, rms } from './leaves.ts';
 import { type TinyModel, tinyModel, tinyModelOf } from './tiny-model.ts';

@@ -1,5 +1,6 @@
 // Small random models wholly in memory, with any feature a ModelSpec can have switched on or off.
 
+import { tableSpec, vectorSpec } from '../../src/model/leaves.ts';
 import { ropeTable } from '../../src/model/rope.ts';
 import type {
   Activation,
@@ -16,7 +17,6 @@ import type {
   RouterSpec,
   RowSlice,
 } from '../../src/model/spec.ts';
-import { tableSpec, vectorSpec } from '../../src/model/spec-parts.ts';
 import { addedTables, layerLinears, vectorsOf } from '../../src/model/spec-walk.ts';
 import { type TensorType, tensorLayouts } from '../../src/weights/tensor-type.ts';
 import type { WeightSource } from '../../src/weights/weight-source.ts';

@@ -1,8 +1,15 @@
 // The forward pass as a list of operations, made once for a model: from token ids to the states and logits of the wanted
 // rows. What a body does, bodies/ says.
 
-import type { RecurrentSpec } from '../../model/recurrent-state.ts';
-import type { BodySpec, BranchSpec, LayerSpec, LinearSpec, ModelSpec, PartSpec } from '../../model/spec.ts';
+import type {
+  BodySpec,
+  BranchSpec,
+  LayerSpec,
+  LinearSpec,
+  ModelSpec,
+  PartSpec,
+  RecurrentSpec,
+} from '../../model/spec.ts';
 import { loadAdditions, loadEmbeddingAdditions } from './adapters.ts';
 import { type BodyOutput, Builder, type GpuNorm, type InputSource } from './builder.ts';
 import { embed } from './embed.ts';

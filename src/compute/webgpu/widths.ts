@@ -1,7 +1,15 @@
 // How wide the rows are that a model's operations work on, whatever its layers look like.
 
-import { channelsOf, type RecurrentSpec } from '../../model/recurrent-state.ts';
-import type { AttentionSpec, BodySpec, MlaSpec, MlpSpec, ModelSpec, MoeSpec } from '../../model/spec.ts';
+import { channelsOf } from '../../model/layers/convolution.ts';
+import type {
+  AttentionSpec,
+  BodySpec,
+  MlaSpec,
+  MlpSpec,
+  ModelSpec,
+  MoeSpec,
+  RecurrentSpec,
+} from '../../model/spec.ts';
 import { additionsOf, bodiesOf } from '../../model/spec-walk.ts';
 
 /** Linear maps that read one input. */

@@ -1,8 +1,13 @@
 // BERT and its like (BGE, E5, GTE, MiniLM): learnt positions, biases everywhere, and norms over the residual stream, of which
 // the last layer's is the last.
 
-import { type Architecture, activationOf, type ModelSource, type Traits } from '../architecture.ts';
 import { configError, fieldOf, optionalSize, size } from '../config.ts';
+import { activationOf } from '../layer-config.ts';
+import { streamNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { mlp } from '../layers/mlp.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
 import type { RoleNames } from '../tensor-names.ts';
 
 const names: RoleNames = {
@@ -24,19 +29,16 @@ export const streamNorms: RoleNames = {
   ffnPostNorm: 'layer_output_norm',
 };
 
-/** What is common to models whose layers end in norms over the residual stream. */
-export function streamNormTraits({ config, sizes }: ModelSource) {
+/** What models have in common whose layers end in norms of the residual stream. */
+export function streamNormModel({ config }: ModelSource) {
   return {
-    bidirectional: true,
-    attentionScale: sizes.headSize ** -0.5,
-    norm: 'layer',
-    normBias: true,
-    norms: 'over-stream',
     embeddingNorm: true,
-    noFinalNorm: true,
+    finalNorm: false,
     textKindRows: optionalSize(config, 'type_vocab_size'),
-  } satisfies Partial<Traits>;
+  };
 }
+
+export const streamNormOptions = { kind: 'layer', bias: true } as const;
 
 export const bert: Architecture = {
   name: 'bert',
@@ -50,8 +52,8 @@ export const bert: Architecture = {
     type_vocab_size: 2,
     layer_norm_eps: 1e-12,
   },
-  traits(source) {
-    const { config, sizes } = source;
+  build(source) {
+    const { config } = source;
     const positions = fieldOf(config, 'position_embedding_type') ?? 'absolute';
     if (positions !== 'absolute') {
       throw configError(
@@ -61,17 +63,20 @@ export const bert: Architecture = {
         'Use a model with absolute positions.',
       );
     }
-    return {
-      ...streamNormTraits(source),
-      ropes: [],
-      layers: Array.from({ length: sizes.layerCount }, () => ({})),
-      activation: activationOf(config, 'hidden_act', 'gelu'),
-      positionRows: size(config, 'max_position_embeddings'),
-      queryKeyValueBias: true,
-      outputBias: true,
-      ffnBias: true,
-      ungated: true,
+    const model = new ModelBuilder(source, {
       names: { 'hugging-face': names, gguf: streamNorms },
-    };
+      norms: streamNormOptions,
+    });
+    const activation = activationOf(config, 'gelu');
+    return model.spec({
+      ...streamNormModel(source),
+      positionRows: size(config, 'max_position_embeddings'),
+      layers: (layer) =>
+        streamNorm(
+          layer,
+          attention(layer, { bidirectional: true, queryKeyValueBias: true, outputBias: true }),
+          mlp(layer, { activation, bias: true, ungated: true }),
+        ),
+    });
   },
 };

@@ -1,17 +1,13 @@
-// Command-R, Aya and their successors: attention and feed-forward read the same rows, behind one layer norm without a
-// bias. In the second generation only layers with a window are told positions.
+// Command-R, Aya and their successors: attention and feed-forward read the same rows, after one layer norm without a
+// bias. In the second generation layers without a window are NoPE.
 
-import {
-  type Architecture,
-  activationOf,
-  alikeLayers,
-  biasesOf,
-  type ModelSource,
-  mixedLayers,
-  type Traits,
-  windowOf,
-} from '../architecture.ts';
 import { optionalFlag, optionalPositive } from '../config.ts';
+import { activationOf, biasesOf, periodicSlidingLayers, windowOf } from '../layer-config.ts';
+import { parallel } from '../layer-shapes.ts';
+import { type AttentionOptions, attention } from '../layers/attention.ts';
+import { mlp } from '../layers/mlp.ts';
+import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
 import { ropeOf } from '../rope-parameters.ts';
 
 const defaults = {
@@ -26,13 +22,9 @@ export const cohere: Architecture = {
   modelTypes: ['cohere'],
   ggufNames: ['command-r'],
   defaults: { ...defaults, rope_theta: 500_000 },
-  traits(source) {
-    const norms = optionalFlag(source.config, 'use_qk_norm') ?? false;
-    return {
-      ...cohereTraits(source),
-      layers: alikeLayers(source.sizes),
-      ...(norms ? { queryKeyNorm: 'each' } : {}),
-    };
+  build(source) {
+    const queryKeyNorm = optionalFlag(source.config, 'use_qk_norm') ? 'each' : undefined;
+    return build(source, (rope) => ({ rope, queryKeyNorm }));
   },
 };
 
@@ -41,25 +33,29 @@ export const cohere2: Architecture = {
   modelTypes: ['cohere2'],
   ggufNames: ['cohere2'],
   defaults: { ...defaults, sliding_window: 4096 },
-  traits(source) {
-    const { config } = source;
-    const sliding = { rope: 0, window: windowOf(config) };
-    return {
-      ...cohereTraits(source),
-      layers: mixedLayers(source, 4, { sliding, full: {} }),
-    };
+  build(source) {
+    const window = windowOf(source.config);
+    const slides = periodicSlidingLayers(source, 4);
+    return build(source, (rope, index) => (slides[index] ? { rope, window } : {}));
   },
 };
 
-function cohereTraits({ config, sizes }: ModelSource): Omit<Traits, 'layers'> {
-  return {
-    ropes: [ropeOf(config, sizes)],
-    activation: activationOf(config, 'hidden_act', 'silu'),
-    attentionScale: sizes.headSize ** -0.5,
+function build(
+  source: ModelSource,
+  attentionOf: (rope: number, index: number) => AttentionOptions,
+): FamilySpec {
+  const { config, sizes } = source;
+  const model = new ModelBuilder(source, { norms: { kind: 'layer' } });
+  const rope = model.rope(ropeOf(config, sizes));
+  const activation = activationOf(config);
+  const biases = biasesOf(config);
+  return model.spec({
+    layers: (layer) =>
+      parallel(
+        layer,
+        attention(layer, { ...attentionOf(rope, layer.index), interleaved: true, ...biases.attention }),
+        mlp(layer, { activation, ...biases.mlp }),
+      ),
     logitScale: optionalPositive(config, 'logit_scale'),
-    norm: 'layer',
-    parallel: true,
-    ...biasesOf(config),
-    interleavedPairs: true,
-  };
+  });
 }

@@ -1,15 +1,14 @@
-// DeepSeek 2 and 3 and what shares their shape (Kimi K2, GLM-4.7-Flash): MLA, experts in groups
-// beside some for every row.
+// DeepSeek 2 and 3 and what shares their shape (Kimi K2, GLM-4.7-Flash): MLA, experts in groups, shared
+// experts.
 
-import {
-  type Architecture,
-  activationOf,
-  alikeLayers,
-  type ModelSource,
-  type Traits,
-} from '../architecture.ts';
 import { configError, fieldOf, optionalCount, optionalFlag, size } from '../config.ts';
-import { expertTraits, mixtureOf } from '../expert-traits.ts';
+import { activationOf } from '../layer-config.ts';
+import { preNorm } from '../layer-shapes.ts';
+import { mla } from '../layers/mla.ts';
+import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
+import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
+import { hasExperts, moeOptions } from '../moe-config.ts';
 import { ropeOf, yarnAttentionScale } from '../rope-parameters.ts';
 import { sharedExpertsNames } from '../tensor-names.ts';
 
@@ -30,7 +29,7 @@ export const deepseek2: Architecture = {
     scoring_func: 'softmax',
     topk_method: 'greedy',
   },
-  traits: deepseekTraits,
+  build,
 };
 
 const defaults = {
@@ -56,7 +55,7 @@ export const deepseek3: Architecture = {
   // GGUF files do not tell generations apart.
   ggufNames: [],
   defaults,
-  traits: deepseekTraits,
+  build,
 };
 
 export const glm4MoeLite: Architecture = {
@@ -78,32 +77,32 @@ export const glm4MoeLite: Architecture = {
     routed_scaling_factor: 1.8,
     first_k_dense_replace: 1,
   },
-  traits: deepseekTraits,
+  build,
 };
 
-function deepseekTraits(source: ModelSource): Traits {
+function build(source: ModelSource): FamilySpec {
   const { config, sizes } = source;
   const { qkNopeHeadDim, qkRopeHeadDim } = headSizes(source);
+  const model = new ModelBuilder(source, { names: { 'hugging-face': sharedExpertsNames } });
   const bias = optionalFlag(config, 'attention_bias') ?? false;
-  const layers = alikeLayers(sizes);
-  return {
-    ropes: [ropeOf(config, { ...sizes, headSize: qkRopeHeadDim })],
-    ...mixtureOf(source, layers, () => expertsOf(source)),
-    activation: activationOf(config, 'hidden_act', 'silu'),
-    attentionScale: (qkNopeHeadDim + qkRopeHeadDim) ** -0.5 * yarnAttentionScale(config),
-    mla: {
-      // 0 stands for none.
-      qLoraRank: optionalCount(config, 'q_lora_rank') || undefined,
-      kvLoraRank: size(config, 'kv_lora_rank'),
-      qkNopeHeadDim,
-      qkRopeHeadDim,
-      vHeadDim: size(config, 'v_head_dim'),
-    },
-    queryKeyValueBias: bias,
-    outputBias: bias,
-    interleavedPairs: optionalFlag(config, 'rope_interleave') ?? true,
-    names: { 'hugging-face': sharedExpertsNames },
+  const rope = model.rope(ropeOf(config, { ...sizes, headSize: qkRopeHeadDim }));
+  const moe = hasExperts(config) ? expertsOf(source) : undefined;
+  const activation = activationOf(config);
+  const attention = {
+    rope,
+    scale: (qkNopeHeadDim + qkRopeHeadDim) ** -0.5 * yarnAttentionScale(config),
+    // 0 stands for none.
+    qLoraRank: optionalCount(config, 'q_lora_rank') || undefined,
+    kvLoraRank: size(config, 'kv_lora_rank'),
+    qkNopeHeadDim,
+    qkRopeHeadDim,
+    vHeadDim: size(config, 'v_head_dim'),
+    bias,
+    interleaved: optionalFlag(config, 'rope_interleave') ?? true,
   };
+  return model.spec({
+    layers: (layer) => preNorm(layer, mla(layer, attention), mlpOrMoe(layer, { activation }, moe)),
+  });
 }
 
 /** GGUF files give both parts of a head together. */
@@ -128,18 +127,13 @@ function headSizes({ config, opened }: ModelSource): {
   );
 }
 
-/** Experts that are scored by sigmoid have biases for the choice, and groups are compared by their best two. */
-function expertsOf(source: ModelSource) {
-  const { config } = source;
-  const limited = fieldOf(config, 'topk_method') !== 'greedy';
-  const { router, ...traits } = expertTraits(source, {
-    score: 'softmax',
-    normalized: false,
-    groups: 'best-two',
-  });
-  const { groups, ...ungrouped } = router;
+/** Experts that are scored by sigmoid have a routing bias, and groups are compared by their best two. */
+function expertsOf(source: ModelSource): MoeOptions {
+  const limited = fieldOf(source.config, 'topk_method') !== 'greedy';
+  const moe = moeOptions(source, { score: 'softmax', normalized: false, groups: 'best-two' });
+  const { groups, ...router } = moe.router;
   const sigmoid = router.score === 'sigmoid';
-  if (groups === undefined || !limited) return { ...traits, router: ungrouped, routingBias: sigmoid };
+  if (groups === undefined || !limited) return { ...moe, router, routingBias: sigmoid };
   const by = sigmoid ? 'best-two' : 'best';
-  return { ...traits, router: { ...ungrouped, groups: { ...groups, by } }, routingBias: sigmoid } as const;
+  return { ...moe, router: { ...router, groups: { ...groups, by } }, routingBias: sigmoid };
 }

@@ -1,14 +1,12 @@
 // ERNIE 4.5: Llama's shape with heads rotated in neighbouring pairs; also with experts.
 
-import {
-  type Architecture,
-  activationOf,
-  alikeLayers,
-  biasesOf,
-  type ModelSource,
-  type Traits,
-} from '../architecture.ts';
-import { expertTraits, withExperts } from '../expert-traits.ts';
+import { activationOf, biasesOf } from '../layer-config.ts';
+import { preNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
+import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
+import { moeOptions } from '../moe-config.ts';
 import { ropeOf } from '../rope-parameters.ts';
 import { sharedExpertsNames } from '../tensor-names.ts';
 
@@ -24,7 +22,7 @@ export const ernie45: Architecture = {
   modelTypes: ['ernie4_5'],
   ggufNames: ['ernie4_5'],
   defaults: { ...defaults, num_key_value_heads: 2, head_dim: 128 },
-  traits: ernieTraits,
+  build: (source) => build(source),
 };
 
 export const ernie45Moe: Architecture = {
@@ -40,32 +38,32 @@ export const ernie45Moe: Architecture = {
     moe_num_shared_experts: 2,
     moe_layer_start_index: 1,
   },
-  traits(source) {
-    const traits = ernieTraits(source);
-    return {
-      ...traits,
-      layers: withExperts(source, traits.layers),
-      experts: {
-        ...expertTraits(source, { score: 'softmax', normalized: true }),
-        routingBias: 'not-in-mlx',
-      },
-      names: {
-        'hugging-face': {
-          ...sharedExpertsNames,
-          routingBias: { weight: '', bias: 'mlp.moe_statics.e_score_correction_bias' },
-        },
-      },
-    };
+  build: (source) =>
+    build(source, {
+      ...moeOptions(source, { score: 'softmax', normalized: true }),
+      routingBias: 'not-in-mlx',
+    }),
+};
+
+const names = {
+  'hugging-face': {
+    ...sharedExpertsNames,
+    routingBias: { bias: 'mlp.moe_statics.e_score_correction_bias' },
   },
 };
 
-function ernieTraits({ config, sizes }: ModelSource): Traits {
-  return {
-    ropes: [ropeOf(config, sizes)],
-    layers: alikeLayers(sizes),
-    activation: activationOf(config, 'hidden_act', 'silu'),
-    attentionScale: sizes.headSize ** -0.5,
-    ...biasesOf(config),
-    interleavedPairs: true,
-  };
+function build(source: ModelSource, moe?: MoeOptions): FamilySpec {
+  const { config, sizes } = source;
+  const model = new ModelBuilder(source, { names });
+  const rope = model.rope(ropeOf(config, sizes));
+  const activation = activationOf(config);
+  const biases = biasesOf(config);
+  return model.spec({
+    layers: (layer) =>
+      preNorm(
+        layer,
+        attention(layer, { rope, interleaved: true, ...biases.attention }),
+        mlpOrMoe(layer, { activation, ...biases.mlp }, moe),
+      ),
+  });
 }

@@ -1,8 +1,11 @@
-// EXAONE 4: norms after each branch and over heads of q and k; where some layers have a window, the others are not told
-// positions.
+// EXAONE 4: norms after each branch and over heads of q and k; where some layers have a window, the others are NoPE.
 
-import { type Architecture, activationOf, alikeLayers, slidingLayers, windowOf } from '../architecture.ts';
 import { type Config, fieldOf, optionalSize } from '../config.ts';
+import { activationOf, slidingLayers, windowOf } from '../layer-config.ts';
+import { postNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { mlp } from '../layers/mlp.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import { ropeOf } from '../rope-parameters.ts';
 import { sandwichNorms } from '../tensor-names.ts';
 
@@ -11,20 +14,24 @@ export const exaone4: Architecture = {
   modelTypes: ['exaone4'],
   ggufNames: ['exaone4'],
   defaults: { max_position_embeddings: 2048, rms_norm_eps: 1e-5, sliding_window: 4096 },
-  traits(source) {
+  build(source) {
     const { config, sizes } = source;
+    const model = new ModelBuilder(source, { names: { 'hugging-face': sandwichNorms } });
+    const rope = model.rope(ropeOf(config, sizes));
     const window = windowOf(config);
-    const mixed = () =>
-      slidingLayers(source, slidesBy(config)).map((slides) => (slides ? { rope: 0, window } : {}));
-    return {
-      ropes: [ropeOf(config, sizes)],
-      layers: window === undefined ? alikeLayers(sizes) : mixed(),
-      activation: activationOf(config, 'hidden_act', 'silu'),
-      attentionScale: sizes.headSize ** -0.5,
-      queryKeyNorm: 'head',
-      norms: 'after',
-      names: { 'hugging-face': sandwichNorms },
-    };
+    const slides = window === undefined ? undefined : slidingLayers(source, slidesBy(config));
+    const activation = activationOf(config);
+    return model.spec({
+      layers: (layer) =>
+        postNorm(
+          layer,
+          attention(layer, {
+            ...(slides === undefined || slides[layer.index] ? { rope, window } : {}),
+            queryKeyNorm: 'head',
+          }),
+          mlp(layer, { activation }),
+        ),
+    });
   },
 };
 

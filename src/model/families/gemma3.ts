@@ -1,14 +1,14 @@
 // Gemma 3 (text): norms before and after each branch, q/k norms, scaled embeddings, and local layers with a
-// window and their own rotary base between the global ones. EmbeddingGemma is one whose tokens see both sides.
+// window and their own rotary base between the global ones. EmbeddingGemma is a bidirectional one.
 
-import { type Architecture, mixedLayers, windowOf } from '../architecture.ts';
 import { optionalFlag } from '../config.ts';
+import { bidirectionalWindowOf, periodicSlidingLayers, windowOf } from '../layer-config.ts';
+import { sandwichNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { mlp } from '../layers/mlp.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import { localRopeOf, ropeOf } from '../rope-parameters.ts';
-import { windowOnBothSides } from './both-sides.ts';
-import { gemmaAttentionScale, gemmaTraits } from './gemma-traits.ts';
-
-const GLOBAL = 0;
-const LOCAL = 1;
+import { gemmaAttentionScale, gemmaBuilder, gemmaOptions } from './gemma2.ts';
 
 export const gemma3: Architecture = {
   name: 'gemma3',
@@ -26,18 +26,31 @@ export const gemma3: Architecture = {
     sliding_window: 4096,
     tie_word_embeddings: true,
   },
-  traits(source) {
+  build(source) {
     const { config, sizes } = source;
+    const model = new ModelBuilder(source, gemmaBuilder(source));
     const bidirectional = optionalFlag(config, 'use_bidirectional_attention') ?? false;
-    const sliding = { rope: LOCAL, window: bidirectional ? windowOnBothSides(config) : windowOf(config) };
-    return {
-      ...gemmaTraits(source),
-      bidirectional,
-      ropes: [ropeOf(config, sizes, 'full_attention'), localRopeOf(config, sizes, 10_000)],
-      layers: mixedLayers(source, 6, { sliding, full: { rope: GLOBAL } }),
-      attentionScale: gemmaAttentionScale(source, 62),
-      queryKeyNorm: 'head',
-    };
+    const window = bidirectional ? bidirectionalWindowOf(config) : windowOf(config);
+    const { activation, softcap, ...outer } = gemmaOptions(source);
+    const rope = model.rope(ropeOf(config, sizes, 'full_attention'));
+    const localRope = model.rope(localRopeOf(config, sizes, 10_000));
+    const slides = periodicSlidingLayers(source, 6);
+    const scale = gemmaAttentionScale(source, 62);
+    return model.spec({
+      ...outer,
+      layers: (layer) =>
+        sandwichNorm(
+          layer,
+          attention(layer, {
+            ...(slides[layer.index] ? { rope: localRope, window } : { rope }),
+            bidirectional,
+            scale,
+            softcap,
+            queryKeyNorm: 'head',
+          }),
+          mlp(layer, { activation }),
+        ),
+    });
   },
 };
 

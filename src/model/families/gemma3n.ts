@@ -1,23 +1,19 @@
-// Gemma 3n (text): several residual streams, a low-rank map beside attention, inputs of single layers, layers that share
-// keys and values, and gates of which most are off.
+// Gemma 3n (text): AltUp, LAuReL, per-layer embeddings, layers that share a KV cache, and gates of which most are off.
 
-import {
-  type Architecture,
-  type LayerTraits,
-  type ModelSource,
-  mixedLayers,
-  windowOf,
-} from '../architecture.ts';
 import { configError, fieldOf, optionalFlag, size } from '../config.ts';
-import { layerList } from '../layer-lists.ts';
+import { layerList, periodicSlidingLayers, sharedCaches, windowOf } from '../layer-config.ts';
+import { branch } from '../layer-shapes.ts';
+import { altUp, layerAltUp } from '../layers/altup.ts';
+import { attention } from '../layers/attention.ts';
+import { laurel } from '../layers/laurel.ts';
+import { mlp } from '../layers/mlp.ts';
+import { perLayerInputPart, perLayerInputs } from '../layers/per-layer-inputs.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
 import { normalQuantile } from '../normal-quantile.ts';
 import { localRopeOf, ropeOf } from '../rope-parameters.ts';
 import { sandwichNorms } from '../tensor-names.ts';
-import { gemmaTraits } from './gemma-traits.ts';
-import { withSharedCaches } from './shared-caches.ts';
-
-const GLOBAL = 0;
-const LOCAL = 1;
+import { gemmaOptions } from './gemma2.ts';
 
 const sizes = { altup_num_inputs: 4, laurel_rank: 64 };
 
@@ -43,38 +39,61 @@ export const gemma3n: Architecture = {
   },
   ggufDefaults: { ...sizes, final_logit_softcapping: 30 },
   layerLists: ['intermediate_size'],
-  traits(source) {
+  build(source) {
     const { config, sizes } = source;
     refuseOtherActive(source);
-    return {
-      ...gemmaTraits(source),
-      normOffset: 0,
-      ropes: [ropeOf(config, sizes, 'full_attention'), localRopeOf(config, sizes, 10_000)],
-      layers: layersOf(source),
-      attentionScale: 1,
-      queryKeyNorm: 'head',
-      valueNorm: true,
-      perLayerInputSize: size(config, 'hidden_size_per_layer_input'),
-      perLayerInputRows: size(config, 'vocab_size_per_layer_input'),
-      laurel: size(config, 'laurel_rank'),
-      streamCount: streamCount(source),
-      streamToldScales: optionalFlag(config, 'altup_correct_scale') ?? true,
-      names: { 'hugging-face': sandwichNorms },
-    };
+    const model = new ModelBuilder(source, { names: { 'hugging-face': sandwichNorms } });
+    const { activation, softcap, ...outer } = gemmaOptions(source);
+    const rope = model.rope(ropeOf(config, sizes, 'full_attention'));
+    const localRope = model.rope(localRopeOf(config, sizes, 10_000));
+    const window = windowOf(config);
+    const slides = periodicSlidingLayers(source, 5);
+    const ffnSizes = layerList(source, 'intermediate_size');
+    const cutoffs = cutoffsOf(source);
+    const caches = sharedCaches(source, slides);
+    const inputSize = size(config, 'hidden_size_per_layer_input');
+    const inputRows = size(config, 'vocab_size_per_layer_input');
+    const rank = size(config, 'laurel_rank');
+    const count = streamCount(source);
+    const scaled = optionalFlag(config, 'altup_correct_scale') ?? true;
+    return model.spec({
+      ...outer,
+      perLayerInputs: perLayerInputs(model, { size: inputSize, rows: inputRows }),
+      altUp: altUp(model, { count }),
+      layers(layer) {
+        const { index } = layer;
+        const input = layer.norm('attentionNorm');
+        const attending = attention(layer, {
+          ...(slides[index] ? { rope: localRope, window } : { rope }),
+          scale: 1,
+          softcap,
+          queryKeyNorm: 'head',
+          valueNorm: true,
+          sharedCache: caches[index],
+        });
+        const feeding = mlp(layer, { activation, size: ffnSizes?.[index], gateCutoff: cutoffs[index] });
+        return {
+          branches: [
+            {
+              parts: [
+                { input, body: attending, output: layer.norm('attentionPostNorm') },
+                { input, body: laurel(layer, { rank }) },
+              ],
+              // Attention and LAuReL are added, and halved in their squares.
+              streamScale: Math.SQRT1_2,
+            },
+            branch(feeding, { input: layer.norm('ffnNorm'), output: layer.norm('ffnPostNorm') }),
+          ],
+          altUp: layerAltUp(layer, {
+            count,
+            perLayer: perLayerInputPart(layer, { size: inputSize, activation }),
+            scaled,
+          }),
+        };
+      },
+    });
   },
 };
-
-function layersOf(source: ModelSource): LayerTraits[] {
-  const { config } = source;
-  const kinds = mixedLayers(source, 5, {
-    sliding: { rope: LOCAL, window: windowOf(config) },
-    full: { rope: GLOBAL },
-  });
-  const ffnSizes = layerList(source, 'intermediate_size');
-  const cutoffs = cutoffsOf(source);
-  const shared = withSharedCaches(source, kinds, (one, other) => one.rope === other.rope);
-  return shared.map((layer, index) => ({ ...layer, ffnSize: ffnSizes?.[index], gateCutoff: cutoffs[index] }));
-}
 
 /** GGUF files list deviations, config.json the shares of gates that are off; by default most are in the first layers. */
 function cutoffsOf({ config, sizes }: ModelSource): readonly (number | undefined)[] {

@@ -1,23 +1,23 @@
-// Gemma 4 (text): larger heads and a rotation of few pairs where all tokens are seen, normalized values, layers that share
-// keys and values, inputs of single layers, and experts beside the feed-forward.
+// Gemma 4 (text): larger heads and a rotation of few pairs where all tokens are seen, normalized values, layers that share a
+// KV cache, per-layer embeddings, and experts parallel to the feed-forward.
 
-import {
-  type Architecture,
-  type LayerTraits,
-  type ModelSource,
-  mixedLayers,
-  windowOf,
-} from '../architecture.ts';
+import { ModelFileError } from '../../weights/model-file-error.ts';
+import { readFloats } from '../../weights/read-tensor.ts';
 import { configError, optionalCount, optionalFlag, optionalSize } from '../config.ts';
-import { expertTraits, hasExperts, withExperts } from '../expert-traits.ts';
-import { layerList } from '../layer-lists.ts';
+import type { LayerBuilder } from '../layer-builder.ts';
+import { layerList, periodicSlidingLayers, sharedCaches, windowOf } from '../layer-config.ts';
+import { branch } from '../layer-shapes.ts';
+import { type AttentionOptions, attention } from '../layers/attention.ts';
+import { type MlpOptions, mlp } from '../layers/mlp.ts';
+import { type MoeOptions, moe } from '../layers/moe.ts';
+import { perLayerInputPart, perLayerInputs } from '../layers/per-layer-inputs.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
+import { hasExperts, moeOptions } from '../moe-config.ts';
 import { localRopeOf, ropeOf } from '../rope-parameters.ts';
+import type { BranchSpec } from '../spec.ts';
 import { type FamilyNames, sandwichNorms, switchNames } from '../tensor-names.ts';
-import { gemmaTraits } from './gemma-traits.ts';
-import { withSharedCaches } from './shared-caches.ts';
-
-const GLOBAL = 0;
-const LOCAL = 1;
+import { gemmaOptions } from './gemma2.ts';
 
 const names: FamilyNames = {
   'hugging-face': {
@@ -50,29 +50,46 @@ export const gemma4: Architecture = {
     tie_word_embeddings: true,
   },
   layerLists: ['intermediate_size', 'num_key_value_heads'],
-  traits(source) {
+  build(source) {
     const { config, sizes } = source;
     const { local, global } = headSizes(source);
-    const layers = layersOf(source);
+    const attentionOf = attentionOptions(source);
+    const ffnSizes = layerList(source, 'intermediate_size');
+    const wide = optionalFlag(config, 'use_double_wide_mlp') ?? false;
     const mixes = optionalFlag(config, 'enable_moe_block') ?? hasExperts(config);
-    return {
-      ...gemmaTraits(source),
-      normOffset: 0,
-      ropes: [
-        ropeOf(config, { ...sizes, headSize: global }, 'full_attention'),
-        localRopeOf(config, { ...sizes, headSize: local }, 10_000),
-      ],
-      layers: mixes ? withExperts(source, layers) : layers,
-      ...(mixes ? { experts: expertsOf(source) } : {}),
-      attentionScale: 1,
-      queryKeyNorm: 'head',
-      valueNorm: true,
-      // 0 stands for none.
-      perLayerInputSize: optionalCount(config, 'hidden_size_per_layer_input') || undefined,
-      perLayerInputRows: optionalSize(config, 'vocab_size_per_layer_input'),
-      layerScales: true,
-      names,
+    const experts = mixes ? expertsOf(source) : undefined;
+    const model = new ModelBuilder(source, { names });
+    const { activation, softcap, ...outer } = gemmaOptions(source);
+    const ropes = {
+      full: model.rope(ropeOf(config, { ...sizes, headSize: global }, 'full_attention')),
+      local: model.rope(localRopeOf(config, { ...sizes, headSize: local }, 10_000)),
     };
+    // 0 stands for none.
+    const inputSize = optionalCount(config, 'hidden_size_per_layer_input') || undefined;
+    const rows = optionalSize(config, 'vocab_size_per_layer_input');
+    return model.spec({
+      ...outer,
+      ...(inputSize === undefined
+        ? {}
+        : { perLayerInputs: perLayerInputs(model, { size: inputSize, rows }) }),
+      layers(layer) {
+        const options = attentionOf(layer.index, ropes);
+        const isWide = wide && options.sharedCache !== undefined;
+        const size = ffnSizes?.[layer.index] ?? (isWide ? 2 * sizes.ffnSize : undefined);
+        const branches = [
+          branch(attention(layer, { ...options, softcap }), {
+            input: layer.norm('attentionNorm'),
+            output: layer.norm('attentionPostNorm'),
+          }),
+          feedForward(layer, { activation, size }, experts),
+        ];
+        if (inputSize !== undefined)
+          branches.push({ parts: [perLayerInputPart(layer, { size: inputSize, activation })] });
+        const streamScale = layerScale(layer);
+        const last = branches.pop() as BranchSpec;
+        return { branches: [...branches, streamScale === 1 ? last : { ...last, streamScale }] };
+      },
+    });
   },
 };
 
@@ -86,30 +103,31 @@ function headSizes({ config, sizes, opened }: ModelSource): {
   return { local: sizes.headSize, global: optionalSize(config, 'global_head_dim') ?? sizes.headSize };
 }
 
-function layersOf(source: ModelSource): LayerTraits[] {
-  const { config, sizes, naming, opened } = source;
+function attentionOptions(source: ModelSource) {
+  const { config, naming, opened } = source;
   const isGguf = naming === 'gguf' && opened.format === 'gguf';
   const { local, global } = headSizes(source);
   const equal = optionalFlag(config, 'attention_k_eq_v') ?? false;
-  const kinds = mixedLayers(source, 6, {
-    sliding: { rope: LOCAL, window: windowOf(config), headSize: local },
-    full: {
-      rope: GLOBAL,
-      headSize: global,
-      kvHeadCount: equal ? globalHeads(source) : undefined,
-      valuesAreKeys: isGguf ? 'unless-stored' : equal,
-    },
-  });
+  const window = windowOf(config);
+  const globalKvHeads = equal ? globalHeads(source) : undefined;
+  const slides = periodicSlidingLayers(source, 6);
   // GGUF files list what differs between layers.
   const kvHeads = layerList(source, 'num_key_value_heads');
-  const ffnSizes = layerList(source, 'intermediate_size');
-  const wide = optionalFlag(config, 'use_double_wide_mlp') ?? false;
-  const shared = withSharedCaches(source, kinds, (one, other) => one.rope === other.rope);
-  return shared.map((layer, index) => ({
-    ...layer,
-    ...(kvHeads === undefined ? {} : { kvHeadCount: kvHeads[index] }),
-    ffnSize: ffnSizes?.[index] ?? (wide && layer.cacheOf !== undefined ? 2 * sizes.ffnSize : undefined),
-  }));
+  const caches = sharedCaches(source, slides);
+  return (index: number, ropes: { readonly full: number; readonly local: number }): AttentionOptions => ({
+    ...(slides[index]
+      ? { rope: ropes.local, window, headSize: local, kvHeadCount: kvHeads?.[index] }
+      : {
+          rope: ropes.full,
+          headSize: global,
+          kvHeadCount: kvHeads?.[index] ?? globalKvHeads,
+          valuesAreKeys: isGguf ? 'unless-stored' : equal,
+        }),
+    scale: 1,
+    queryKeyNorm: 'head',
+    valueNorm: true,
+    sharedCache: caches[index],
+  });
 }
 
 function globalHeads({ config, sizes }: ModelSource): number | undefined {
@@ -123,11 +141,62 @@ function globalHeads({ config, sizes }: ModelSource): number | undefined {
   );
 }
 
-function expertsOf(source: ModelSource) {
+function expertsOf(source: ModelSource): MoeOptions {
   return {
-    ...expertTraits(source, { score: 'softmax', normalized: true }),
+    ...moeOptions(source, { score: 'softmax', normalized: true }),
     routerNorm: { factor: source.sizes.hiddenSize ** -0.5 },
     expertScales: true,
-    beside: true,
   };
+}
+
+const layerNames = {
+  'hugging-face': {
+    ffnOwnPostNorm: 'post_feedforward_layernorm_1',
+    expertsNorm: 'pre_feedforward_layernorm_2',
+    expertsPostNorm: 'post_feedforward_layernorm_2',
+    layerScale: { weight: 'layer_scalar' },
+  },
+  gguf: {
+    ffnOwnPostNorm: 'post_ffw_norm_1',
+    expertsNorm: 'pre_ffw_norm_2',
+    expertsPostNorm: 'post_ffw_norm_2',
+    layerScale: 'layer_output_scale',
+  },
+} as const;
+
+/** In layers with experts those are parallel to it, each with norms of its own. */
+function feedForward(layer: LayerBuilder, dense: MlpOptions, experts: MoeOptions | undefined): BranchSpec {
+  const leaves = layer.leaves(layerNames);
+  const norm = (role: Parameters<typeof leaves.norm>[0]) => leaves.norm(role, layer.sizes.hiddenSize);
+  const input = layer.norm('ffnNorm');
+  const output = layer.norm('ffnPostNorm');
+  const body = mlp(layer, dense);
+  if (!experts?.isSparse(layer.index)) return branch(body, { input, output });
+  return {
+    parts: [
+      { input, body, output: norm('ffnOwnPostNorm') },
+      {
+        input: norm('expertsNorm'),
+        body: moe(layer, dense.activation, experts),
+        output: norm('expertsPostNorm'),
+      },
+    ],
+    output,
+  };
+}
+
+/** The factor on the residual stream after a layer; 1 where the file holds none. */
+function layerScale(layer: LayerBuilder): number {
+  const { opened } = layer.shared.source;
+  const name = layer.leaves(layerNames).names.weight('layerScale');
+  const tensor = opened.weights.tensors.get(name);
+  if (tensor === undefined) return 1;
+  const [scale, ...others] = tensor.shape.every((size) => size === 1) ? readFloats(opened.weights, name) : [];
+  if (scale !== undefined && others.length === 0 && Number.isFinite(scale)) return scale;
+  throw new ModelFileError({
+    file: opened.path,
+    field: name,
+    problem: `must hold one number, but has the shape [${tensor.shape.join(', ')}] or is none`,
+    remedy: 'The file is damaged or was converted wrongly; download or convert it again.',
+  });
 }

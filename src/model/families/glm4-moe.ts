@@ -1,8 +1,12 @@
-// GLM-4.5 and later: experts chosen by sigmoid scores and a bias for the choice alone, beside one for every row.
+// GLM-4.5 and later: experts chosen by sigmoid scores and a routing bias, with a shared expert.
 
-import { type Architecture, activationOf, alikeLayers } from '../architecture.ts';
 import { optionalFlag } from '../config.ts';
-import { expertTraits, withExperts } from '../expert-traits.ts';
+import { activationOf } from '../layer-config.ts';
+import { preNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { mlpOrMoe } from '../layers/moe.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
+import { moeOptions } from '../moe-config.ts';
 import { ropeOf } from '../rope-parameters.ts';
 import { sharedExpertsNames } from '../tensor-names.ts';
 
@@ -24,20 +28,23 @@ export const glm4Moe: Architecture = {
     topk_group: 1,
   },
   ggufDefaults: { norm_topk_prob: false },
-  traits(source) {
+  build(source) {
     const { config, sizes } = source;
-    return {
-      ropes: [ropeOf(config, sizes)],
-      layers: withExperts(source, alikeLayers(sizes)),
-      activation: activationOf(config, 'hidden_act', 'silu'),
-      attentionScale: sizes.headSize ** -0.5,
-      ...(optionalFlag(config, 'use_qk_norm') ? { queryKeyNorm: 'head' } : {}),
-      queryKeyValueBias: optionalFlag(config, 'attention_bias') ?? false,
-      experts: {
-        ...expertTraits(source, { score: 'sigmoid', normalized: true, groups: 'best-two' }),
-        routingBias: true,
-      },
+    const model = new ModelBuilder(source, {
       names: { 'hugging-face': sharedExpertsNames, gguf: { ffnNorm: 'post_attention_norm' } },
-    };
+    });
+    const rope = model.rope(ropeOf(config, sizes));
+    const activation = activationOf(config);
+    const queryKeyNorm = optionalFlag(config, 'use_qk_norm') ? 'head' : undefined;
+    const queryKeyValueBias = optionalFlag(config, 'attention_bias') ?? false;
+    const moe = moeOptions(source, { score: 'sigmoid', normalized: true, groups: 'best-two' });
+    return model.spec({
+      layers: (layer) =>
+        preNorm(
+          layer,
+          attention(layer, { rope, queryKeyNorm, queryKeyValueBias }),
+          mlpOrMoe(layer, { activation }, { ...moe, routingBias: true }),
+        ),
+    });
   },
 };

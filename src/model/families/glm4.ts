@@ -1,8 +1,12 @@
 // GLM-4: norms around each branch, half of each head rotated in neighbouring pairs, gate and up in one tensor. The first
 // generation (`glm`) has norms before branches alone.
 
-import { type Architecture, activationOf, alikeLayers } from '../architecture.ts';
 import { fieldOf, optionalFlag } from '../config.ts';
+import { activationOf } from '../layer-config.ts';
+import { preNorm, sandwichNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { mlp } from '../layers/mlp.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import { ropeOf } from '../rope-parameters.ts';
 import type { RoleNames } from '../tensor-names.ts';
 
@@ -23,17 +27,20 @@ export const glm4: Architecture = {
     partial_rotary_factor: 0.5,
     attention_bias: true,
   },
-  traits({ config, sizes }) {
-    return {
-      ropes: [ropeOf(config, sizes)],
-      layers: alikeLayers(sizes),
-      activation: activationOf(config, 'hidden_act', 'silu'),
-      attentionScale: sizes.headSize ** -0.5,
-      norms: fieldOf(config, 'model_type') === 'glm' ? 'before' : 'around',
-      queryKeyValueBias: optionalFlag(config, 'attention_bias') ?? false,
-      fusedGateUp: true,
-      interleavedPairs: true,
-      names: { 'hugging-face': names },
-    };
+  build(source) {
+    const { config, sizes } = source;
+    const model = new ModelBuilder(source, { names: { 'hugging-face': names } });
+    const rope = model.rope(ropeOf(config, sizes));
+    const activation = activationOf(config);
+    const shape = fieldOf(config, 'model_type') === 'glm' ? preNorm : sandwichNorm;
+    const queryKeyValueBias = optionalFlag(config, 'attention_bias') ?? false;
+    return model.spec({
+      layers: (layer) =>
+        shape(
+          layer,
+          attention(layer, { rope, interleaved: true, queryKeyValueBias }),
+          mlp(layer, { activation, fused: true }),
+        ),
+    });
   },
 };

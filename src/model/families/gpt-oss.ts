@@ -1,8 +1,13 @@
 // gpt-oss: experts with biases and a clamped activation, a sink in every attention head, every other layer with a window.
 
-import { type Architecture, type ModelSource, mixedLayers, windowOf } from '../architecture.ts';
 import { fieldOf, isRecord, optionalFlag, optionalPositive } from '../config.ts';
-import { expertTraits, withExperts } from '../expert-traits.ts';
+import { periodicSlidingLayers, windowOf } from '../layer-config.ts';
+import { preNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { mlpOrMoe } from '../layers/moe.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
+import { moeOptions } from '../moe-config.ts';
 import { ropeOf } from '../rope-parameters.ts';
 import { type FamilyNames, switchNames } from '../tensor-names.ts';
 
@@ -34,30 +39,38 @@ export const gptOss: Architecture = {
     num_local_experts: 128,
     num_experts_per_tok: 4,
   },
-  traits(source) {
+  build(source) {
     const { config, sizes } = source;
-    const sliding = { rope: 0, window: windowOf(config) };
-    const bias = optionalFlag(config, 'attention_bias') ?? true;
-    return {
-      ropes: [ropeOf(config, sizes)],
-      layers: withExperts(source, mixedLayers(source, 2, { sliding, full: { rope: 0 } })),
-      activation: {
-        limit: optionalPositive(config, 'swiglu_limit') ?? 7,
-        slope: optionalPositive(config, 'swiglu_alpha') ?? 1.702,
-      },
-      attentionScale: sizes.headSize ** -0.5,
-      sinks: true,
-      queryKeyValueBias: bias,
-      outputBias: bias,
-      experts: {
-        ...expertTraits(source, { score: 'softmax', normalized: true }),
-        routerBias: true,
-        biases: true,
-        alternatingGateUp: true,
-        transposed: !isCompressed(source),
-      },
-      names,
+    const model = new ModelBuilder(source, { names });
+    const rope = model.rope(ropeOf(config, sizes));
+    const window = windowOf(config);
+    const slides = periodicSlidingLayers(source, 2);
+    const activation = {
+      limit: optionalPositive(config, 'swiglu_limit') ?? 7,
+      slope: optionalPositive(config, 'swiglu_alpha') ?? 1.702,
     };
+    const bias = optionalFlag(config, 'attention_bias') ?? true;
+    const moe = {
+      ...moeOptions(source, { score: 'softmax', normalized: true }),
+      routerBias: true,
+      biases: true,
+      alternatingGateUp: true,
+      transposed: !isCompressed(source),
+    };
+    return model.spec({
+      layers: (layer) =>
+        preNorm(
+          layer,
+          attention(layer, {
+            rope,
+            window: slides[layer.index] ? window : undefined,
+            sinks: true,
+            queryKeyValueBias: bias,
+            outputBias: bias,
+          }),
+          mlpOrMoe(layer, { activation }, moe),
+        ),
+    });
   },
 };
 

@@ -2,15 +2,6 @@
 // hybrid.
 
 import {
-  type Architecture,
-  activationOf,
-  alikeLayers,
-  biasesOf,
-  type Mamba2Traits,
-  type ModelSource,
-  type Traits,
-} from '../architecture.ts';
-import {
   configError,
   fieldOf,
   optionalFlag,
@@ -19,10 +10,19 @@ import {
   optionalText,
   size,
 } from '../config.ts';
-import { expertTraits, hasExperts, withExperts } from '../expert-traits.ts';
+import type { LayerBuilder } from '../layer-builder.ts';
+import { activationOf, attentionLayers, biasesOf } from '../layer-config.ts';
+import { preNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { type Mamba2Options, mamba2 } from '../layers/mamba2.ts';
+import type { MlpOptions } from '../layers/mlp.ts';
+import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
+import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
+import { hasExperts, moeOptions } from '../moe-config.ts';
 import { ropeOf } from '../rope-parameters.ts';
-import { type RoleNames, switchNames } from '../tensor-names.ts';
-import { hybridLayers } from './hybrid-layers.ts';
+import type { BodySpec } from '../spec.ts';
+import { type FamilyNames, type RoleNames, switchNames } from '../tensor-names.ts';
 
 const defaults = { rms_norm_eps: 1e-6, max_position_embeddings: 2048 };
 
@@ -31,7 +31,7 @@ export const granite: Architecture = {
   modelTypes: ['granite'],
   ggufNames: ['granite'],
   defaults: { ...defaults, attention_multiplier: 1 },
-  traits: graniteTraits,
+  build: (source) => build(source, {}),
 };
 
 const expertNames: RoleNames = {
@@ -47,18 +47,14 @@ export const graniteMoe: Architecture = {
   modelTypes: ['granitemoe'],
   ggufNames: ['granitemoe'],
   defaults: { ...defaults, attention_multiplier: 1, num_local_experts: 8, num_experts_per_tok: 2 },
-  traits(source) {
-    const traits = graniteTraits(source);
-    return {
-      ...traits,
-      layers: withExperts(source, traits.layers),
-      experts: expertTraits(source, { score: 'softmax', normalized: true }),
+  build: (source) =>
+    build(source, {
       names: { 'hugging-face': expertNames, mlx: mlxExpertNames },
-    };
-  },
+      moe: moeOptions(source, { score: 'softmax', normalized: true }),
+    }),
 };
 
-/** Beside experts, or in their place. */
+/** Of the shared expert, or of the feed-forward where there are no others. */
 const sharedNames: RoleNames = {
   gateUp: 'shared_mlp.input_linear',
   down: 'shared_mlp.output_linear',
@@ -66,7 +62,7 @@ const sharedNames: RoleNames = {
   sharedDown: 'shared_mlp.output_linear',
 };
 
-/** Granite 4: most layers are state spaces, and a feed-forward stands beside the experts, or alone. */
+/** Granite 4: most layers are Mamba 2, and a shared expert stands with others, or alone. */
 export const graniteHybrid: Architecture = {
   name: 'granitehybrid',
   modelTypes: ['granitemoehybrid'],
@@ -83,45 +79,40 @@ export const graniteHybrid: Architecture = {
     mamba_d_state: 256,
     mamba_expand: 2,
   },
-  traits(source) {
+  build(source) {
     const { config, naming } = source;
-    const traits = graniteTraits(source);
-    const attention = tellsPositions(source) ? { rope: 0 } : {};
-    const layers = hybridLayers(source, { attention, other: { mixer: 'mamba2' } }, () => false);
+    const attends = attentionLayers(source, () => false);
     const sharedSize =
       optionalSize(config, 'shared_intermediate_size') ?? size(config, 'shared_expert_intermediate_size');
-    const fused = naming !== 'gguf';
-    const remembers = layers.some(({ mixer }) => mixer === 'mamba2');
     // Files of models that only attend may give sizes of state spaces that mean nothing.
-    const common = { ...traits, layers, ...(remembers ? { mamba2: mamba2Traits(source) } : {}) };
-    if (!hasExperts(config)) return { ...common, ...feedForwardAlone(source, sharedSize) };
-    return {
-      ...common,
-      layers: withExperts(source, layers),
-      experts: {
-        ...expertTraits(source, { score: 'softmax', normalized: true }),
-        shared: { size: sharedSize, gated: false, fused },
-      },
+    const mamba = attends.every((one) => one) ? undefined : mamba2Options(source);
+    const hybrid = { attends, mamba, nope: !hasRope(source) };
+    if (!hasExperts(config)) return build(source, { ...hybrid, ...feedForwardAlone(source, sharedSize) });
+    const moe = moeOptions(source, { score: 'softmax', normalized: true });
+    const shared = { size: sharedSize, gated: false, fused: naming !== 'gguf' };
+    return build(source, {
+      ...hybrid,
+      moe: { ...moe, shared },
       names: { 'hugging-face': { ...expertNames, ...sharedNames }, mlx: mlxExpertNames },
-    };
+    });
   },
 };
 
 /** In place of experts. mlx-lm stores it under the usual names, gate and up apart. */
-function feedForwardAlone({ naming, opened }: ModelSource, ffnSize: number): Partial<Traits> {
+function feedForwardAlone({ naming, opened }: ModelSource, size: number): GraniteOptions {
   const shared = `${sharedNames.gateUp}.weight`;
   const stores = () => [...opened.weights.tensors.keys()].some((name) => name.endsWith(shared));
   const fused = naming !== 'gguf' && (opened.format === 'gguf' || stores());
-  return fused ? { ffnSize, fusedGateUp: true, names: { 'hugging-face': sharedNames } } : { ffnSize };
+  return fused ? { dense: { size, fused }, names: { 'hugging-face': sharedNames } } : { dense: { size } };
 }
 
 /** GGUF files say so in a place of their own. */
-function tellsPositions({ config, opened }: ModelSource): boolean {
+function hasRope({ config, opened }: ModelSource): boolean {
   if (opened.format === 'gguf') return optionalFlag(config, 'rope_is_used') ?? false;
   return optionalText(config, 'position_embedding_type') === 'rope';
 }
 
-function mamba2Traits(source: ModelSource): Mamba2Traits {
+function mamba2Options(source: ModelSource): Mamba2Options {
   const { config, opened } = source;
   const isGguf = opened.format === 'gguf';
   const heads = size(config, isGguf ? 'linear_num_value_heads' : 'mamba_n_heads');
@@ -155,16 +146,44 @@ function mambaHeadSize({ config, sizes }: ModelSource, heads: number): number {
     : size(config, 'mamba_d_head');
 }
 
-function graniteTraits({ config, sizes, naming }: ModelSource): Traits {
-  return {
-    ropes: [ropeOf(config, sizes)],
-    layers: alikeLayers(sizes),
-    activation: activationOf(config, 'hidden_act', 'silu'),
-    attentionScale: optionalPositive(config, 'attention_multiplier') ?? sizes.headSize ** -0.5,
-    embeddingScale: optionalPositive(config, 'embedding_multiplier'),
-    residualScale: optionalPositive(config, 'residual_multiplier'),
-    logitScale: 1 / (optionalPositive(config, 'logits_scaling') ?? 1),
-    ...biasesOf(config),
-    interleavedPairs: naming === 'gguf',
-  };
+/** Everything left out is off. */
+interface GraniteOptions {
+  readonly names?: FamilyNames;
+  readonly dense?: Omit<MlpOptions, 'activation'>;
+  readonly moe?: MoeOptions;
+  /** Which layers attend, where not all do. */
+  readonly attends?: readonly boolean[];
+  readonly mamba?: Mamba2Options | undefined;
+  readonly nope?: boolean;
+}
+
+function build(source: ModelSource, options: GraniteOptions): FamilySpec {
+  const { config, sizes, naming } = source;
+  const { names = {}, dense, moe, attends, mamba, nope } = options;
+  const model = new ModelBuilder(source, { names });
+  const rope = model.rope(ropeOf(config, sizes));
+  const activation = activationOf(config);
+  const scale = optionalPositive(config, 'attention_multiplier') ?? sizes.headSize ** -0.5;
+  const embeddingScale = optionalPositive(config, 'embedding_multiplier');
+  const residualScale = optionalPositive(config, 'residual_multiplier');
+  const logitScale = 1 / (optionalPositive(config, 'logits_scaling') ?? 1);
+  const biases = biasesOf(config);
+  const attending = (layer: LayerBuilder): BodySpec =>
+    attention(layer, {
+      rope: nope ? undefined : rope,
+      scale,
+      interleaved: naming === 'gguf',
+      ...biases.attention,
+    });
+  return model.spec({
+    embeddingScale,
+    logitScale,
+    layers: (layer) =>
+      preNorm(
+        layer,
+        mamba && !attends?.[layer.index] ? mamba2(layer, mamba) : attending(layer),
+        mlpOrMoe(layer, { activation, ...dense, ...biases.mlp }, moe),
+        residualScale,
+      ),
+  });
 }

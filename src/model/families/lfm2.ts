@@ -1,6 +1,5 @@
 // LFM 2, dense and with experts: most layers are short convolutions, the others attention with norms over each head.
 
-import { type Architecture, activationOf, type ModelSource, type Traits } from '../architecture.ts';
 import {
   type Config,
   configError,
@@ -10,10 +9,16 @@ import {
   optionalSize,
   size,
 } from '../config.ts';
-import { expertTraits, withExperts } from '../expert-traits.ts';
+import { activationOf, attentionLayers } from '../layer-config.ts';
+import { preNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
+import { shortConv } from '../layers/short-conv.ts';
+import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
+import { moeOptions } from '../moe-config.ts';
 import { ropeOf } from '../rope-parameters.ts';
 import { type FamilyNames, switchNames } from '../tensor-names.ts';
-import { hybridLayers } from './hybrid-layers.ts';
 
 const names: FamilyNames = {
   'hugging-face': {
@@ -27,7 +32,7 @@ const names: FamilyNames = {
     up: 'feed_forward.w3',
     down: 'feed_forward.w2',
     router: 'feed_forward.gate',
-    routingBias: { weight: '', bias: 'feed_forward.expert_bias' },
+    routingBias: { bias: 'feed_forward.expert_bias' },
     expertGate: 'feed_forward.experts.*.w1',
     expertUp: 'feed_forward.experts.*.w3',
     expertDown: 'feed_forward.experts.*.w2',
@@ -65,7 +70,7 @@ export const lfm2: Architecture = {
   ggufNames: ['lfm2'],
   defaults: { ...defaults, block_auto_adjust_ff_dim: true, block_ffn_dim_multiplier: 1 },
   otherNames,
-  traits: (source) => ({ ...lfmTraits(source), ffnSize: adjustedSize(source) }),
+  build: (source) => build(source, { ffnSize: adjustedSize(source) }),
 };
 
 export const lfm2Moe: Architecture = {
@@ -81,37 +86,34 @@ export const lfm2Moe: Architecture = {
     use_expert_bias: true,
   },
   otherNames,
-  traits(source) {
-    const traits = lfmTraits(source);
-    return {
-      ...traits,
-      layers: withExperts(source, traits.layers),
-      experts: {
-        ...expertTraits(source, { score: 'sigmoid', normalized: true }),
-        routingBias: optionalFlag(source.config, 'use_expert_bias') ?? true,
-      },
-    };
+  build(source) {
+    const moe = moeOptions(source, { score: 'sigmoid', normalized: true });
+    const routingBias = optionalFlag(source.config, 'use_expert_bias') ?? true;
+    return build(source, { moe: { ...moe, routingBias } });
   },
 };
 
-function lfmTraits(source: ModelSource): Traits {
+function build(
+  source: ModelSource,
+  { ffnSize, moe }: { readonly ffnSize?: number; readonly moe?: MoeOptions },
+): FamilySpec {
   const { config, sizes } = source;
-  return {
-    ropes: [ropeOf(config, sizes)],
-    layers: hybridLayers(
-      source,
-      { attention: { rope: 0 }, other: { mixer: 'short-conv' } },
-      attendingLayers(config),
-    ),
-    activation: activationOf(config, 'hidden_act', 'silu'),
-    attentionScale: sizes.headSize ** -0.5,
-    queryKeyNorm: 'head',
-    shortConv: {
-      length: size(config, 'conv_L_cache'),
-      bias: optionalFlag(config, 'conv_bias') ?? false,
-    },
-    names,
-  };
+  const model = new ModelBuilder(source, { names });
+  const rope = model.rope(ropeOf(config, sizes));
+  const attends = attentionLayers(source, attendingLayers(config));
+  const activation = activationOf(config);
+  const length = size(config, 'conv_L_cache');
+  const bias = optionalFlag(config, 'conv_bias') ?? false;
+  return model.spec({
+    layers: (layer) =>
+      preNorm(
+        layer,
+        attends[layer.index]
+          ? attention(layer, { rope, queryKeyNorm: 'head' })
+          : shortConv(layer, { length, bias }),
+        mlpOrMoe(layer, { activation, size: ffnSize }, moe),
+      ),
+  });
 }
 
 /** Older files list the layers that attend; where they do not, all do. */

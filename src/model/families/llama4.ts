@@ -1,19 +1,15 @@
-// Llama 4 (text): layers that see chunks of the text between layers that see all of it but no positions, experts that
-// are scaled at their input.
+// Llama 4 (text): layers that see chunks of the text between NoPE layers that see all of it, experts that are scaled at their
+// input.
 
-import {
-  type Architecture,
-  activationOf,
-  biasesOf,
-  type LayerTraits,
-  type ModelSource,
-  rotatedLayers,
-  slidingLayers,
-} from '../architecture.ts';
 import { fieldOf, optionalFlag, optionalPositive, optionalSize } from '../config.ts';
-import { expertTraits, mixtureOf } from '../expert-traits.ts';
+import { activationOf, biasesOf, ropeLayers, slidingLayers } from '../layer-config.ts';
+import { preNorm } from '../layer-shapes.ts';
+import { type AttentionOptions, type AttentionSpec, attention } from '../layers/attention.ts';
+import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
+import { hasExperts, moeOptions } from '../moe-config.ts';
 import { ropeOf } from '../rope-parameters.ts';
-import type { AttentionSpec } from '../spec.ts';
 import { type FamilyNames, switchNames } from '../tensor-names.ts';
 
 const names: FamilyNames = {
@@ -22,8 +18,8 @@ const names: FamilyNames = {
     up: 'feed_forward.up_proj',
     down: 'feed_forward.down_proj',
     router: 'feed_forward.router',
-    expertGateUps: { weight: 'feed_forward.experts.gate_up_proj', bias: '' },
-    expertDowns: { weight: 'feed_forward.experts.down_proj', bias: '' },
+    expertGateUps: { weight: 'feed_forward.experts.gate_up_proj' },
+    expertDowns: { weight: 'feed_forward.experts.down_proj' },
     sharedGate: 'feed_forward.shared_expert.gate_proj',
     sharedUp: 'feed_forward.shared_expert.up_proj',
     sharedDown: 'feed_forward.shared_expert.down_proj',
@@ -31,7 +27,7 @@ const names: FamilyNames = {
   mlx: switchNames('feed_forward.experts'),
 };
 
-const attention = {
+const scalingDefaults = {
   attention_chunk_size: 8192,
   attn_temperature_tuning: true,
   floor_scale: 8192,
@@ -43,7 +39,7 @@ export const llama4: Architecture = {
   modelTypes: ['llama4_text', 'llama4'],
   ggufNames: ['llama4'],
   defaults: {
-    ...attention,
+    ...scalingDefaults,
     num_attention_heads: 40,
     num_key_value_heads: 8,
     head_dim: 128,
@@ -56,43 +52,52 @@ export const llama4: Architecture = {
     num_experts_per_tok: 1,
     use_qk_norm: true,
   },
-  ggufDefaults: attention,
-  traits(source) {
-    const { config, sizes, naming } = source;
-    const layers = layersOf(source);
-    const experts = () => {
-      const traits = expertTraits(source, { score: 'sigmoid', normalized: false });
-      const shared = { size: traits.size, gated: false };
-      return { ...traits, scalesInput: true, transposed: naming !== 'gguf', shared };
-    };
-    return {
-      ropes: [ropeOf(config, sizes)],
-      ...mixtureOf(source, layers, experts),
-      activation: activationOf(config, 'hidden_act', 'silu'),
-      attentionScale: sizes.headSize ** -0.5,
-      normsAfterRope: true,
-      ...biasesOf(config),
-      interleavedPairs: true,
-      names,
-    };
+  ggufDefaults: scalingDefaults,
+  build(source) {
+    const { config, sizes } = source;
+    const model = new ModelBuilder(source, { names });
+    const attentionOf = attentionOptions(source);
+    const size = optionalSize(config, 'intermediate_size_mlp');
+    const rope = model.rope(ropeOf(config, sizes));
+    const moe = hasExperts(config) ? expertsOf(source) : undefined;
+    const activation = activationOf(config);
+    const biases = biasesOf(config);
+    return model.spec({
+      layers: (layer) =>
+        preNorm(
+          layer,
+          attention(layer, {
+            ...attentionOf(layer.index, rope),
+            normsAfterRope: true,
+            interleaved: true,
+            ...biases.attention,
+          }),
+          mlpOrMoe(layer, { activation, size, ...biases.mlp }, moe),
+        ),
+    });
   },
 };
 
-function layersOf(source: ModelSource): LayerTraits[] {
+function expertsOf(source: ModelSource): MoeOptions {
+  const moe = moeOptions(source, { score: 'sigmoid', normalized: false });
+  const shared = { size: moe.size, gated: false };
+  return { ...moe, scalesInput: true, transposed: source.naming !== 'gguf', shared };
+}
+
+function attentionOptions(source: ModelSource): (index: number, rope: number) => AttentionOptions {
   const { config, opened } = source;
-  // GGUF files of models without chunks give a window of 0; positions are told everywhere there.
+  // GGUF files of models without chunks give a window of 0; all layers have a rotary embedding there.
   const plain = opened.format === 'gguf' && config.fields.sliding_window === null;
-  const rotated = rotatedLayers(source, 4);
-  const chunked = slidingLayers(source, (index) => rotated[index] === true, 'chunked_attention');
-  const chunk = optionalSize(config, 'attention_chunk_size');
-  const ffnSize = optionalSize(config, 'intermediate_size_mlp');
+  const rotates = ropeLayers(source, 4);
+  const chunked = slidingLayers(source, (index) => rotates[index] === true, 'chunked_attention');
+  const size = optionalSize(config, 'attention_chunk_size');
   const queryKeyNorm = normsHeads(source) ? 'unscaled' : undefined;
   const growth = growthOf(source);
-  return rotated.map((turns, index) => {
-    if (plain) return { ffnSize, rope: 0, queryKeyNorm };
-    const seen = { ffnSize, chunk: chunked[index] ? chunk : undefined };
-    return turns ? { ...seen, rope: 0, queryKeyNorm } : { ...seen, growth };
-  });
+  return (index, rope) => {
+    if (plain) return { rope, queryKeyNorm };
+    const chunk = chunked[index] ? size : undefined;
+    return rotates[index] ? { chunk, rope, queryKeyNorm } : { chunk, growth };
+  };
 }
 
 /** GGUF files do not say it: heads are normalized but in the model of 128 experts. */

@@ -1,17 +1,14 @@
 // Mistral and Ministral: Llama's shape with a sliding window over every layer or some; in the third generation queries
 // grow with their position. GGUF files of earlier generations say "llama".
 
-import {
-  type Architecture,
-  activationOf,
-  type ModelSource,
-  slidingLayers,
-  type Traits,
-  windowOf,
-} from '../architecture.ts';
 import { type Config, optionalPositive } from '../config.ts';
+import { activationOf, slidingLayers, windowOf } from '../layer-config.ts';
+import { preNorm } from '../layer-shapes.ts';
+import { type AttentionSpec, attention } from '../layers/attention.ts';
+import { mlp } from '../layers/mlp.ts';
+import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
 import { originalContext, ropeOf, ropeParameters } from '../rope-parameters.ts';
-import type { AttentionSpec } from '../spec.ts';
 
 export const mistral: Architecture = {
   name: 'mistral',
@@ -23,7 +20,7 @@ export const mistral: Architecture = {
     rms_norm_eps: 1e-6,
     sliding_window: 4096,
   },
-  traits: mistralTraits,
+  build,
 };
 
 export const ministral3: Architecture = {
@@ -31,23 +28,30 @@ export const ministral3: Architecture = {
   modelTypes: ['ministral3'],
   ggufNames: ['mistral3'],
   defaults: { num_key_value_heads: 8, head_dim: 128, max_position_embeddings: 262_144, rms_norm_eps: 1e-5 },
-  traits: mistralTraits,
+  build,
 };
 
-function mistralTraits(source: ModelSource): Traits {
+function build(source: ModelSource): FamilySpec {
   const { config, sizes, naming } = source;
+  const model = new ModelBuilder(source);
+  const rope = model.rope(ropeOf(config, sizes));
   const window = windowOf(config);
-  return {
-    ropes: [ropeOf(config, sizes)],
-    layers: slidingLayers(source, () => true).map((slides) => ({
-      rope: 0,
-      window: slides ? window : undefined,
-    })),
-    activation: activationOf(config, 'hidden_act', 'silu'),
-    attentionScale: sizes.headSize ** -0.5,
-    growth: growthOf(ropeParameters(config)),
-    interleavedPairs: naming === 'gguf',
-  };
+  const slides = slidingLayers(source, () => true);
+  const growth = growthOf(ropeParameters(config));
+  const activation = activationOf(config);
+  return model.spec({
+    layers: (layer) =>
+      preNorm(
+        layer,
+        attention(layer, {
+          rope,
+          window: slides[layer.index] ? window : undefined,
+          growth,
+          interleaved: naming === 'gguf',
+        }),
+        mlp(layer, { activation }),
+      ),
+  });
 }
 
 function growthOf(parameters: Config): AttentionSpec['growth'] {

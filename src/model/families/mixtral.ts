@@ -1,7 +1,11 @@
 // Mixtral: Mistral's shape with experts in place of one feed-forward. Its GGUF files say "llama".
 
-import { type Architecture, activationOf, alikeLayers, windowOf } from '../architecture.ts';
-import { expertTraits, withExperts } from '../expert-traits.ts';
+import { activationOf, windowOf } from '../layer-config.ts';
+import { preNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { mlpOrMoe } from '../layers/moe.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
+import { moeOptions } from '../moe-config.ts';
 import { ropeOf } from '../rope-parameters.ts';
 import { type FamilyNames, switchNames } from '../tensor-names.ts';
 
@@ -27,16 +31,20 @@ export const mixtral: Architecture = {
     num_local_experts: 8,
     num_experts_per_tok: 2,
   },
-  traits(source) {
+  build(source) {
     const { config, sizes, naming } = source;
-    return {
-      ropes: [ropeOf(config, sizes)],
-      layers: withExperts(source, alikeLayers(sizes, windowOf(config))),
-      activation: activationOf(config, 'hidden_act', 'silu'),
-      attentionScale: sizes.headSize ** -0.5,
-      experts: expertTraits(source, { score: 'softmax', normalized: true }),
-      interleavedPairs: naming === 'gguf',
-      names: mixtralNames,
-    };
+    const model = new ModelBuilder(source, { names: mixtralNames });
+    const rope = model.rope(ropeOf(config, sizes));
+    const moe = moeOptions(source, { score: 'softmax', normalized: true });
+    const window = windowOf(config);
+    const activation = activationOf(config);
+    return model.spec({
+      layers: (layer) =>
+        preNorm(
+          layer,
+          attention(layer, { rope, window, interleaved: naming === 'gguf' }),
+          mlpOrMoe(layer, { activation }, moe),
+        ),
+    });
   },
 };

@@ -1,14 +1,14 @@
 // ModernBERT: norms before branches, rotary positions, a gated feed-forward, and local layers between those that see the
 // whole text. What the first layer reads is normalized already.
 
-import { type Architecture, activationOf, biasesOf, slidingLayers } from '../architecture.ts';
 import { optionalFlag, optionalSize } from '../config.ts';
+import { activationOf, biasesOf, bidirectionalWindowOf, slidingLayers } from '../layer-config.ts';
+import { branch } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { mlp } from '../layers/mlp.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import { localRopeOf, ropeOf } from '../rope-parameters.ts';
 import type { RoleNames } from '../tensor-names.ts';
-import { windowOnBothSides } from './both-sides.ts';
-
-const GLOBAL = 0;
-const LOCAL = 1;
 
 const names: RoleNames = {
   embedding: 'embeddings.tok_embeddings',
@@ -40,27 +40,32 @@ export const modernbert: Architecture = {
     sliding_window: ['local_attention'],
     sliding_window_pattern: ['global_attn_every_n_layers'],
   },
-  traits(source) {
+  build(source) {
     const { config, sizes } = source;
+    const norms = { kind: 'layer', bias: optionalFlag(config, 'norm_bias') ?? false } as const;
+    const model = new ModelBuilder(source, { names: { 'hugging-face': names }, norms });
+    const rope = model.rope(ropeOf(config, sizes, 'full_attention'));
+    const localRope = model.rope(localRopeOf(config, sizes, 10_000));
     const period = optionalSize(config, 'sliding_window_pattern') ?? 3;
     const slides = slidingLayers(source, (index) => index % period !== 0);
-    const window = windowOnBothSides(config);
-    return {
-      bidirectional: true,
-      ropes: [ropeOf(config, sizes, 'full_attention'), localRopeOf(config, sizes, 10_000)],
-      layers: slides.map((local, index) => ({
-        ...(local ? { rope: LOCAL, window } : { rope: GLOBAL }),
-        unnormed: index === 0,
-      })),
-      activation: activationOf(config, 'hidden_activation', 'gelu'),
-      attentionScale: sizes.headSize ** -0.5,
-      norm: 'layer',
-      normBias: optionalFlag(config, 'norm_bias') ?? false,
+    const window = bidirectionalWindowOf(config);
+    const activation = activationOf(config, 'gelu', 'hidden_activation');
+    const biases = biasesOf(config);
+    return model.spec({
       embeddingNorm: true,
-      fusedQueryKeyValue: true,
-      fusedGateUp: true,
-      ...biasesOf(config),
-      names: { 'hugging-face': names },
-    };
+      layers(layer) {
+        const attending = attention(layer, {
+          ...(slides[layer.index] ? { rope: localRope, window } : { rope }),
+          bidirectional: true,
+          fused: true,
+          ...biases.attention,
+        });
+        const feeding = mlp(layer, { activation, fused: true, ...biases.mlp });
+        const input = layer.index === 0 ? undefined : layer.norm('attentionNorm');
+        return {
+          branches: [branch(attending, { input }), branch(feeding, { input: layer.norm('ffnNorm') })],
+        };
+      },
+    });
   },
 };

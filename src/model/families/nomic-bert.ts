@@ -1,11 +1,15 @@
 // Nomic's BERT: rotary positions in place of learnt ones, a gated feed-forward, q, k and v in one tensor. Folders on the hub
 // name fields as GPT 2 does; transformers saves them under the usual names.
 
-import { type Architecture, activationOf, alikeLayers } from '../architecture.ts';
 import { configError, fieldOf, optionalFlag } from '../config.ts';
+import { activationOf } from '../layer-config.ts';
+import { streamNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { mlp } from '../layers/mlp.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import { ropeOf } from '../rope-parameters.ts';
 import type { RoleNames } from '../tensor-names.ts';
-import { streamNorms, streamNormTraits } from './bert.ts';
+import { streamNormModel, streamNormOptions, streamNorms } from './bert.ts';
 
 const names: RoleNames = {
   embedding: 'embeddings.word_embeddings',
@@ -43,7 +47,7 @@ export const nomicBert: Architecture = {
     rope_theta: ['rotary_emb_base'],
     partial_rotary_factor: ['rotary_emb_fraction'],
   },
-  traits(source) {
+  build(source) {
     const { config, sizes } = source;
     for (const [field, known] of [
       ['activation_function', 'swiglu'],
@@ -56,17 +60,29 @@ export const nomicBert: Architecture = {
       throw configError(config, field, problem, `Use a model in which it is ${known}.`);
     }
     const bias = optionalFlag(config, 'qkv_proj_bias') ?? false;
-    return {
-      ...streamNormTraits(source),
-      ropes: [ropeOf(config, sizes)],
-      layers: alikeLayers(sizes),
-      activation: activationOf(config, 'hidden_act', 'silu'),
-      fusedQueryKeyValue: true,
-      queryKeyValueBias: bias,
-      outputBias: bias,
-      ffnBias: optionalFlag(config, 'mlp_fc1_bias') ?? false,
-      interleavedPairs: optionalFlag(config, 'rotary_emb_interleaved') ?? false,
+    const model = new ModelBuilder(source, {
       names: { 'hugging-face': names, gguf: streamNorms },
-    };
+      norms: streamNormOptions,
+    });
+    const rope = model.rope(ropeOf(config, sizes));
+    const activation = activationOf(config);
+    const ffnBias = optionalFlag(config, 'mlp_fc1_bias') ?? false;
+    const interleaved = optionalFlag(config, 'rotary_emb_interleaved') ?? false;
+    return model.spec({
+      ...streamNormModel(source),
+      layers: (layer) =>
+        streamNorm(
+          layer,
+          attention(layer, {
+            rope,
+            bidirectional: true,
+            fused: true,
+            interleaved,
+            queryKeyValueBias: bias,
+            outputBias: bias,
+          }),
+          mlp(layer, { activation, bias: ffnBias }),
+        ),
+    });
   },
 };

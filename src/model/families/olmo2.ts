@@ -1,22 +1,15 @@
 // OLMo 2 and 3: norms after each branch instead of before it, and over all heads of q and k together; OLMo 3 has windows
 // over most layers, and its GGUF files say "olmo2".
 
-import {
-  type Architecture,
-  activationOf,
-  alikeLayers,
-  biasesOf,
-  type ModelSource,
-  mixedLayers,
-  type Traits,
-  windowOf,
-} from '../architecture.ts';
 import { fieldOf } from '../config.ts';
+import { activationOf, biasesOf, periodicSlidingLayers, windowOf } from '../layer-config.ts';
+import { postNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { mlp } from '../layers/mlp.ts';
+import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
 import { localRopeOf, ropeOf } from '../rope-parameters.ts';
 import { sandwichNorms } from '../tensor-names.ts';
-
-const GLOBAL = 0;
-const LOCAL = 1;
 
 const defaults = { rms_norm_eps: 1e-5, max_position_embeddings: 2048 };
 
@@ -25,7 +18,7 @@ export const olmo2: Architecture = {
   modelTypes: ['olmo2'],
   ggufNames: ['olmo2'],
   defaults,
-  traits: olmoTraits,
+  build,
 };
 
 export const olmo3: Architecture = {
@@ -33,27 +26,29 @@ export const olmo3: Architecture = {
   modelTypes: ['olmo3'],
   ggufNames: [],
   defaults: { ...defaults, rope_theta: 500_000, sliding_window: 4096 },
-  traits: olmoTraits,
+  build,
 };
 
-function olmoTraits(source: ModelSource): Traits {
+function build(source: ModelSource): FamilySpec {
   const { config, sizes } = source;
+  const model = new ModelBuilder(source, { names: { 'hugging-face': sandwichNorms } });
+  const rope = model.rope(ropeOf(config, sizes, 'full_attention'));
+  // Only layers that see all tokens are stretched.
+  const localRope = model.rope(localRopeOf(config, sizes, fieldOf(config, 'rope_theta')));
   const window = windowOf(config);
-  return {
-    // Only layers that see all tokens are stretched.
-    ropes: [
-      ropeOf(config, sizes, 'full_attention'),
-      localRopeOf(config, sizes, fieldOf(config, 'rope_theta')),
-    ],
-    layers:
-      window === undefined
-        ? alikeLayers(sizes)
-        : mixedLayers(source, 4, { sliding: { rope: LOCAL, window }, full: { rope: GLOBAL } }),
-    activation: activationOf(config, 'hidden_act', 'silu'),
-    attentionScale: sizes.headSize ** -0.5,
-    queryKeyNorm: 'all',
-    norms: 'after',
-    ...biasesOf(config),
-    names: { 'hugging-face': sandwichNorms },
-  };
+  const slides = window === undefined ? [] : periodicSlidingLayers(source, 4);
+  const activation = activationOf(config);
+  const biases = biasesOf(config);
+  return model.spec({
+    layers: (layer) =>
+      postNorm(
+        layer,
+        attention(layer, {
+          ...(slides[layer.index] ? { rope: localRope, window } : { rope }),
+          queryKeyNorm: 'all',
+          ...biases.attention,
+        }),
+        mlp(layer, { activation, ...biases.mlp }),
+      ),
+  });
 }

@@ -1,16 +1,14 @@
 // Qwen 1.5 and 2 with experts: Qwen 2's attention, and beside the experts a feed-forward for every row with a share of
 // its own.
 
-import {
-  type Architecture,
-  activationOf,
-  type LayerTraits,
-  type ModelSource,
-  slidingLayers,
-  windowOf,
-} from '../architecture.ts';
 import { optionalCount, optionalFlag } from '../config.ts';
-import { expertTraits, mixtureOf, withSharedExpert } from '../expert-traits.ts';
+import { activationOf, slidingLayers, usedWindowOf } from '../layer-config.ts';
+import { preNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { mlpOrMoe } from '../layers/moe.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
+import { hasExperts, moeOptions, withSharedExpert } from '../moe-config.ts';
 import { ropeOf } from '../rope-parameters.ts';
 
 export const qwen2Moe: Architecture = {
@@ -29,28 +27,36 @@ export const qwen2Moe: Architecture = {
     shared_expert_intermediate_size: 5632,
     qkv_bias: true,
   },
-  traits(source) {
+  build(source) {
     const { config, sizes } = source;
-    return {
-      ropes: [ropeOf(config, sizes)],
-      ...mixtureOf(source, layersOf(source), () => expertsOf(source)),
-      activation: activationOf(config, 'hidden_act', 'silu'),
-      attentionScale: sizes.headSize ** -0.5,
-      queryKeyValueBias: optionalFlag(config, 'qkv_bias') ?? optionalFlag(config, 'attention_bias') ?? false,
-    };
+    const model = new ModelBuilder(source);
+    const rope = model.rope(ropeOf(config, sizes));
+    const windows = lowerWindows(source);
+    const moe = hasExperts(config) ? expertsOf(source) : undefined;
+    const activation = activationOf(config);
+    const queryKeyValueBias =
+      optionalFlag(config, 'qkv_bias') ?? optionalFlag(config, 'attention_bias') ?? false;
+    return model.spec({
+      layers: (layer) =>
+        preNorm(
+          layer,
+          attention(layer, { rope, window: windows[layer.index], queryKeyValueBias }),
+          mlpOrMoe(layer, { activation }, moe),
+        ),
+    });
   },
 };
 
 function expertsOf(source: ModelSource) {
-  const experts = expertTraits(source, { score: 'softmax', normalized: false });
-  return withSharedExpert(source, experts, source.sizes.ffnSize);
+  const moe = moeOptions(source, { score: 'softmax', normalized: false });
+  return withSharedExpert(source, moe, source.sizes.ffnSize);
 }
 
 /** Every other one of the lower layers has a window, where `use_sliding_window` says so. */
-function layersOf(source: ModelSource): LayerTraits[] {
+function lowerWindows(source: ModelSource): readonly (number | undefined)[] {
   const { config } = source;
-  const window = optionalFlag(config, 'use_sliding_window') === true ? windowOf(config) : undefined;
+  const window = usedWindowOf(config);
   const end = optionalCount(config, 'max_window_layers') ?? 0;
-  const sliding = slidingLayers(source, (index) => index % 2 === 0 && index < end);
-  return sliding.map((slides) => ({ rope: 0, window: slides ? window : undefined }));
+  const slides = slidingLayers(source, (index) => index % 2 === 0 && index < end);
+  return slides.map((one) => (one ? window : undefined));
 }

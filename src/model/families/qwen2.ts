@@ -1,14 +1,12 @@
 // Qwen 2 and 2.5: Llama's shape with biases on q, k and v, and windows over the upper layers where asked for.
 
-import {
-  type Architecture,
-  activationOf,
-  type LayerTraits,
-  type ModelSource,
-  slidingLayers,
-  windowOf,
-} from '../architecture.ts';
-import { optionalCount, optionalFlag } from '../config.ts';
+import { optionalCount } from '../config.ts';
+import { activationOf, slidingLayers, usedWindowOf } from '../layer-config.ts';
+import { preNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { mlp } from '../layers/mlp.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
 import { ropeOf } from '../rope-parameters.ts';
 
 export const qwen2: Architecture = {
@@ -21,23 +19,27 @@ export const qwen2: Architecture = {
     sliding_window: 4096,
     max_window_layers: 28,
   },
-  traits(source) {
+  build(source) {
     const { config, sizes } = source;
-    return {
-      ropes: [ropeOf(config, sizes)],
-      layers: upperWindowLayers(source),
-      activation: activationOf(config, 'hidden_act', 'silu'),
-      attentionScale: sizes.headSize ** -0.5,
-      queryKeyValueBias: true,
-    };
+    const model = new ModelBuilder(source);
+    const rope = model.rope(ropeOf(config, sizes));
+    const windows = upperWindows(source);
+    const activation = activationOf(config);
+    return model.spec({
+      layers: (layer) =>
+        preNorm(
+          layer,
+          attention(layer, { rope, window: windows[layer.index], queryKeyValueBias: true }),
+          mlp(layer, { activation }),
+        ),
+    });
   },
 };
 
 /** Layers from `max_window_layers` on see a window, where `use_sliding_window` says so. */
-export function upperWindowLayers(source: ModelSource): LayerTraits[] {
+export function upperWindows(source: ModelSource): readonly (number | undefined)[] {
   const { config } = source;
-  const window = optionalFlag(config, 'use_sliding_window') === true ? windowOf(config) : undefined;
-  const firstWindowed = optionalCount(config, 'max_window_layers');
-  const sliding = slidingLayers(source, (index) => index >= (firstWindowed ?? Number.POSITIVE_INFINITY));
-  return sliding.map((slides) => ({ rope: 0, window: slides ? window : undefined }));
+  const window = usedWindowOf(config);
+  const first = optionalCount(config, 'max_window_layers') ?? Number.POSITIVE_INFINITY;
+  return slidingLayers(source, (index) => index >= first).map((slides) => (slides ? window : undefined));
 }

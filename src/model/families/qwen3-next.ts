@@ -1,18 +1,17 @@
 // Qwen 3 Next and Qwen 3.5, dense and with experts: three of four layers are gated delta nets, the others attentions whose
 // output is gated.
 
-import {
-  type Architecture,
-  activationOf,
-  type GatedDeltaNetTraits,
-  type ModelSource,
-  type Traits,
-} from '../architecture.ts';
 import { configError, optionalFlag, optionalSize, size } from '../config.ts';
-import { expertTraits, mixtureOf, withSharedExpert } from '../expert-traits.ts';
+import { activationOf, attentionLayers } from '../layer-config.ts';
+import { preNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { type GatedDeltaNetOptions, gatedDeltaNet } from '../layers/gated-delta-net.ts';
+import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
 import { hasMlxLayout } from '../mlx-layout.ts';
+import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
+import { hasExperts, moeOptions, withSharedExpert } from '../moe-config.ts';
 import { ropeOf } from '../rope-parameters.ts';
-import { hybridLayers } from './hybrid-layers.ts';
 
 const defaults = {
   head_dim: 256,
@@ -37,7 +36,7 @@ export const qwen3Next: Architecture = {
   modelTypes: ['qwen3_next'],
   ggufNames: ['qwen3next'],
   defaults: { ...defaults, ...expertDefaults, num_experts_per_tok: 10 },
-  traits: (source) => expertsBeside(source, { ...hybridTraits(source), ...deltaTraits(source, true) }),
+  build: (source) => build(source, { isNext: true, isMoe: true }),
 };
 
 export const qwen35: Architecture = {
@@ -45,7 +44,7 @@ export const qwen35: Architecture = {
   modelTypes: ['qwen3_5', 'qwen3_5_text'],
   ggufNames: ['qwen35'],
   defaults: { ...defaults, num_key_value_heads: 4 },
-  traits: (source) => ({ ...hybridTraits(source), ...deltaTraits(source, false) }),
+  build: (source) => build(source, {}),
 };
 
 export const qwen35Moe: Architecture = {
@@ -53,36 +52,46 @@ export const qwen35Moe: Architecture = {
   modelTypes: ['qwen3_5_moe', 'qwen3_5_moe_text'],
   ggufNames: ['qwen35moe'],
   defaults: { ...defaults, ...expertDefaults, num_experts_per_tok: 8 },
-  traits: (source) => expertsBeside(source, { ...hybridTraits(source), ...deltaTraits(source, false) }),
+  build: (source) => build(source, { isMoe: true }),
 };
 
-function hybridTraits(source: ModelSource): Traits {
+function build(
+  source: ModelSource,
+  { isNext = false, isMoe = false }: { readonly isNext?: boolean; readonly isMoe?: boolean },
+): FamilySpec {
   const { config, sizes, naming, opened } = source;
   const bias = optionalFlag(config, 'attention_bias') ?? false;
   const interval = optionalSize(config, 'full_attention_interval') ?? 4;
-  return {
-    ropes: [ropeOf(config, sizes)],
-    layers: hybridLayers(
-      source,
-      { attention: { rope: 0 }, other: { mixer: 'gated-delta-net' } },
-      (index) => (index + 1) % interval === 0,
-    ),
-    activation: activationOf(config, 'hidden_act', 'silu'),
-    attentionScale: sizes.headSize ** -0.5,
-    attentionGate: true,
-    queryKeyNorm: 'head',
-    queryKeyValueBias: bias,
-    outputBias: bias,
-    // GGUF files store norm weights with 1 already added, as do folders converted by mlx-lm.
-    normOffset: naming === 'gguf' || hasMlxLayout(opened, 'linear_attn.conv1d.weight') ? 0 : 1,
+  const table = ropeOf(config, sizes);
+  const attends = attentionLayers(source, (index) => (index + 1) % interval === 0);
+  const activation = activationOf(config);
+  const model = new ModelBuilder(source, {
     names: { gguf: { ffnNorm: 'post_attention_norm' } },
-  };
+    // GGUF files store norm weights with 1 already added, as do folders converted by mlx-lm.
+    norms: { offset: naming === 'gguf' || hasMlxLayout(opened, 'linear_attn.conv1d.weight') ? 0 : 1 },
+  });
+  const rope = model.rope(table);
+  const delta = deltaOptions(source, isNext);
+  const moe = isMoe && hasExperts(config) ? expertsOf(source) : undefined;
+  return model.spec({
+    layers: (layer) =>
+      preNorm(
+        layer,
+        attends[layer.index]
+          ? attention(layer, {
+              rope,
+              gated: true,
+              queryKeyNorm: 'head',
+              queryKeyValueBias: bias,
+              outputBias: bias,
+            })
+          : gatedDeltaNet(layer, delta),
+        mlpOrMoe(layer, { activation }, moe),
+      ),
+  });
 }
 
-function deltaTraits(
-  { config, naming }: ModelSource,
-  isNext: boolean,
-): { readonly gatedDeltaNet: GatedDeltaNetTraits } {
+function deltaOptions({ config, naming }: ModelSource, isNext: boolean): GatedDeltaNetOptions {
   const isGguf = naming === 'gguf';
   const valueHeads = size(config, 'linear_num_value_heads');
   const keyHeads = size(config, 'linear_num_key_heads');
@@ -97,25 +106,20 @@ function deltaTraits(
   const valueSize =
     optionalSize(config, 'linear_value_head_dim') ?? size(config, 'linear_inner_size') / valueHeads;
   return {
-    gatedDeltaNet: {
-      keyHeads,
-      keySize: size(config, 'linear_key_head_dim'),
-      valueHeads,
-      valueSize,
-      length: size(config, 'linear_conv_kernel_dim'),
-      // The tool that makes GGUF files of Qwen 3.5 sorts value heads anew.
-      sharing: isGguf && !isNext ? 'strided' : 'neighbours',
-      largeByKeyHead: isNext && !isGguf,
-      smallByKeyHead: isNext,
-      logarithmicRates: !isGguf,
-    },
+    keyHeads,
+    keySize: size(config, 'linear_key_head_dim'),
+    valueHeads,
+    valueSize,
+    length: size(config, 'linear_conv_kernel_dim'),
+    // The tool that makes GGUF files of Qwen 3.5 sorts value heads anew.
+    sharing: isGguf && !isNext ? 'strided' : 'neighbours',
+    largeByKeyHead: isNext && !isGguf,
+    smallByKeyHead: isNext,
+    logarithmicRates: !isGguf,
   };
 }
 
-function expertsBeside(source: ModelSource, traits: Traits): Traits {
-  const experts = () => {
-    const own = expertTraits(source, { score: 'softmax', normalized: true });
-    return withSharedExpert(source, own, own.size);
-  };
-  return { ...traits, ...mixtureOf(source, traits.layers, experts) };
+function expertsOf(source: ModelSource): MoeOptions {
+  const moe = moeOptions(source, { score: 'softmax', normalized: true });
+  return withSharedExpert(source, moe, moe.size);
 }

@@ -1,8 +1,14 @@
-// Qwen 3: a norm over each head of q and k, heads of their own size, no biases unless the file says so.
+// Qwen 3, dense and with experts: a norm over each head of q and k, heads of their own size, no biases unless the file says so.
 
-import { type Architecture, activationOf, biasesOf } from '../architecture.ts';
+import { activationOf, biasesOf } from '../layer-config.ts';
+import { preNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
+import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
+import { hasExperts, moeOptions } from '../moe-config.ts';
 import { ropeOf } from '../rope-parameters.ts';
-import { upperWindowLayers } from './qwen2.ts';
+import { upperWindows } from './qwen2.ts';
 
 export const qwen3: Architecture = {
   name: 'qwen3',
@@ -16,15 +22,49 @@ export const qwen3: Architecture = {
     sliding_window: 4096,
     max_window_layers: 28,
   },
-  traits(source) {
-    const { config, sizes } = source;
-    return {
-      ropes: [ropeOf(config, sizes)],
-      layers: upperWindowLayers(source),
-      activation: activationOf(config, 'hidden_act', 'silu'),
-      attentionScale: sizes.headSize ** -0.5,
-      queryKeyNorm: 'head',
-      ...biasesOf(config),
-    };
+  build: (source) => build(source),
+};
+
+export const qwen3Moe: Architecture = {
+  name: 'qwen3moe',
+  modelTypes: ['qwen3_moe'],
+  ggufNames: ['qwen3moe'],
+  defaults: {
+    head_dim: 128,
+    num_key_value_heads: 4,
+    max_position_embeddings: 32_768,
+    rms_norm_eps: 1e-6,
+    sliding_window: 4096,
+    max_window_layers: 28,
+    num_experts_per_tok: 8,
+    moe_intermediate_size: 768,
+    norm_topk_prob: false,
+  },
+  build(source) {
+    // GGUF files do not say that the weights of chosen experts sum to one.
+    const defaults = { score: 'softmax', normalized: true } as const;
+    return build(source, hasExperts(source.config) ? moeOptions(source, defaults) : undefined);
   },
 };
+
+function build(source: ModelSource, moe?: MoeOptions): FamilySpec {
+  const { config, sizes } = source;
+  const model = new ModelBuilder(source);
+  const rope = model.rope(ropeOf(config, sizes));
+  const windows = upperWindows(source);
+  const activation = activationOf(config);
+  const biases = biasesOf(config);
+  return model.spec({
+    layers: (layer) =>
+      preNorm(
+        layer,
+        attention(layer, {
+          rope,
+          window: windows[layer.index],
+          queryKeyNorm: 'head',
+          ...biases.attention,
+        }),
+        mlpOrMoe(layer, { activation, ...biases.mlp }, moe),
+      ),
+  });
+}

@@ -1,6 +1,10 @@
 // Seed-OSS: Llama's shape with heads of their own size and biases on q, k and v.
 
-import { type Architecture, activationOf, alikeLayers, biasesOf } from '../architecture.ts';
+import { activationOf, biasesOf } from '../layer-config.ts';
+import { preNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { mlp } from '../layers/mlp.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import { ropeOf } from '../rope-parameters.ts';
 
 export const seedOss: Architecture = {
@@ -15,14 +19,19 @@ export const seedOss: Architecture = {
     attention_bias: true,
     attention_out_bias: false,
   },
-  traits({ config, sizes }) {
-    return {
-      ropes: [ropeOf(config, sizes)],
-      layers: alikeLayers(sizes),
-      activation: activationOf(config, 'hidden_act', 'silu'),
-      attentionScale: sizes.headSize ** -0.5,
-      ...biasesOf(config),
-      names: { gguf: { ffnNorm: 'post_attention_norm' } },
-    };
+  build(source) {
+    const { config, sizes } = source;
+    const model = new ModelBuilder(source, { names: { gguf: { ffnNorm: 'post_attention_norm' } } });
+    const rope = model.rope(ropeOf(config, sizes));
+    const activation = activationOf(config);
+    const biases = biasesOf(config);
+    return model.spec({
+      layers: (layer) =>
+        preNorm(
+          layer,
+          attention(layer, { rope, ...biases.attention }),
+          mlp(layer, { activation, ...biases.mlp }),
+        ),
+    });
   },
 };

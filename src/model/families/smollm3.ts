@@ -1,14 +1,10 @@
-// SmolLM 3: Llama's shape with some layers that are not told positions.
+// SmolLM 3: Llama's shape with some layers without positional encoding (NoPE).
 
-import {
-  type Architecture,
-  activationOf,
-  biasesOf,
-  rotatedLayers,
-  slidingLayers,
-  windowOf,
-} from '../architecture.ts';
-import { optionalFlag } from '../config.ts';
+import { activationOf, biasesOf, ropeLayers, slidingLayers, usedWindowOf } from '../layer-config.ts';
+import { preNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { mlp } from '../layers/mlp.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import { ropeOf } from '../rope-parameters.ts';
 
 export const smollm3: Architecture = {
@@ -22,21 +18,27 @@ export const smollm3: Architecture = {
     rope_theta: 2_000_000,
     tie_word_embeddings: true,
   },
-  traits(source) {
+  build(source) {
     const { config, sizes, naming } = source;
-    const window = optionalFlag(config, 'use_sliding_window') === true ? windowOf(config) : undefined;
-    const rotated = rotatedLayers(source, 4);
-    const sliding = slidingLayers(source, (index) => rotated[index] === false);
-    return {
-      ropes: [ropeOf(config, sizes)],
-      layers: sliding.map((slides, index) => ({
-        rope: rotated[index] ? 0 : undefined,
-        window: slides ? window : undefined,
-      })),
-      activation: activationOf(config, 'hidden_act', 'silu'),
-      attentionScale: sizes.headSize ** -0.5,
-      ...biasesOf(config),
-      interleavedPairs: naming === 'gguf',
-    };
+    const model = new ModelBuilder(source);
+    const rope = model.rope(ropeOf(config, sizes));
+    const window = usedWindowOf(config);
+    const rotates = ropeLayers(source, 4);
+    const slides = slidingLayers(source, (index) => rotates[index] === false);
+    const activation = activationOf(config);
+    const biases = biasesOf(config);
+    return model.spec({
+      layers: (layer) =>
+        preNorm(
+          layer,
+          attention(layer, {
+            rope: rotates[layer.index] ? rope : undefined,
+            window: slides[layer.index] ? window : undefined,
+            interleaved: naming === 'gguf',
+            ...biases.attention,
+          }),
+          mlp(layer, { activation, ...biases.mlp }),
+        ),
+    });
   },
 };

@@ -1,6 +1,10 @@
 // StarCoder 2: layer norms and biases everywhere, and a feed-forward without a gate.
 
-import { type Architecture, activationOf, alikeLayers, biasesOf, windowOf } from '../architecture.ts';
+import { activationOf, biasesOf, windowOf } from '../layer-config.ts';
+import { preNorm } from '../layer-shapes.ts';
+import { attention } from '../layers/attention.ts';
+import { mlp } from '../layers/mlp.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import { ropeOf } from '../rope-parameters.ts';
 
 export const starcoder2: Architecture = {
@@ -14,17 +18,23 @@ export const starcoder2: Architecture = {
     use_bias: true,
     tie_word_embeddings: true,
   },
-  traits({ config, sizes }) {
-    return {
-      ropes: [ropeOf(config, sizes)],
-      layers: alikeLayers(sizes, windowOf(config)),
-      activation: activationOf(config, 'hidden_act', 'gelu-tanh'),
-      attentionScale: sizes.headSize ** -0.5,
-      norm: 'layer',
-      normBias: true,
-      ungated: true,
-      ...biasesOf(config),
+  build(source) {
+    const { config, sizes } = source;
+    const model = new ModelBuilder(source, {
       names: { 'hugging-face': { up: 'mlp.c_fc', down: 'mlp.c_proj' } },
-    };
+      norms: { kind: 'layer', bias: true },
+    });
+    const rope = model.rope(ropeOf(config, sizes));
+    const window = windowOf(config);
+    const activation = activationOf(config, 'gelu-tanh');
+    const biases = biasesOf(config);
+    return model.spec({
+      layers: (layer) =>
+        preNorm(
+          layer,
+          attention(layer, { rope, window, ...biases.attention }),
+          mlp(layer, { activation, ungated: true, ...biases.mlp }),
+        ),
+    });
   },
 };

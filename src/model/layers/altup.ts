@@ -1,69 +1,89 @@
-// Several residual streams, and the low-rank map beside attention that goes with them.
+// AltUp: several residual streams, of which each layer computes the first alone (Gemma 3n).
 
-import { linearSpec } from '../linear-spec.ts';
-import type { AltUpSpec, BranchSpec, LayerAltUpSpec, LinearSpec, NormSpec, PartSpec } from '../spec.ts';
-import { normOf, type SpecParts, vectorSpec } from '../spec-parts.ts';
-import type { ModelRole } from '../tensor-names.ts';
-import { perLayerInputPart } from './per-layer-inputs.ts';
+import { type LayerBuilder, modelLeaves, type SharedParts } from '../layer-builder.ts';
+import type { LinearSpec, NormSpec, VectorSpec } from '../leaves.ts';
 
-export function altUpSpec({ sizes, traits, names }: SpecParts): AltUpSpec | undefined {
-  const { streamCount: count } = traits;
-  if (count === undefined) return undefined;
-  const { hiddenSize } = sizes;
+/** Further residual streams next to the first. */
+export interface AltUpSpec {
+  readonly count: number;
+  /** Make the others of the embedding, which is the first; then they are scaled to its root mean square. */
+  readonly spread: readonly LinearSpec[];
+  /** Bring them back after the last layer, and scale them so again: the mean of all goes on. */
+  readonly gather: readonly LinearSpec[];
+}
+
+/**
+ * Before its branches, which change the first stream alone, a layer predicts every stream of all; after them, it corrects
+ * all by what the first one has become. Coefficients are made of `features = tanh(linear(norm(first stream)))`, one value
+ * for each of `count` streams: for predictions of the stream as it comes, for corrections as branches left it.
+ */
+export interface AltUpOfLayer<Part> {
+  readonly norm: NormSpec;
+  readonly features: LinearSpec;
+  /** `count * count` of them: stream i is predicted as `stream[i] + Σ coefficient[i * count + j] * stream[j]`. */
+  readonly prediction: LinearSpec;
+  /** One for each stream: it becomes `prediction + (1 + coefficient) * (first stream - its prediction)`. */
+  readonly correction: LinearSpec;
+  /** What all streams but the first have added in the end, of the first one. */
+  readonly perLayer: Part;
+  /** On the first stream as that sees it: a factor for each value. */
+  readonly perLayerScale?: VectorSpec;
+}
+
+const modelNames = {
+  'hugging-face': { altUpSpread: 'altup_projections.*', altUpGather: 'altup_unembed_projections.*' },
+  gguf: { altUpSpread: 'altup_proj', altUpGather: 'altup_unembd_proj' },
+} as const;
+
+export function altUp(model: SharedParts, { count }: { readonly count: number }): AltUpSpec {
+  const { hiddenSize } = model.source.sizes;
+  const leaves = modelLeaves(model, modelNames);
   // A tensor each, or one of all.
-  const linears = (role: ModelRole): LinearSpec[] =>
-    Array.from({ length: count - 1 }, (_, index) => {
-      const own = names.model(role, 0) !== names.model(role, 1);
-      const weight = {
-        tensor: names.model(role, index),
-        firstRow: own ? 0 : index * hiddenSize,
-        rows: hiddenSize,
-      };
-      return { leaf: 'linear', weight, columns: hiddenSize };
+  const linears = (role: keyof (typeof modelNames)['gguf']): LinearSpec[] =>
+    Array.from({ length: count - 1 }, (_, number) => {
+      const isOwn = leaves.names.weight(role, 0) !== leaves.names.weight(role, 1);
+      const firstRow = isOwn ? 0 : number * hiddenSize;
+      return leaves.linear(role, { rows: hiddenSize, columns: hiddenSize, firstRow, number });
     });
-  return { count, spread: linears('streamSpread'), gather: linears('streamGather') };
+  return { count, spread: linears('altUpSpread'), gather: linears('altUpGather') };
 }
 
-export function layerAltUpSpec(parts: SpecParts, index: number): LayerAltUpSpec {
-  const { sizes, traits, names } = parts;
-  const count = traits.streamCount as number;
-  const { hiddenSize } = sizes;
-  return {
-    norm: { ...normOf(parts, index, 'streamNorm'), factor: 1 / hiddenSize },
-    features: linearSpec(names, index, { role: 'streamFeatures', rows: count, columns: hiddenSize }),
-    prediction: linearSpec(names, index, { role: 'streamPrediction', rows: count * count, columns: count }),
-    correction: linearSpec(names, index, { role: 'streamCorrection', rows: count, columns: count }),
-    perLayer: perLayerInputPart(parts, index),
-    ...(traits.streamToldScales
-      ? { perLayerScale: vectorSpec(names.weight(index, 'streamToldScale'), hiddenSize) }
-      : {}),
-  };
+const names = {
+  'hugging-face': {
+    altUpNorm: 'altup.router_norm',
+    altUpFeatures: 'altup.modality_router',
+    altUpPrediction: 'altup.prediction_coefs',
+    altUpCorrection: 'altup.correction_coefs',
+    altUpOutputScale: { weight: 'altup.correct_output_scale' },
+  },
+  gguf: {
+    altUpNorm: 'altup_router_norm',
+    altUpFeatures: 'altup_router',
+    altUpPrediction: 'altup_predict_coef',
+    altUpCorrection: 'altup_correct_coef',
+    altUpOutputScale: 'altup_correct_scale',
+  },
+} as const;
+
+interface AltUpOptions<Part> {
+  readonly count: number;
+  readonly perLayer: Part;
+  /** The first stream has factors before it is added to the others. */
+  readonly scaled: boolean;
 }
 
-/** Attention and a low-rank map read the same rows; only attention has a norm behind it. */
-export function laurelBranch(
-  parts: SpecParts,
-  index: number,
-  attending: PartSpec,
-  output: NormSpec | undefined,
-): BranchSpec {
-  const { sizes, traits, names } = parts;
-  const { hiddenSize } = sizes;
-  const rank = traits.laurel as number;
-  const { input } = attending;
+export function layerAltUp<Part>(
+  layer: LayerBuilder,
+  { count, perLayer, scaled }: AltUpOptions<Part>,
+): AltUpOfLayer<Part> {
+  const { hiddenSize } = layer.sizes;
+  const leaves = layer.leaves(names);
   return {
-    parts: [
-      { ...attending, ...(output === undefined ? {} : { output }) },
-      {
-        ...(input === undefined ? {} : { input }),
-        body: {
-          kind: 'laurel',
-          down: linearSpec(names, index, { role: 'laurelDown', rows: rank, columns: hiddenSize }),
-          up: linearSpec(names, index, { role: 'laurelUp', rows: hiddenSize, columns: rank }),
-          norm: normOf(parts, index, 'laurelNorm'),
-        },
-      },
-    ],
-    streamScale: Math.SQRT1_2,
+    norm: { ...leaves.norm('altUpNorm', hiddenSize), factor: 1 / hiddenSize },
+    features: leaves.linear('altUpFeatures', { rows: count, columns: hiddenSize }),
+    prediction: leaves.linear('altUpPrediction', { rows: count * count, columns: count }),
+    correction: leaves.linear('altUpCorrection', { rows: count, columns: count }),
+    perLayer,
+    ...(scaled ? { perLayerScale: leaves.vector('altUpOutputScale', hiddenSize) } : {}),
   };
 }

@@ -1,82 +1,200 @@
-// The attention of one layer.
+// Attention of one layer, with keys and values in the KV cache.
 
-import type { LayerTraits, Traits } from '../architecture.ts';
-import { linearSpec } from '../linear-spec.ts';
-import type { AttentionSpec, HeadNormSpec, InterleavedHeads, RopeSpec, StoredSpec } from '../spec.ts';
-import { normOf, type SpecParts, vectorSpec } from '../spec-parts.ts';
-import type { LayerRole } from '../tensor-names.ts';
+import { defined, type LayerBuilder, type Leaves } from '../layer-builder.ts';
+import type { InterleavedHeads, LinearSpec, NormSpec, VectorSpec } from '../leaves.ts';
 
-export function attentionSpec(
-  parts: SpecParts,
-  layer: LayerTraits,
-  index: number,
-  cache: number,
-): AttentionSpec {
-  const { sizes, traits, names } = parts;
-  const { headCount, headSize } = sizes;
-  const growth = layer.growth ?? traits.growth;
-  const queryNorm = headNorm(parts, layer, index, { role: 'queryNorm', heads: headCount });
-  const keyNorm = headNorm(parts, layer, index, { role: 'keyNorm', heads: sizes.kvHeadCount });
-  const { query, gate, key, value } = projections(parts, layer, index);
-  const isKey = layer.valuesAreKeys === 'unless-stored' ? !names.has(index, 'value') : layer.valuesAreKeys;
-  const stored: StoredSpec = {
+/**
+ * A norm over each head of queries or keys, with the same weights for all or weights of its own for each; or over all of
+ * them together.
+ */
+export interface HeadNormSpec {
+  readonly norm: NormSpec;
+  readonly over: 'head' | 'each' | 'all';
+}
+
+/** Keys and values that an attention makes of its input and stores. */
+export interface StoredSpec {
+  readonly key: LinearSpec;
+  /** Absent: the keys, before their norm and rotation. */
+  readonly value?: LinearSpec;
+  readonly keyNorm?: HeadNormSpec;
+  readonly valueNorm?: HeadNormSpec;
+}
+
+export interface AttentionSpec {
+  readonly kind: 'attention';
+  readonly headCount: number;
+  readonly headSize: number;
+  /** Index into `ModelSpec.caches`: where its keys and values lie. */
+  readonly cache: number;
+  readonly query: LinearSpec;
+  /** Absent where they are those of an attention before, which shares the cache. */
+  readonly stored?: StoredSpec;
+  readonly output: LinearSpec;
+  readonly queryNorm?: HeadNormSpec;
+  /** Norms of queries and keys come after the rotary embedding, not before. */
+  readonly normsAfterRope?: true;
+  /** Index into `ModelSpec.ropes`; absent: no positional encoding (NoPE). */
+  readonly rope?: number;
+  /** A token also sees later ones, to the end of its text, which is all in one step. */
+  readonly bidirectional?: true;
+  /** A token sees itself and at most `window - 1` tokens on each side that it sees; absent: all of them. */
+  readonly window?: number;
+  /** A token sees tokens of its own chunk of N alone, none after itself; absent: of all chunks. */
+  readonly chunk?: number;
+  /** Factor on q·k before the softmax. */
+  readonly scale: number;
+  /** `cap * tanh(score / cap)`, where set. */
+  readonly softcap?: number;
+  /** A score for each head that takes part in the softmax and stands for no token. */
+  readonly sinks?: VectorSpec;
+  /** What is attended to is multiplied by the sigmoid of this. */
+  readonly gate?: LinearSpec;
+  /** Queries grow with their position: `1 + weight * log(1 + floor((position + shift) / length))`. */
+  readonly growth?: { readonly weight: number; readonly length: number; readonly shift: number };
+}
+
+/** Everything left out is off. */
+export interface AttentionOptions {
+  /** As `ModelBuilder.rope` numbers it; absent: NoPE. */
+  readonly rope?: number | undefined;
+  readonly window?: number | undefined;
+  readonly chunk?: number | undefined;
+  readonly bidirectional?: boolean;
+  /** `headSize ** -0.5` where absent. */
+  readonly scale?: number;
+  readonly softcap?: number | undefined;
+  readonly growth?: AttentionSpec['growth'] | undefined;
+  /** Where they are not those of the model. */
+  readonly headSize?: number | undefined;
+  readonly kvHeadCount?: number | undefined;
+  /** Over what; or over each head without weights. */
+  readonly queryKeyNorm?: HeadNormSpec['over'] | 'unscaled' | undefined;
+  readonly normsAfterRope?: boolean;
+  /** Heads of values are normalized, without weights. */
+  readonly valueNorm?: boolean;
+  readonly sinks?: boolean;
+  /** Each head of q is followed by the gate of its output. */
+  readonly gated?: boolean;
+  /** q, k and v in one tensor. */
+  readonly fused?: boolean;
+  readonly queryKeyValueBias?: boolean;
+  readonly outputBias?: boolean;
+  /** q and k rows stored for rotary pairs (2i, 2i + 1). */
+  readonly interleaved?: boolean;
+  /** The cache of an earlier attention, whose keys and values this one reads. */
+  readonly sharedCache?: number | undefined;
+  /** Values are keys before their norm; or where the file stores no values. */
+  readonly valuesAreKeys?: boolean | 'unless-stored';
+}
+
+const names = {
+  'hugging-face': {
+    query: 'self_attn.q_proj',
+    key: 'self_attn.k_proj',
+    value: 'self_attn.v_proj',
+    queryKeyValue: 'self_attn.qkv_proj',
+    output: 'self_attn.o_proj',
+    queryNorm: 'self_attn.q_norm',
+    keyNorm: 'self_attn.k_norm',
+    sinks: { weight: 'self_attn.sinks' },
+  },
+  gguf: {
+    query: 'attn_q',
+    key: 'attn_k',
+    value: 'attn_v',
+    queryKeyValue: 'attn_qkv',
+    output: 'attn_output',
+    queryNorm: 'attn_q_norm',
+    keyNorm: 'attn_k_norm',
+    sinks: 'attn_sinks',
+  },
+} as const;
+
+type Role = keyof (typeof names)['gguf'];
+
+/** Sizes of this attention, and how its heads are stored. */
+interface Heads {
+  readonly headCount: number;
+  readonly kvHeadCount: number;
+  readonly headSize: number;
+  readonly pairs: (heads: number) => { readonly interleaved?: InterleavedHeads };
+}
+
+export function attention(layer: LayerBuilder, options: AttentionOptions): AttentionSpec {
+  const leaves = layer.leaves(names);
+  const heads = headsOf(layer, options);
+  const { headCount, kvHeadCount, headSize } = heads;
+  const { query, gate, key, value } = projections(layer, leaves, heads, options);
+  const { sharedCache, valuesAreKeys } = options;
+  const isKey = valuesAreKeys === 'unless-stored' ? !leaves.names.has('value') : valuesAreKeys;
+  const stored = defined({
     key,
-    ...(isKey ? {} : { value }),
-    ...(keyNorm === undefined ? {} : { keyNorm }),
-    ...(traits.valueNorm
-      ? { valueNorm: { norm: { leaf: 'norm', kind: 'rms', size: headSize }, over: 'head' } }
-      : {}),
-  };
-  return {
+    value: isKey ? undefined : value,
+    keyNorm: headNorm(layer, leaves, heads, options, 'keyNorm'),
+    valueNorm: options.valueNorm ? unscaled(headSize) : undefined,
+  });
+  return defined({
     kind: 'attention',
     headCount,
     headSize,
-    cache,
+    cache: sharedCache ?? layer.addCache({ headCount: kvHeadCount, headSize }),
     query,
-    ...(layer.cacheOf === undefined ? { stored } : {}),
-    output: linearSpec(names, index, {
-      role: 'output',
-      rows: sizes.hiddenSize,
+    stored: sharedCache === undefined ? stored : undefined,
+    output: leaves.linear('output', {
+      rows: layer.sizes.hiddenSize,
       columns: headCount * headSize,
-      bias: traits.outputBias,
+      bias: options.outputBias,
     }),
-    ...(queryNorm === undefined ? {} : { queryNorm }),
-    ...(traits.normsAfterRope ? { normsAfterRope: true } : {}),
-    ...(layer.rope === undefined ? {} : { rope: layer.rope }),
-    ...(traits.bidirectional ? { bidirectional: true } : {}),
-    ...(layer.window === undefined ? {} : { window: layer.window }),
-    ...(layer.chunk === undefined ? {} : { chunk: layer.chunk }),
-    scale: traits.attentionScale,
-    ...(traits.attentionSoftcap === undefined ? {} : { softcap: traits.attentionSoftcap }),
-    ...(traits.sinks ? { sinks: vectorSpec(names.weight(index, 'sinks'), headCount) } : {}),
-    ...(gate === undefined ? {} : { gate }),
-    ...(growth === undefined ? {} : { growth }),
+    queryNorm: headNorm(layer, leaves, heads, options, 'queryNorm'),
+    normsAfterRope: options.normsAfterRope || undefined,
+    rope: options.rope,
+    bidirectional: options.bidirectional || undefined,
+    window: options.window,
+    chunk: options.chunk,
+    scale: options.scale ?? layer.sizes.headSize ** -0.5,
+    softcap: options.softcap,
+    sinks: options.sinks ? leaves.vector('sinks', headCount) : undefined,
+    gate,
+    growth: options.growth,
+  });
+}
+
+function headsOf({ sizes, shared }: LayerBuilder, options: AttentionOptions): Heads {
+  // Also in layers that rotate nothing: converters sort those like the others.
+  const rope = options.interleaved ? shared.ropes[options.rope ?? 0] : undefined;
+  const rotated = 2 * (rope?.inverseFrequencies.length ?? 0);
+  return {
+    headCount: sizes.headCount,
+    kvHeadCount: options.kvHeadCount ?? sizes.kvHeadCount,
+    headSize: options.headSize ?? sizes.headSize,
+    pairs: (heads) => (rope === undefined ? {} : { interleaved: { heads, rotated } }),
   };
 }
 
-function projections({ sizes, traits, names }: SpecParts, layer: LayerTraits, index: number) {
-  const { headCount, kvHeadCount, headSize } = sizes;
-  const fused = traits.fusedQueryKeyValue === true;
-  const common = { columns: sizes.hiddenSize, bias: traits.queryKeyValueBias };
+function projections(
+  { sizes }: LayerBuilder,
+  leaves: Leaves<Role>,
+  { headCount, kvHeadCount, headSize, pairs }: Heads,
+  { fused, gated, queryKeyValueBias: bias }: AttentionOptions,
+) {
+  const common = { columns: sizes.hiddenSize, bias };
   const queryRows = headCount * headSize;
   const kvRows = kvHeadCount * headSize;
-  const queries = { ...common, role: fused ? 'queryKeyValue' : 'query', rows: queryRows } as const;
-  const turns = traits.attentionGate ? { runs: { rows: headSize, every: 2 * headSize } } : {};
+  const queries = { ...common, rows: queryRows };
+  const turns = gated ? { runs: { rows: headSize, every: 2 * headSize } } : {};
+  const queryRole = fused ? 'queryKeyValue' : 'query';
   return {
-    query: linearSpec(names, index, { ...queries, ...turns, ...pairs(traits, layer, headCount) }),
-    gate: traits.attentionGate
-      ? linearSpec(names, index, { ...queries, ...turns, firstRow: headSize })
-      : undefined,
-    key: linearSpec(names, index, {
+    query: leaves.linear(queryRole, { ...queries, ...turns, ...pairs(headCount) }),
+    gate: gated ? leaves.linear(queryRole, { ...queries, ...turns, firstRow: headSize }) : undefined,
+    key: leaves.linear(fused ? 'queryKeyValue' : 'key', {
       ...common,
-      role: fused ? 'queryKeyValue' : 'key',
       rows: kvRows,
       firstRow: fused ? queryRows : 0,
-      ...pairs(traits, layer, kvHeadCount),
+      ...pairs(kvHeadCount),
     }),
-    value: linearSpec(names, index, {
+    value: leaves.linear(fused ? 'queryKeyValue' : 'value', {
       ...common,
-      role: fused ? 'queryKeyValue' : 'value',
       rows: kvRows,
       firstRow: fused ? queryRows + kvRows : 0,
     }),
@@ -84,45 +202,34 @@ function projections({ sizes, traits, names }: SpecParts, layer: LayerTraits, in
 }
 
 function headNorm(
-  parts: SpecParts,
-  layer: LayerTraits,
-  index: number,
-  { role, heads }: { readonly role: 'queryNorm' | 'keyNorm'; readonly heads: number },
+  { shared }: LayerBuilder,
+  leaves: Leaves<Role>,
+  { headCount, kvHeadCount, headSize, pairs }: Heads,
+  { queryKeyNorm: over }: AttentionOptions,
+  role: 'queryNorm' | 'keyNorm',
 ): HeadNormSpec | undefined {
-  const { traits } = parts;
-  const over = layer.queryKeyNorm ?? traits.queryKeyNorm;
   if (over === undefined) return undefined;
-  const { headSize } = parts.sizes;
-  if (over === 'unscaled') {
-    return { norm: { leaf: 'norm', kind: traits.norm ?? 'rms', size: headSize }, over: 'head' };
-  }
-  const { bias: _, ...norm } = normOf(parts, index, role, headSize * (over === 'head' ? 1 : heads));
-  const weight = over === 'each' ? { weight: headWeights(parts, index, role, heads) } : {};
-  return { norm: { ...norm, ...weight, ...pairs(traits, layer, over === 'head' ? 1 : heads) }, over };
+  if (over === 'unscaled') return unscaled(headSize, shared.normOptions.kind);
+  const count = role === 'queryNorm' ? headCount : kvHeadCount;
+  const heads = over === 'head' ? 1 : count;
+  const { bias: _, ...norm } = leaves.norm(role, headSize * heads);
+  const weight =
+    over === 'each' ? { weight: headWeights(leaves, role, count, shared.source.opened.weights) } : {};
+  return { norm: { ...norm, ...weight, ...pairs(heads) }, over };
+}
+
+function unscaled(size: number, kind: NormSpec['kind'] = 'rms'): HeadNormSpec {
+  return { norm: { leaf: 'norm', kind, size }, over: 'head' };
 }
 
 /** One tensor, or one for each head; no more than one beyond those that the file has. */
 function headWeights(
-  { names, opened }: SpecParts,
-  index: number,
-  role: LayerRole,
+  { names }: Leaves<Role>,
+  role: Role,
   heads: number,
+  { tensors }: { readonly tensors: ReadonlyMap<string, unknown> },
 ): string | string[] {
-  const [first, second] = [0, 1].map((head) => names.weight(index, role, head)) as [string, string];
+  const [first, second] = [names.weight(role, 0), names.weight(role, 1)];
   if (first === second) return first;
-  const most = Math.min(heads, opened.weights.tensors.size + 1);
-  return Array.from({ length: most }, (_, head) => names.weight(index, role, head));
-}
-
-/** How rows or weights of heads are stored. */
-function pairs(
-  traits: Traits,
-  layer: LayerTraits,
-  heads: number,
-): { readonly interleaved?: InterleavedHeads } {
-  // Also in layers that rotate nothing: converters sort those like the others.
-  const rope: RopeSpec | undefined = traits.ropes[layer.rope ?? 0];
-  if (!traits.interleavedPairs || rope === undefined) return {};
-  const { inverseFrequencies } = rope;
-  return { interleaved: { heads, rotated: 2 * inverseFrequencies.length } };
+  return Array.from({ length: Math.min(heads, tensors.size + 1) }, (_, head) => names.weight(role, head));
 }

@@ -1,43 +1,104 @@
-// The gated delta net of one layer.
+// The gated delta net of one layer (Qwen 3 Next and 3.5).
 
-import type { GatedDeltaNetTraits } from '../architecture.ts';
-import { linearSpec } from '../linear-spec.ts';
-import type { GatedDeltaNetSpec, LinearSpec, RowSlice } from '../spec.ts';
-import { normNamed, rateSpec, type SpecParts, vectorSpec } from '../spec-parts.ts';
-import type { LayerRole } from '../tensor-names.ts';
+import type { LayerBuilder, Leaves } from '../layer-builder.ts';
+import { type LinearSpec, type NormSpec, type RowSlice, rateSpec, type VectorSpec } from '../leaves.ts';
+import { type ConvolutionSpec, convolutionSpec, recurrentState } from './convolution.ts';
 
-export function gatedDeltaNetSpec(
-  parts: SpecParts,
-  traits: GatedDeltaNetTraits,
-  index: number,
-  state: number,
-): GatedDeltaNetSpec {
-  const { sizes, names } = parts;
-  const { keyHeads, keySize, valueHeads, valueSize, length, sharing } = traits;
-  const { normOffset: _, ...plain } = parts.traits;
+/**
+ * Each value head keeps a matrix that maps keys to values. For every token it forgets by `exp(decay)`, then corrects what
+ * the key maps to by a share of the difference to the value, then is asked with the query.
+ */
+export interface GatedDeltaNetSpec {
+  readonly kind: 'gated-delta-net';
+  /** Index into `ModelSpec.recurrentStates`. */
+  readonly state: number;
+  readonly keyHeads: number;
+  readonly keySize: number;
+  readonly valueHeads: number;
+  readonly valueSize: number;
+  /** Which value heads share a key head: as many in a row, or those N apart. */
+  readonly sharing: 'neighbours' | 'strided';
+  readonly query: LinearSpec;
+  readonly key: LinearSpec;
+  readonly value: LinearSpec;
+  /** Over the channels of queries, keys and values, in this order. */
+  readonly convolution: ConvolutionSpec;
+  /** One value a head: the sigmoid of it is the share of a correction. */
+  readonly share: LinearSpec;
+  /** One value a head: `decay = rate * softplus(value + bias)`. */
+  readonly decay: LinearSpec;
+  readonly decayBias: VectorSpec;
+  /** Negative numbers. */
+  readonly decayRate: VectorSpec;
+  /** Of each head's output, which is then multiplied by `silu(gate)`. */
+  readonly norm: NormSpec;
+  readonly gate: LinearSpec;
+  readonly output: LinearSpec;
+}
+
+type Sizes = 'keyHeads' | 'keySize' | 'valueHeads' | 'valueSize' | 'sharing';
+
+export interface GatedDeltaNetOptions extends Pick<GatedDeltaNetSpec, Sizes> {
+  /** Of the convolution. */
+  readonly length: number;
+  /** Large projections, and small ones, lie in one tensor, key head by key head. */
+  readonly largeByKeyHead: boolean;
+  readonly smallByKeyHead: boolean;
+  readonly logarithmicRates: boolean;
+}
+
+const names = {
+  'hugging-face': {
+    deltaQueryKeyValue: 'linear_attn.in_proj_qkv',
+    deltaQueryKeyValueGate: 'linear_attn.in_proj_qkvz',
+    deltaGate: 'linear_attn.in_proj_z',
+    deltaBeta: 'linear_attn.in_proj_b',
+    deltaDecay: 'linear_attn.in_proj_a',
+    deltaBetaDecay: 'linear_attn.in_proj_ba',
+    deltaConvolution: 'linear_attn.conv1d',
+    deltaDecayBias: { bias: 'linear_attn.dt_bias' },
+    deltaRate: { weight: 'linear_attn.A_log' },
+    deltaNorm: 'linear_attn.norm',
+    deltaOutput: 'linear_attn.out_proj',
+  },
+  gguf: {
+    deltaQueryKeyValue: 'attn_qkv',
+    deltaGate: 'attn_gate',
+    deltaBeta: 'ssm_beta',
+    deltaDecay: 'ssm_alpha',
+    deltaBetaDecay: 'ssm_ba',
+    deltaConvolution: 'ssm_conv1d',
+    deltaDecayBias: 'ssm_dt',
+    deltaRate: { weight: 'ssm_a' },
+    deltaNorm: 'ssm_norm',
+    deltaOutput: 'ssm_out',
+  },
+} as const;
+
+type Role = keyof (typeof names)['hugging-face'];
+
+export function gatedDeltaNet(layer: LayerBuilder, options: GatedDeltaNetOptions): GatedDeltaNetSpec {
+  const { hiddenSize } = layer.sizes;
+  const { keyHeads, keySize, valueHeads, valueSize, length, sharing } = options;
+  // Its norm is stored as it is, whatever the others have added.
+  const leaves: Leaves<Role> = layer.leaves<Role>(names, { ...layer.shared.normOptions, offset: 0 });
   const channels = 2 * keyHeads * keySize + valueHeads * valueSize;
+  const convolution = convolutionSpec(leaves, 'deltaConvolution', channels, { length });
   return {
     kind: 'gated-delta-net',
-    state,
+    state: layer.addRecurrentState(recurrentState(convolution, valueHeads * keySize * valueSize)),
     keyHeads,
     keySize,
     valueHeads,
     valueSize,
     sharing,
-    ...largeProjections(parts, traits, index),
-    ...smallProjections(parts, traits, index),
-    convolution: {
-      weight: vectorSpec(names.weight(index, 'deltaConvolution'), channels * length),
-      length,
-    },
-    decayBias: vectorSpec(names.bias(index, 'deltaDecayBias'), valueHeads),
-    decayRate: rateSpec(names.weight(index, 'deltaRate'), valueHeads, traits.logarithmicRates),
-    norm: normNamed(plain, names.weight(index, 'deltaNorm'), valueSize),
-    output: linearSpec(names, index, {
-      role: 'deltaOutput',
-      rows: sizes.hiddenSize,
-      columns: valueHeads * valueSize,
-    }),
+    ...largeProjections(leaves, hiddenSize, options),
+    ...smallProjections(leaves, hiddenSize, options),
+    convolution,
+    decayBias: leaves.biasVector('deltaDecayBias', valueHeads),
+    decayRate: rateSpec(leaves.names.weight('deltaRate'), valueHeads, options.logarithmicRates),
+    norm: leaves.norm('deltaNorm', valueSize),
+    output: leaves.linear('deltaOutput', { rows: hiddenSize, columns: valueHeads * valueSize }),
   };
 }
 
@@ -45,22 +106,15 @@ type Linears<Names extends string> = Readonly<Record<Names, LinearSpec>>;
 
 /** By themselves, or in one tensor for each key head: its query, its key, the values and gates of its value heads. */
 function largeProjections(
-  { sizes, names }: SpecParts,
-  traits: GatedDeltaNetTraits,
-  index: number,
+  leaves: Leaves<Role>,
+  columns: number,
+  { keyHeads, keySize, valueHeads, valueSize, largeByKeyHead }: GatedDeltaNetOptions,
 ): Linears<'query' | 'key' | 'value' | 'gate'> {
-  const { keyHeads, keySize, valueHeads, valueSize } = traits;
   const keyRows = keyHeads * keySize;
   const valueRows = valueHeads * valueSize;
-  const linear = (role: LayerRole, rows: number, firstRow: number, runs?: RowSlice['runs']) =>
-    linearSpec(names, index, {
-      role,
-      rows,
-      firstRow,
-      columns: sizes.hiddenSize,
-      ...(runs === undefined ? {} : { runs }),
-    });
-  if (!traits.largeByKeyHead) {
+  const linear = (role: Role, rows: number, firstRow: number, runs?: Pick<RowSlice, 'runs'>) =>
+    leaves.linear(role, { rows, firstRow, columns, ...runs });
+  if (!largeByKeyHead) {
     return {
       query: linear('deltaQueryKeyValue', keyRows, 0),
       key: linear('deltaQueryKeyValue', keyRows, keyRows),
@@ -71,7 +125,7 @@ function largeProjections(
   const values = valueRows / keyHeads;
   const every = 2 * keySize + 2 * values;
   const within = (rows: number, at: number) =>
-    linear('deltaQueryKeyValueGate', rows, at, { rows: rows / keyHeads, every });
+    linear('deltaQueryKeyValueGate', rows, at, { runs: { rows: rows / keyHeads, every } });
   return {
     query: within(keyRows, 0),
     key: within(keyRows, keySize),
@@ -82,21 +136,18 @@ function largeProjections(
 
 /** One row for each value head. */
 function smallProjections(
-  { sizes, names }: SpecParts,
-  { keyHeads, valueHeads, smallByKeyHead }: GatedDeltaNetTraits,
-  index: number,
+  leaves: Leaves<Role>,
+  columns: number,
+  { keyHeads, valueHeads, smallByKeyHead }: GatedDeltaNetOptions,
 ): Linears<'share' | 'decay'> {
-  const common = { rows: valueHeads, columns: sizes.hiddenSize };
+  const common = { rows: valueHeads, columns };
   if (!smallByKeyHead) {
-    return {
-      share: linearSpec(names, index, { ...common, role: 'deltaShare' }),
-      decay: linearSpec(names, index, { ...common, role: 'deltaDecay' }),
-    };
+    return { share: leaves.linear('deltaBeta', common), decay: leaves.linear('deltaDecay', common) };
   }
   const rows = valueHeads / keyHeads;
   const runs = { rows, every: 2 * rows };
   return {
-    share: linearSpec(names, index, { ...common, role: 'deltaShareDecay', runs }),
-    decay: linearSpec(names, index, { ...common, role: 'deltaShareDecay', runs, firstRow: rows }),
+    share: leaves.linear('deltaBetaDecay', { ...common, runs }),
+    decay: leaves.linear('deltaBetaDecay', { ...common, runs, firstRow: rows }),
   };
 }

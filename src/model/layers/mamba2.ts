@@ -1,55 +1,85 @@
-// The state space of one layer, and the short convolution.
+// The state space of one layer (Mamba 2).
 
-import type { Mamba2Traits, ShortConvTraits } from '../architecture.ts';
-import { linearSpec } from '../linear-spec.ts';
-import type { ConvolutionSpec, Mamba2Spec, ShortConvSpec } from '../spec.ts';
-import { normNamed, rateSpec, type SpecParts, vectorSpec } from '../spec-parts.ts';
-import type { LayerRole } from '../tensor-names.ts';
+import type { LayerBuilder } from '../layer-builder.ts';
+import { type LinearSpec, type NormSpec, rateSpec, type VectorSpec } from '../leaves.ts';
+import { type ConvolutionSpec, convolutionSpec, recurrentState } from './convolution.ts';
 
-export function shortConvSpec(
-  parts: SpecParts,
-  { length, bias }: ShortConvTraits,
-  index: number,
-  state: number,
-): ShortConvSpec {
-  const { hiddenSize: size } = parts.sizes;
-  const third = (part: number) =>
-    linearSpec(parts.names, index, {
-      role: 'convolutionInput',
-      rows: size,
-      columns: size,
-      firstRow: part * size,
-      bias,
-    });
-  return {
-    kind: 'short-conv',
-    state,
-    size,
-    before: third(0),
-    after: third(1),
-    value: third(2),
-    convolution: convolution(parts, index, 'convolution', size, { length, bias }),
-    output: linearSpec(parts.names, index, { role: 'convolutionOutput', rows: size, columns: size, bias }),
-  };
+/**
+ * Each head keeps a matrix of its values by the values of a state. For every token it forgets by `exp(rate * step)`, adds
+ * `step * value * write`, and is read with `read`; a share of the value is added.
+ */
+export interface Mamba2Spec {
+  readonly kind: 'mamba2';
+  /** Index into `ModelSpec.recurrentStates`. */
+  readonly state: number;
+  readonly heads: number;
+  readonly headSize: number;
+  readonly stateSize: number;
+  /** Heads of a group, as many in a row, write and read alike. */
+  readonly groups: number;
+  readonly value: LinearSpec;
+  readonly write: LinearSpec;
+  readonly read: LinearSpec;
+  /** Over the channels of values, writes and reads, in this order; then silu. */
+  readonly convolution: ConvolutionSpec;
+  /** One value a head: `step = softplus(value + bias)`. */
+  readonly step: LinearSpec;
+  readonly stepBias: VectorSpec;
+  /** Negative numbers. */
+  readonly rate: VectorSpec;
+  /** One factor a head: the share of the value that is added. */
+  readonly skip: VectorSpec;
+  /** What is read is multiplied by `silu(gate)`, then normalized: all heads together. */
+  readonly gate: LinearSpec;
+  readonly norm: NormSpec;
+  readonly output: LinearSpec;
 }
 
-export function mamba2Spec(parts: SpecParts, traits: Mamba2Traits, index: number, state: number): Mamba2Spec {
-  const { sizes, names } = parts;
-  const { heads, headSize, stateSize, groups } = traits;
+export interface Mamba2Options extends Pick<Mamba2Spec, 'heads' | 'headSize' | 'stateSize' | 'groups'> {
+  /** Of the convolution. */
+  readonly length: number;
+  readonly convolutionBias: boolean;
+  readonly projectionBias: boolean;
+  readonly logarithmicRates: boolean;
+}
+
+const names = {
+  'hugging-face': {
+    mambaInput: 'mamba.in_proj',
+    mambaConvolution: 'mamba.conv1d',
+    mambaStep: { bias: 'mamba.dt_bias' },
+    mambaRate: { weight: 'mamba.A_log' },
+    mambaSkip: { weight: 'mamba.D' },
+    mambaNorm: 'mamba.norm',
+    mambaOutput: 'mamba.out_proj',
+  },
+  gguf: {
+    mambaInput: 'ssm_in',
+    mambaConvolution: 'ssm_conv1d',
+    mambaStep: 'ssm_dt',
+    mambaRate: { weight: 'ssm_a' },
+    mambaSkip: { weight: 'ssm_d' },
+    mambaNorm: 'ssm_norm',
+    mambaOutput: 'ssm_out',
+  },
+} as const;
+
+export function mamba2(layer: LayerBuilder, options: Mamba2Options): Mamba2Spec {
+  const { hiddenSize } = layer.sizes;
+  const { heads, headSize, stateSize, groups, length, projectionBias: bias } = options;
+  const leaves = layer.leaves(names);
   const values = heads * headSize;
   const shared = groups * stateSize;
   // In one tensor: the gate, values, writes and reads, steps.
   const input = (rows: number, firstRow: number) =>
-    linearSpec(names, index, {
-      role: 'spaceInput',
-      rows,
-      firstRow,
-      columns: sizes.hiddenSize,
-      bias: traits.projectionBias,
-    });
+    leaves.linear('mambaInput', { rows, firstRow, columns: hiddenSize, bias });
+  const convolution = convolutionSpec(leaves, 'mambaConvolution', values + 2 * shared, {
+    length,
+    bias: options.convolutionBias,
+  });
   return {
     kind: 'mamba2',
-    state,
+    state: layer.addRecurrentState(recurrentState(convolution, heads * headSize * stateSize)),
     heads,
     headSize,
     stateSize,
@@ -59,33 +89,11 @@ export function mamba2Spec(parts: SpecParts, traits: Mamba2Traits, index: number
     write: input(shared, 2 * values),
     read: input(shared, 2 * values + shared),
     step: input(heads, 2 * values + 2 * shared),
-    convolution: convolution(parts, index, 'spaceConvolution', values + 2 * shared, {
-      length: traits.length,
-      bias: traits.convolutionBias,
-    }),
-    stepBias: vectorSpec(names.bias(index, 'spaceStep'), heads),
-    rate: rateSpec(names.weight(index, 'spaceRate'), heads, traits.logarithmicRates),
-    skip: vectorSpec(names.weight(index, 'spaceSkip'), heads),
-    norm: normNamed(parts.traits, names.weight(index, 'spaceNorm'), values),
-    output: linearSpec(names, index, {
-      role: 'spaceOutput',
-      rows: sizes.hiddenSize,
-      columns: values,
-      bias: traits.projectionBias,
-    }),
-  };
-}
-
-function convolution(
-  { names }: SpecParts,
-  index: number,
-  role: LayerRole,
-  channels: number,
-  { length, bias }: ShortConvTraits,
-): ConvolutionSpec {
-  return {
-    weight: vectorSpec(names.weight(index, role), channels * length),
-    ...(bias ? { bias: vectorSpec(names.bias(index, role), channels) } : {}),
-    length,
+    convolution,
+    stepBias: leaves.biasVector('mambaStep', heads),
+    rate: rateSpec(leaves.names.weight('mambaRate'), heads, options.logarithmicRates),
+    skip: leaves.vector('mambaSkip', heads),
+    norm: leaves.norm('mambaNorm', values),
+    output: leaves.linear('mambaOutput', { rows: hiddenSize, columns: values, bias }),
   };
 }

@@ -1,97 +1,147 @@
-// MLA, of one layer.
+// Multi-head latent attention (MLA) of one layer.
 
-import type { MlaTraits } from '../architecture.ts';
-import { linearSpec } from '../linear-spec.ts';
-import type { LinearSpec, MlaSpec } from '../spec.ts';
-import { normOf, type SpecParts } from '../spec-parts.ts';
+import { defined, type LayerBuilder, type Leaves } from '../layer-builder.ts';
+import type { LinearSpec, NormSpec } from '../leaves.ts';
 
-export function mlaSpec(parts: SpecParts, mla: MlaTraits, index: number, cache: number): MlaSpec {
-  const { sizes, traits, names } = parts;
-  const { headCount, hiddenSize } = sizes;
-  const { qLoraRank, kvLoraRank, qkNopeHeadDim, qkRopeHeadDim, vHeadDim } = mla;
-  const bias = traits.queryKeyValueBias;
-  const stored = { role: 'latent', columns: hiddenSize, bias } as const;
+/**
+ * Of each token `kvLoraRank` values are stored, of which keys and values of all heads could be made, followed by
+ * `qkRopeHeadDim` values of a key that heads share. Keys are never made: queries are brought to the latent instead, what they
+ * gather there is brought to values (W_UK and W_UV are absorbed). Prompts and single tokens are computed alike.
+ */
+export interface MlaSpec {
+  readonly kind: 'mla';
+  readonly headCount: number;
+  /** Of one head with `kvLoraRank + qkRopeHeadDim` values, the first `kvLoraRank` of which are the values. */
+  readonly cache: number;
+  readonly kvLoraRank: number;
+  /** Values of a query that are not rotated, and values that are. */
+  readonly qkNopeHeadDim: number;
+  readonly qkRopeHeadDim: number;
+  readonly vHeadDim: number;
+  /** What queries are made of, where that is not the input itself: `norm(down(x))`. */
+  readonly queryInput?: { readonly down: LinearSpec; readonly norm: NormSpec };
+  /** `qkNopeHeadDim` rows a head. */
+  readonly query: LinearSpec;
+  /** `qkRopeHeadDim` rows a head. */
+  readonly queryRope: LinearSpec;
+  readonly kvDown: LinearSpec;
+  readonly kvNorm: NormSpec;
+  readonly keyRope: LinearSpec;
+  /** For each head `kvLoraRank` rows, over the `qkNopeHeadDim` values of its own query. */
+  readonly keyUp: LinearSpec;
+  /** For each head `vHeadDim` rows, over the `kvLoraRank` values that it gathered. */
+  readonly valueUp: LinearSpec;
+  readonly output: LinearSpec;
+  /** Index into `ModelSpec.ropes`. */
+  readonly rope: number;
+  /** Factor on q·k before the softmax. */
+  readonly scale: number;
+}
+
+export interface MlaOptions
+  extends Pick<MlaSpec, 'kvLoraRank' | 'qkNopeHeadDim' | 'qkRopeHeadDim' | 'vHeadDim'> {
+  /** Of what queries are made of, where it is not the input. */
+  readonly qLoraRank?: number | undefined;
+  readonly rope: number;
+  readonly scale: number;
+  readonly bias?: boolean;
+  /** Rotated rows stored for rotary pairs (2i, 2i + 1). */
+  readonly interleaved?: boolean;
+}
+
+const names = {
+  'hugging-face': {
+    query: 'self_attn.q_proj',
+    queryDown: 'self_attn.q_a_proj',
+    queryDownNorm: 'self_attn.q_a_layernorm',
+    queryUp: 'self_attn.q_b_proj',
+    kvDown: 'self_attn.kv_a_proj_with_mqa',
+    kvNorm: 'self_attn.kv_a_layernorm',
+    kvUp: 'self_attn.kv_b_proj',
+    output: 'self_attn.o_proj',
+  },
+  mlx: { keyUp: 'self_attn.embed_q', valueUp: 'self_attn.unembed_out' },
+  gguf: {
+    query: 'attn_q',
+    queryDown: 'attn_q_a',
+    queryDownNorm: 'attn_q_a_norm',
+    queryUp: 'attn_q_b',
+    kvDown: 'attn_kv_a_mqa',
+    kvNorm: 'attn_kv_a_norm',
+    kvUp: 'attn_kv_b',
+    keyUp: 'attn_k_b',
+    valueUp: 'attn_v_b',
+    output: 'attn_output',
+  },
+} as const;
+
+type Role = keyof (typeof names)['gguf'];
+
+export function mla(layer: LayerBuilder, options: MlaOptions): MlaSpec {
+  const { headCount, hiddenSize } = layer.sizes;
+  const { qLoraRank, kvLoraRank, qkNopeHeadDim, qkRopeHeadDim, vHeadDim, bias } = options;
+  const leaves: Leaves<Role> = layer.leaves<Role>(names);
+  const ofInput = { columns: hiddenSize, bias };
   const pairs = (heads: number) =>
-    traits.interleavedPairs ? { interleaved: { heads, rotated: qkRopeHeadDim } } : {};
+    options.interleaved ? { interleaved: { heads, rotated: qkRopeHeadDim } } : {};
+  const queryRole = qLoraRank === undefined ? 'query' : 'queryUp';
   // Each head has what is not rotated first.
-  const queries = {
-    role: qLoraRank === undefined ? 'query' : 'latentQuery',
-    columns: qLoraRank ?? hiddenSize,
-  } as const;
   const every = qkNopeHeadDim + qkRopeHeadDim;
-  const queryDown = { role: 'latentQueryDown', rows: qLoraRank ?? 0, columns: hiddenSize, bias } as const;
-  return {
+  return defined({
     kind: 'mla',
     headCount,
-    cache,
+    cache: layer.addCache({ headCount: 1, headSize: kvLoraRank + qkRopeHeadDim, valuesInKeys: kvLoraRank }),
     kvLoraRank,
     qkNopeHeadDim,
     qkRopeHeadDim,
     vHeadDim,
-    ...(qLoraRank === undefined
-      ? {}
-      : {
-          queryInput: {
-            down: linearSpec(names, index, queryDown),
-            norm: normOf(parts, index, 'latentQueryNorm', qLoraRank),
+    queryInput:
+      qLoraRank === undefined
+        ? undefined
+        : {
+            down: leaves.linear('queryDown', { ...ofInput, rows: qLoraRank }),
+            norm: leaves.norm('queryDownNorm', qLoraRank),
           },
-        }),
-    query: linearSpec(names, index, {
-      ...queries,
+    query: leaves.linear(queryRole, {
+      columns: qLoraRank ?? hiddenSize,
       rows: headCount * qkNopeHeadDim,
       runs: { rows: qkNopeHeadDim, every },
     }),
-    queryRope: linearSpec(names, index, {
-      ...queries,
+    queryRope: leaves.linear(queryRole, {
+      columns: qLoraRank ?? hiddenSize,
       firstRow: qkNopeHeadDim,
       rows: headCount * qkRopeHeadDim,
       runs: { rows: qkRopeHeadDim, every },
       ...pairs(headCount),
     }),
-    kvDown: linearSpec(names, index, { ...stored, rows: kvLoraRank }),
-    kvNorm: normOf(parts, index, 'kvNorm', kvLoraRank),
-    keyRope: linearSpec(names, index, { ...stored, firstRow: kvLoraRank, rows: qkRopeHeadDim, ...pairs(1) }),
-    ...upProjections(parts, mla, index),
-    output: linearSpec(names, index, {
-      role: 'output',
-      rows: hiddenSize,
-      columns: headCount * vHeadDim,
-      bias: traits.outputBias,
-    }),
-    rope: 0,
-    scale: traits.attentionScale,
-  };
+    kvDown: leaves.linear('kvDown', { ...ofInput, rows: kvLoraRank }),
+    kvNorm: leaves.norm('kvNorm', kvLoraRank),
+    keyRope: leaves.linear('kvDown', { ...ofInput, firstRow: kvLoraRank, rows: qkRopeHeadDim, ...pairs(1) }),
+    ...upProjections(leaves, headCount, options),
+    output: leaves.linear('output', { rows: hiddenSize, columns: headCount * vHeadDim, bias }),
+    rope: options.rope,
+    scale: options.scale,
+  });
 }
 
 function upProjections(
-  { sizes, names }: SpecParts,
-  { kvLoraRank, qkNopeHeadDim, vHeadDim }: MlaTraits,
-  index: number,
+  leaves: Leaves<Role>,
+  members: number,
+  { kvLoraRank, qkNopeHeadDim, vHeadDim }: MlaOptions,
 ): Readonly<Record<'keyUp' | 'valueUp', LinearSpec>> {
-  const { headCount: members } = sizes;
   const keys = { rows: members * kvLoraRank, columns: qkNopeHeadDim };
   const values = { rows: members * vHeadDim, columns: kvLoraRank };
-  if (names.has(index, 'latentKeyUp')) {
+  if (leaves.names.has('keyUp')) {
     return {
-      keyUp: { ...linearSpec(names, index, { ...keys, role: 'latentKeyUp' }), members },
-      valueUp: { ...linearSpec(names, index, { ...values, role: 'latentValueUp' }), members },
+      keyUp: { ...leaves.linear('keyUp', keys), members },
+      valueUp: { ...leaves.linear('valueUp', values), members },
     };
   }
   // Each head has its rows of keys first, then those of values.
   const every = qkNopeHeadDim + vHeadDim;
+  const runs = { rows: vHeadDim, every };
   return {
-    keyUp: {
-      ...linearSpec(names, index, { ...keys, role: 'latentUp', transposed: { rows: kvLoraRank, every } }),
-      members,
-    },
-    valueUp: {
-      ...linearSpec(names, index, {
-        ...values,
-        role: 'latentUp',
-        firstRow: qkNopeHeadDim,
-        runs: { rows: vHeadDim, every },
-      }),
-      members,
-    },
+    keyUp: { ...leaves.linear('kvUp', { ...keys, transposed: { rows: kvLoraRank, every } }), members },
+    valueUp: { ...leaves.linear('kvUp', { ...values, firstRow: qkNopeHeadDim, runs }), members },
   };
 }

@@ -1,48 +1,101 @@
-// Inputs of single layers: what makes them for all, and the part of one layer that takes its own.
+// Per-layer embeddings (Gemma 3n and 4): what makes them for all layers, and the part of a layer that takes its own.
 
-import { linearSpec } from '../linear-spec.ts';
-import type { LinearSpec, PartSpec, PerLayerInputsSpec } from '../spec.ts';
-import { normNamed, normOf, type SpecParts, tableSpec } from '../spec-parts.ts';
+import { type LayerBuilder, modelLeaves, type SharedParts } from '../layer-builder.ts';
+import type { LinearSpec, NormSpec, TableSpec } from '../leaves.ts';
+import type { Activation } from './mlp.ts';
 
-export function perLayerInputsSpec({ sizes, traits, names }: SpecParts): PerLayerInputsSpec | undefined {
-  const { perLayerInputSize: size } = traits;
-  if (size === undefined) return undefined;
-  const { hiddenSize, layerCount: count } = sizes;
-  const projection: LinearSpec = {
-    leaf: 'linear',
-    weight: { tensor: names.model('perLayerInputProjection'), firstRow: 0, rows: count * size },
-    columns: hiddenSize,
-  };
+/**
+ * Inputs of single layers, `count` runs of `size` values a token: the token's row of a table, and after a norm over each
+ * run a linear map of its embedding as it enters the first layer.
+ */
+export interface PerLayerInputsSpec {
+  readonly count: number;
+  readonly size: number;
+  /** Tokens beyond its rows have the first one. */
+  readonly table: TableSpec;
+  readonly tableScale: number;
+  readonly projection: LinearSpec;
+  /** Factor before the norm. */
+  readonly projectionScale: number;
+  readonly norm: NormSpec;
+}
+
+/** `output(activation(gate(x)) * input)`, with the token's own input to this layer. */
+export interface PerLayerInputSpec {
+  readonly kind: 'per-layer-input';
+  /** Which of `ModelSpec.perLayerInputs` it is. */
+  readonly index: number;
+  readonly activation: Activation;
+  readonly gate: LinearSpec;
+  readonly output: LinearSpec;
+}
+
+interface PerLayerInputsOptions {
+  readonly size: number;
+  /** Tokens that have one of their own; all where absent. */
+  readonly rows?: number | undefined;
+}
+
+const modelNames = {
+  'hugging-face': {
+    perLayerInputTable: 'embed_tokens_per_layer',
+    perLayerInputProjection: 'per_layer_model_projection',
+    perLayerInputNorm: 'per_layer_projection_norm',
+  },
+  gguf: {
+    perLayerInputTable: 'per_layer_token_embd',
+    perLayerInputProjection: 'per_layer_model_proj',
+    perLayerInputNorm: 'per_layer_proj_norm',
+  },
+} as const;
+
+export function perLayerInputs(
+  model: SharedParts,
+  { size, rows }: PerLayerInputsOptions,
+): PerLayerInputsSpec {
+  const { hiddenSize, vocabSize, layerCount: count } = model.source.sizes;
+  const leaves = modelLeaves(model, modelNames);
   // Both parts are added, and halved in their squares.
   const half = Math.SQRT1_2;
   return {
     count,
     size,
-    table: tableSpec(
-      names.model('perLayerInputTable'),
-      traits.perLayerInputRows ?? sizes.vocabSize,
-      count * size,
-    ),
+    table: leaves.table('perLayerInputTable', rows ?? vocabSize, count * size),
     tableScale: Math.sqrt(size) * half,
-    projection,
+    projection: leaves.linear('perLayerInputProjection', { rows: count * size, columns: hiddenSize }),
     projectionScale: hiddenSize ** -0.5,
-    norm: { ...normNamed(traits, names.model('perLayerInputNorm'), size), factor: half },
+    norm: { ...leaves.norm('perLayerInputNorm', size), factor: half },
   };
 }
 
-/** Where a layer takes its own. */
-export function perLayerInputPart(parts: SpecParts, index: number): PartSpec {
-  const { sizes, traits, names } = parts;
-  const { hiddenSize } = sizes;
-  const size = traits.perLayerInputSize as number;
+const names = {
+  'hugging-face': {
+    perLayerInputGate: 'per_layer_input_gate',
+    perLayerInputOutput: 'per_layer_projection',
+    perLayerInputPostNorm: 'post_per_layer_input_norm',
+  },
+  gguf: {
+    perLayerInputGate: 'inp_gate',
+    perLayerInputOutput: 'proj',
+    perLayerInputPostNorm: 'post_norm',
+  },
+} as const;
+
+/** With the norm of its output. */
+export function perLayerInputPart(
+  layer: LayerBuilder,
+  { size, activation }: { readonly size: number; readonly activation: Activation },
+): { readonly body: PerLayerInputSpec; readonly output: NormSpec } {
+  const { hiddenSize } = layer.sizes;
+  const leaves = layer.leaves(names);
   return {
     body: {
       kind: 'per-layer-input',
-      index,
-      activation: traits.activation,
-      gate: linearSpec(names, index, { role: 'perLayerInputGate', rows: size, columns: hiddenSize }),
-      output: linearSpec(names, index, { role: 'perLayerInputOutput', rows: hiddenSize, columns: size }),
+      index: layer.index,
+      activation,
+      gate: leaves.linear('perLayerInputGate', { rows: size, columns: hiddenSize }),
+      output: leaves.linear('perLayerInputOutput', { rows: hiddenSize, columns: size }),
     },
-    output: normOf(parts, index, 'perLayerInputPostNorm'),
+    output: leaves.norm('perLayerInputPostNorm', hiddenSize),
   };
 }

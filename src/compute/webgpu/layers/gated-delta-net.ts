@@ -16,7 +16,7 @@ export async function buildGatedDeltaNet(
   output: BodyOutput,
 ): Promise<void> {
   const { query, key, value, gate, share, decay, valueHeads, valueSize } = body;
-  const places = placesOf(body);
+  const places = placesOf(builder, body);
   const gatesAt = places.channels;
   const sharesAt = gatesAt + valueHeads * valueSize;
   const shape: DeltaShape = { ...body, ...places, sharesAt, decaysAt: sharesAt + valueHeads };

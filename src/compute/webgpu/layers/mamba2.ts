@@ -16,7 +16,7 @@ export async function buildMamba2(
   output: BodyOutput,
 ): Promise<void> {
   const { value, write, read, gate, step: steps, heads: headCount, headSize } = body;
-  const places = placesOf(body);
+  const places = placesOf(builder, body);
   const gatesAt = places.channels;
   const size = headCount * headSize;
   const shape: SpaceShape = { ...body, ...places, stepsAt: gatesAt + size };

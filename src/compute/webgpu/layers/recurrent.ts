@@ -1,7 +1,7 @@
 // What bodies with a memory have in common: all that they make of their input lies side by side, what is convolved first.
 
-import { channelsOf, memoryOf, type RecurrentSpec } from '../../../model/recurrent-state.ts';
-import type { LinearSpec, NormSpec } from '../../../model/spec.ts';
+import { channelsOf } from '../../../model/layers/convolution.ts';
+import type { LinearSpec, NormSpec, RecurrentSpec, RecurrentStateSpec } from '../../../model/spec.ts';
 import type { BodyOutput, Builder, InputSource } from '../builder.ts';
 import {
   CONVOLVED_CHANNELS,
@@ -23,10 +23,11 @@ interface RememberingPlaces {
   readonly slotSize: number;
 }
 
-export function placesOf(body: RecurrentSpec): RememberingPlaces {
+export function placesOf({ spec }: Builder, body: RecurrentSpec): RememberingPlaces {
   const channels = channelsOf(body);
+  const { size: slotSize } = spec.recurrentStates[body.state] as RecurrentStateSpec;
   const learntAt = (body.convolution.length - 1) * channels;
-  return { channels, stride: rememberedValues(body), learntAt, slotSize: memoryOf(body).size };
+  return { channels, stride: rememberedValues(body), learntAt, slotSize };
 }
 
 /** All that is made of the input. */
@@ -51,7 +52,7 @@ export async function convolve(
 ): Promise<void> {
   const { step, heads, mixed } = builder.scratch;
   const { weight, bias, length } = body.convolution;
-  const shape = { ...placesOf(body), ...made, length, hasBias: bias !== undefined };
+  const shape = { ...placesOf(builder, body), ...made, length, hasBias: bias !== undefined };
   const weights = await builder.vectors('convolution', [builder.vector(weight), builder.vector(bias)]);
   const groups = Math.ceil(shape.channels / CONVOLVED_CHANNELS);
   builder.add('convolve', convolveKernel(shape), [step, heads, memory, ...weights, mixed], ({ rows }) => [

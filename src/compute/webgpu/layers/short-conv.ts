@@ -14,7 +14,7 @@ export async function buildShortConv(
   output: BodyOutput,
 ): Promise<void> {
   const { value, before, after, size } = body;
-  await makeRows(builder, linears, [value, before, after], input, placesOf(body).stride);
+  await makeRows(builder, linears, [value, before, after], input, placesOf(builder, body).stride);
   await convolve(builder, memory, body, { activated: false, before: size, after: 2 * size });
   await giveBack(builder, linears, body, builder.scratch.mixed, output);
 }

@@ -1,6 +1,5 @@
-// Mixtures of experts as configurations describe them.
+// Mixtures of experts (MoE) as configurations describe them.
 
-import type { ExpertTraits, LayerTraits, ModelSource, Traits } from './architecture.ts';
 import {
   type Config,
   configError,
@@ -11,7 +10,8 @@ import {
   optionalSize,
   size,
 } from './config.ts';
-import type { RouterSpec } from './spec.ts';
+import type { MoeOptions, RouterSpec } from './layers/moe.ts';
+import type { ModelSource } from './model-source.ts';
 
 // Families spell the same things differently.
 const countFields = ['num_experts', 'num_local_experts', 'n_routed_experts', 'moe_num_experts'] as const;
@@ -25,23 +25,9 @@ const spelled = (config: Config, fields: readonly string[]): string =>
 
 const REMEDY = 'The file is damaged or was converted wrongly; download or convert it again.';
 
-/** The field that says how many experts there are. */
-export function expertCountField(config: Config): string {
-  return spelled(config, countFields);
-}
-
 /** Whether the file has experts at all; 0 stands for none. */
 export function hasExperts(config: Config): boolean {
   return countFields.some((field) => (optionalCount(config, field) ?? 0) > 0);
-}
-
-/** What experts make of a family's layers, in files that have some. */
-export function mixtureOf(
-  source: ModelSource,
-  layers: readonly LayerTraits[],
-  experts: () => ExpertTraits,
-): Pick<Traits, 'layers' | 'experts'> {
-  return hasExperts(source.config) ? { layers: withExperts(source, layers), experts: experts() } : { layers };
 }
 
 /** What a family does, where its files do not say. */
@@ -52,15 +38,18 @@ interface RouterDefaults {
   readonly groups?: 'best' | 'best-two' | undefined;
 }
 
-export function expertTraits({ config, sizes }: ModelSource, defaults: RouterDefaults): ExpertTraits {
+export function moeOptions(source: ModelSource, defaults: RouterDefaults): MoeOptions {
+  const { config, sizes } = source;
   const usedField = spelled(config, usedFields);
-  const count = size(config, expertCountField(config));
+  const countField = spelled(config, countFields);
+  const count = size(config, countField);
   const used = size(config, usedField);
   if (used > count) throw configError(config, usedField, `asks for ${used} of ${count} experts`, REMEDY);
   const expertSize = optionalSize(config, 'moe_intermediate_size') ?? sizes.ffnSize;
   const groups = defaults.groups && groupsOf(config, count, used, defaults.groups);
   return {
     count,
+    countField,
     size: expertSize,
     router: {
       score: scoreOf(config) ?? defaults.score,
@@ -70,6 +59,7 @@ export function expertTraits({ config, sizes }: ModelSource, defaults: RouterDef
       scale: optionalPositive(config, 'routed_scaling_factor') ?? 1,
     },
     shared: sharedOf(config, expertSize),
+    isSparse: sparseLayers(source),
   };
 }
 
@@ -116,23 +106,19 @@ function groupsOf(
 }
 
 /** Experts that every row goes through are stored as one. */
-function sharedOf(config: Config, expertSize: number): ExpertTraits['shared'] {
+function sharedOf(config: Config, expertSize: number): MoeOptions['shared'] {
   const count = optionalCount(config, spelled(config, sharedFields)) ?? 0;
   return count === 0 ? undefined : { size: count * expertSize, gated: false };
 }
 
-/** One more expert, which all rows use, has a share of its own for each. A size of 0 stands for none. */
-export function withSharedExpert(
-  { config }: ModelSource,
-  experts: ExpertTraits,
-  usualSize: number,
-): ExpertTraits {
+/** One more expert, which all rows use, has a gate of its own. A size of 0 stands for none. */
+export function withSharedExpert({ config }: ModelSource, moe: MoeOptions, usualSize: number): MoeOptions {
   const size = optionalCount(config, 'shared_expert_intermediate_size') ?? usualSize;
-  return { ...experts, shared: size === 0 ? undefined : { size, gated: true } };
+  return { ...moe, shared: size === 0 ? undefined : { size, gated: true } };
 }
 
-/** Which layers have experts: by a list of those that have none, every so many layers, after so many dense ones. */
-export function withExperts({ config }: ModelSource, layers: readonly LayerTraits[]): LayerTraits[] {
+/** Which layers have experts: by a list of those that have none, every N-th layer, after N dense ones. */
+function sparseLayers({ config }: ModelSource): MoeOptions['isSparse'] {
   const step = optionalSize(config, spelled(config, stepFields)) ?? 1;
   const dense = fieldOf(config, 'mlp_only_layers');
   const kinds = fieldOf(config, 'mlp_layer_types');
@@ -142,8 +128,5 @@ export function withExperts({ config }: ModelSource, layers: readonly LayerTrait
   // -1 stands for the last layer.
   const end =
     fieldOf(config, 'moe_layer_end_index') === -1 ? undefined : optionalCount(config, 'moe_layer_end_index');
-  return layers.map((layer, index) => ({
-    ...layer,
-    experts: index >= first && index <= (end ?? index) && (index + 1) % step === 0 && !isDense(index),
-  }));
+  return (index) => index >= first && index <= (end ?? index) && (index + 1) % step === 0 && !isDense(index);
 }

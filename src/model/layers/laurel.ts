@@ -1,0 +1,32 @@
+// LAuReL: a low-rank map of one layer, parallel to attention (Gemma 3n).
+
+import type { LayerBuilder } from '../layer-builder.ts';
+import type { LinearSpec, NormSpec } from '../leaves.ts';
+
+/** `x + norm(up(down(x)))`. */
+export interface LaurelSpec {
+  readonly kind: 'laurel';
+  readonly down: LinearSpec;
+  readonly up: LinearSpec;
+  readonly norm: NormSpec;
+}
+
+const names = {
+  'hugging-face': {
+    laurelDown: 'laurel.linear_left',
+    laurelUp: 'laurel.linear_right',
+    laurelNorm: 'laurel.post_laurel_norm',
+  },
+  gguf: { laurelDown: 'laurel_l', laurelUp: 'laurel_r', laurelNorm: 'laurel_post_norm' },
+} as const;
+
+export function laurel(layer: LayerBuilder, { rank }: { readonly rank: number }): LaurelSpec {
+  const { hiddenSize } = layer.sizes;
+  const leaves = layer.leaves(names);
+  return {
+    kind: 'laurel',
+    down: leaves.linear('laurelDown', { rows: rank, columns: hiddenSize }),
+    up: leaves.linear('laurelUp', { rows: hiddenSize, columns: rank }),
+    norm: leaves.norm('laurelNorm', hiddenSize),
+  };
+}

@@ -1,0 +1,163 @@
+// What a family provides, and what it builds a ModelSpec with.
+
+import { optionalFlag } from './config.ts';
+import { isTextInside } from './hugging-face-config.ts';
+import {
+  type CacheSpec,
+  defined,
+  LayerBuilder,
+  modelLeaves,
+  type NormOptions,
+  normSpec,
+  type RecurrentStateSpec,
+  type SharedParts,
+} from './layer-builder.ts';
+import type { ListField } from './layer-config.ts';
+import { tableSpec } from './leaves.ts';
+import type { ModelSource } from './model-source.ts';
+import type { RopeSpec } from './rope.ts';
+import type { LayerSpec, LinearSpec, ModelSpec } from './spec.ts';
+import { type FamilyNames, publishedNames, type TensorNames, tensorNames } from './tensor-names.ts';
+
+export interface Architecture {
+  readonly name: string;
+  /** `model_type` values of config.json. */
+  readonly modelTypes: readonly string[];
+  /** `general.architecture` values of GGUF files. */
+  readonly ggufNames: readonly string[];
+  /** Values of config.json fields that files of this architecture leave out. */
+  readonly defaults: Readonly<Record<string, unknown>>;
+  /** The same of GGUF files, under the names of config.json. */
+  readonly ggufDefaults?: Readonly<Record<string, unknown>>;
+  /** Other names that config.json files give to fields, under the usual ones; the first that a file has counts. */
+  readonly otherNames?: Readonly<Record<string, readonly string[]>>;
+  /** Fields that files may give for each layer. */
+  readonly layerLists?: readonly ListField[];
+  build(source: ModelSource): FamilySpec;
+}
+
+/** A model but for the name of its architecture. */
+export type FamilySpec = Omit<ModelSpec, 'architecture'>;
+
+interface BuilderOptions {
+  /** Names of tensors that differ from what is usual. */
+  readonly names?: FamilyNames;
+  readonly norms?: NormOptions;
+}
+
+/** Everything left out is off, but for the last norm. */
+interface ModelOptions extends Partial<Pick<ModelSpec, 'perLayerInputs' | 'altUp'>> {
+  readonly layers: (layer: LayerBuilder) => LayerSpec;
+  readonly embeddingScale?: number | undefined;
+  /** Embeddings are normalized before the first layer. */
+  readonly embeddingNorm?: boolean;
+  /** Rows of tables that are added to embeddings: by position, and of kinds of text. */
+  readonly positionRows?: number | undefined;
+  readonly textKindRows?: number | undefined;
+  readonly finalNorm?: boolean;
+  readonly logitScale?: number | undefined;
+  readonly logitSoftcap?: number | undefined;
+}
+
+const embeddingNames = {
+  'hugging-face': {
+    positions: 'embeddings.position_embeddings',
+    textKinds: 'embeddings.token_type_embeddings',
+    embeddingNorm: 'embeddings.LayerNorm',
+  },
+  gguf: { positions: 'position_embd', textKinds: 'token_types', embeddingNorm: 'token_embd_norm' },
+} as const;
+
+export class ModelBuilder implements SharedParts {
+  readonly source: ModelSource;
+  readonly names: TensorNames;
+  readonly normOptions: NormOptions;
+  readonly ropes: RopeSpec[] = [];
+  readonly caches: CacheSpec[] = [];
+  readonly recurrentStates: RecurrentStateSpec[] = [];
+
+  constructor(source: ModelSource, { names, norms = {} }: BuilderOptions = {}) {
+    const { published, naming, opened } = source;
+    this.source = source;
+    this.names = published
+      ? publishedNames(published.publisher, names)
+      : tensorNames(naming, opened.weights, names);
+    this.normOptions = norms;
+  }
+
+  /** Its number. */
+  rope(rope: RopeSpec): number {
+    return this.ropes.push(rope) - 1;
+  }
+
+  spec(options: ModelOptions): FamilySpec {
+    const { hiddenSize, vocabSize, contextLength, normEpsilon, layerCount } = this.source.sizes;
+    const { positionRows, textKindRows } = options;
+    const isTied = this.#isHeadTied();
+    const layers = Array.from({ length: layerCount }, (_, index) =>
+      options.layers(new LayerBuilder(this, index)),
+    );
+    const leaves = modelLeaves(this, embeddingNames);
+    const table = (role: 'positions' | 'textKinds', rows: number | undefined) =>
+      rows === undefined ? undefined : leaves.table(role, rows, hiddenSize);
+    const isHeadless = this.#isHeadless(layers, isTied);
+    const embedding = tableSpec(this.names.embedding, vocabSize, hiddenSize);
+    const tensor = isTied || isHeadless ? embedding.tensor : this.names.head;
+    const head: LinearSpec = {
+      leaf: 'linear',
+      weight: { tensor, firstRow: 0, rows: vocabSize },
+      columns: hiddenSize,
+    };
+    return defined({
+      hiddenSize,
+      vocabSize,
+      contextLength: Math.min(contextLength, positionRows ?? contextLength),
+      normEpsilon,
+      embeddingScale: options.embeddingScale ?? 1,
+      ropes: this.ropes,
+      caches: this.caches,
+      recurrentStates: this.recurrentStates,
+      embedding,
+      positions: table('positions', positionRows),
+      textKinds: table('textKinds', textKindRows),
+      embeddingNorm: options.embeddingNorm ? leaves.norm('embeddingNorm', hiddenSize) : undefined,
+      perLayerInputs: options.perLayerInputs,
+      altUp: options.altUp,
+      layers,
+      finalNorm:
+        options.finalNorm === false
+          ? undefined
+          : normSpec(this.normOptions, this.names.finalNorm, hiddenSize),
+      head,
+      logitScale: options.logitScale,
+      logitSoftcap: options.logitSoftcap,
+      headless: isHeadless || undefined,
+      textOnly: this.#isTextOnly() || undefined,
+    });
+  }
+
+  /** Where the file says so, and where it is silent and stores none. */
+  #isHeadTied(): boolean {
+    const { published, config, opened } = this.source;
+    if (published) return false;
+    return optionalFlag(config, 'tie_word_embeddings') ?? !opened.weights.tensors.has(this.names.head);
+  }
+
+  /** Encoders, and bodies saved without their head. */
+  #isHeadless(layers: readonly LayerSpec[], isTied: boolean): boolean {
+    const { published, opened } = this.source;
+    if (published) return false;
+    const bodies = layers.flatMap(({ branches }) =>
+      branches.flatMap(({ parts }) => parts.map(({ body }) => body)),
+    );
+    return (
+      bodies.some((body) => body.kind === 'attention' && body.bidirectional) ||
+      (this.names.bodyAlone && !isTied && !opened.weights.tensors.has(this.names.head))
+    );
+  }
+
+  #isTextOnly(): boolean {
+    const { published, opened } = this.source;
+    return !published && opened.format !== 'gguf' && isTextInside(opened.config);
+  }
+}
