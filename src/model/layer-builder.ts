@@ -12,7 +12,7 @@ import {
 import type { ModelSource } from './model-source.ts';
 import type { RopeSpec } from './rope.ts';
 import type { ModelSizes } from './sizes.ts';
-import type { PublishedNames, RoleTensors, TensorNames } from './tensor-names.ts';
+import type { RoleTensors, TensorNames, UsualNames } from './tensor-names.ts';
 
 /** What one block of the KV cache holds of each token for one attention; several may read it. */
 export interface CacheSpec {
@@ -95,7 +95,7 @@ export class Leaves<Role extends string> {
 /** Of what is there once for all layers. */
 export function modelLeaves<Role extends string>(
   { names, normOptions }: SharedParts,
-  roles: PublishedNames<Role>,
+  roles: UsualNames<Role>,
 ): Leaves<Role> {
   return new Leaves(names.model(roles), normOptions);
 }
@@ -118,14 +118,11 @@ export function normSpec(
 type NormRole = 'attentionNorm' | 'attentionPostNorm' | 'ffnNorm' | 'ffnPostNorm';
 
 /** Of models with a norm before each branch alone. */
-const normNames: PublishedNames<NormRole> = {
-  'hugging-face': { attentionNorm: 'input_layernorm', ffnNorm: 'post_attention_layernorm' },
-  gguf: {
-    attentionNorm: 'attn_norm',
-    attentionPostNorm: 'post_attention_norm',
-    ffnNorm: 'ffn_norm',
-    ffnPostNorm: 'post_ffw_norm',
-  },
+const normNames = {
+  attentionNorm: { hub: 'input_layernorm', gguf: 'attn_norm' },
+  ffnNorm: { hub: 'post_attention_layernorm', gguf: 'ffn_norm' },
+  attentionPostNorm: { gguf: 'post_attention_norm' },
+  ffnPostNorm: { gguf: 'post_ffw_norm' },
 };
 
 export class LayerBuilder {
@@ -139,7 +136,7 @@ export class LayerBuilder {
     this.index = index;
   }
 
-  leaves<Role extends string>(names: PublishedNames<Role>, normOptions?: NormOptions): Leaves<Role> {
+  leaves<Role extends string>(names: UsualNames<Role>, normOptions?: NormOptions): Leaves<Role> {
     const own = this.shared.names.layer(this.index, names);
     return new Leaves(own, normOptions ?? this.shared.normOptions);
   }

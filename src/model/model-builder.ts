@@ -60,13 +60,10 @@ interface ModelOptions extends Partial<Pick<ModelSpec, 'perLayerInputs' | 'altUp
 }
 
 const embeddingNames = {
-  'hugging-face': {
-    positions: 'embeddings.position_embeddings',
-    textKinds: 'embeddings.token_type_embeddings',
-    embeddingNorm: 'embeddings.LayerNorm',
-  },
-  gguf: { positions: 'position_embd', textKinds: 'token_types', embeddingNorm: 'token_embd_norm' },
-} as const;
+  positions: { hub: 'embeddings.position_embeddings', gguf: 'position_embd' },
+  textKinds: { hub: 'embeddings.token_type_embeddings', gguf: 'token_types' },
+  embeddingNorm: { hub: 'embeddings.LayerNorm', gguf: 'token_embd_norm' },
+};
 
 export class ModelBuilder implements SharedParts {
   readonly source: ModelSource;

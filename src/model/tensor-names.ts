@@ -14,27 +14,25 @@ export type Publisher = Naming | 'mlx';
 /** Without its ending `.weight` or `.bias`; or with them, where they end otherwise. `*` stands for a number, as of an expert. */
 type RoleName = string | { readonly weight?: string; readonly bias?: string };
 
-export type RoleNames<Role extends string = string> = Readonly<Partial<Record<Role, RoleName>>>;
+/** What publishers call a tensor. In folders of mlx-lm names of the hub count, too. */
+interface PublishedName {
+  readonly hub?: RoleName;
+  readonly mlx?: RoleName;
+  readonly gguf?: RoleName;
+}
 
-/** What tensors are called, by their roles. In folders of mlx-lm names of the hub count, too. */
-export type PublishedNames<Role extends string = string> = Readonly<
-  Partial<Record<Publisher, RoleNames<Role>>>
->;
+/** The usual names of a layer's tensors. */
+export type UsualNames<Role extends string> = Readonly<Record<Role, PublishedName>>;
 
-/** Names that differ from the usual ones of a layer, and those of what is there once. */
-export type FamilyNames = Readonly<
-  Partial<
-    Record<
-      Publisher,
-      RoleNames & {
-        readonly embedding?: string;
-        readonly finalNorm?: string;
-        /** What stands before a layer's number. */
-        readonly layers?: string;
-      }
-    >
-  >
->;
+export type RoleNames = Readonly<Partial<Record<string, RoleName>>> & {
+  readonly embedding?: string;
+  readonly finalNorm?: string;
+  /** What stands before a layer's number. */
+  readonly layers?: string;
+};
+
+/** Names by role that differ from the usual ones, and those of what is there once. */
+export type FamilyNames = Readonly<Partial<Record<keyof PublishedName, RoleNames>>>;
 
 /** Names of tensors that belong together: of one layer, or of what is there once. */
 export interface RoleTensors<Role extends string> {
@@ -50,8 +48,8 @@ export interface TensorNames {
   readonly head: string;
   /** Names are those of a model saved without its head. */
   readonly bodyAlone: boolean;
-  model<Role extends string>(names: PublishedNames<Role>): RoleTensors<Role>;
-  layer<Role extends string>(index: number, names: PublishedNames<Role>): RoleTensors<Role>;
+  model<Role extends string>(usual: UsualNames<Role>): RoleTensors<Role>;
+  layer<Role extends string>(index: number, usual: UsualNames<Role>): RoleTensors<Role>;
 }
 
 /** Experts of mlx-lm, by the module that holds them. */
@@ -99,62 +97,53 @@ export function publishedNames(publisher: Publisher, own: FamilyNames = {}): Ten
   return publisher === 'gguf' ? ggufNames(none, own) : folderNames(none, own, publisher);
 }
 
-function ggufNames(weights: Tensors, { gguf: own }: FamilyNames): TensorNames {
+function ggufNames(weights: Tensors, own: FamilyNames): TensorNames {
+  const tensors = roleTensors(['gguf'], own, weights);
   return {
     embedding: 'token_embd.weight',
-    finalNorm: `${own?.finalNorm ?? 'output_norm'}.weight`,
+    finalNorm: `${own.gguf?.finalNorm ?? 'output_norm'}.weight`,
     head: 'output.weight',
     bodyAlone: false,
-    model: ({ gguf }) => roleTensors('', [{ ...gguf, ...own }], weights),
-    layer: (index, { gguf }) => roleTensors(`blk.${index}.`, [{ ...gguf, ...own }], weights),
+    model: (usual) => tensors('', usual),
+    layer: (index, usual) => tensors(`blk.${index}.`, usual),
   };
 }
 
 /** Names of the publisher count where the file has none of both. */
-function folderNames(
-  weights: Tensors,
-  { 'hugging-face': own, mlx: ownMlx }: FamilyNames,
-  publisher: Exclude<Publisher, 'gguf'> = 'hugging-face',
-): TensorNames {
-  const embedding = `${own?.embedding ?? 'embed_tokens'}.weight`;
+function folderNames(weights: Tensors, own: FamilyNames, publisher?: Publisher): TensorNames {
+  const { hub = {} } = own;
+  const embedding = `${hub.embedding ?? 'embed_tokens'}.weight`;
   const prefix =
     huggingFacePrefixes.find(({ body }) => weights.tensors.has(body + embedding)) ?? huggingFacePrefixes[0];
-  const tables = ({ 'hugging-face': usual, mlx }: PublishedNames) => {
-    const both = [
-      { ...usual, ...own },
-      { ...mlx, ...ownMlx },
-    ];
-    return publisher === 'mlx' ? both.reverse() : both;
-  };
+  const tensors = roleTensors(publisher === 'mlx' ? ['mlx', 'hub'] : ['hub', 'mlx'], own, weights);
   return {
     embedding: prefix.body + embedding,
-    finalNorm: `${prefix.body}${own?.finalNorm ?? 'norm'}.weight`,
+    finalNorm: `${prefix.body}${hub.finalNorm ?? 'norm'}.weight`,
     head: `${prefix.head}lm_head.weight`,
     bodyAlone: prefix.body === '',
-    model: (names) => roleTensors(prefix.body, tables(names), weights),
-    layer: (index, names) =>
-      roleTensors(`${prefix.body}${own?.layers ?? 'layers'}.${index}.`, tables(names), weights),
+    model: (usual) => tensors(prefix.body, usual),
+    layer: (index, usual) => tensors(`${prefix.body}${hub.layers ?? 'layers'}.${index}.`, usual),
   };
 }
 
-/** By the first table whose weight the file has; by the first one where it has none. */
-function roleTensors(
-  prefix: string,
-  tables: readonly RoleNames[],
-  { tensors }: Tensors,
-): RoleTensors<string> {
-  const spell = (name: RoleName, ending: 'weight' | 'bias', number: number | undefined) => {
-    const whole = typeof name === 'string' ? `${name}.${ending}` : (name[ending] ?? '');
-    return prefix + whole.replace('*', String(number));
-  };
-  const nameOf = (role: string, number?: number): RoleName => {
-    const known = tables.map((table) => table[role]).filter((name) => name !== undefined);
-    return known.find((name) => tensors.has(spell(name, 'weight', number))) ?? known[0] ?? role;
-  };
-  const weight = (role: string, number?: number) => spell(nameOf(role, number), 'weight', number);
-  return {
-    weight,
-    bias: (role, number) => spell(nameOf(role, number), 'bias', number),
-    has: (role, number) => tensors.has(weight(role, number)),
+/** By the first publisher whose weight the file has; by the first one where it has none. */
+function roleTensors(publishers: readonly (keyof PublishedName)[], own: FamilyNames, { tensors }: Tensors) {
+  return <Role extends string>(prefix: string, usual: UsualNames<Role>): RoleTensors<Role> => {
+    const spell = (name: RoleName, ending: 'weight' | 'bias', number: number | undefined) => {
+      const whole = typeof name === 'string' ? `${name}.${ending}` : (name[ending] ?? '');
+      return prefix + whole.replace('*', String(number));
+    };
+    const nameOf = (role: Role, number?: number): RoleName => {
+      const known = publishers
+        .map((publisher) => own[publisher]?.[role] ?? usual[role][publisher])
+        .filter((name) => name !== undefined);
+      return known.find((name) => tensors.has(spell(name, 'weight', number))) ?? known[0] ?? role;
+    };
+    const weight = (role: Role, number?: number) => spell(nameOf(role, number), 'weight', number);
+    return {
+      weight,
+      bias: (role, number) => spell(nameOf(role, number), 'bias', number),
+      has: (role, number) => tensors.has(weight(role, number)),
+    };
   };
 }

@@ -64,7 +64,7 @@ export const bert: Architecture = {
       );
     }
     const model = new ModelBuilder(source, {
-      names: { 'hugging-face': names, gguf: streamNorms },
+      names: { hub: names, gguf: streamNorms },
       norms: streamNormOptions,
     });
     const activation = activationOf(config, 'gelu');

@@ -83,7 +83,7 @@ export const glm4MoeLite: Architecture = {
 function build(source: ModelSource): FamilySpec {
   const { config, sizes } = source;
   const { qkNopeHeadDim, qkRopeHeadDim } = headSizes(source);
-  const model = new ModelBuilder(source, { names: { 'hugging-face': sharedExpertsNames } });
+  const model = new ModelBuilder(source, { names: { hub: sharedExpertsNames } });
   const bias = optionalFlag(config, 'attention_bias') ?? false;
   const rope = model.rope(ropeOf(config, { ...sizes, headSize: qkRopeHeadDim }));
   const moe = hasExperts(config) ? expertsOf(source) : undefined;

@@ -46,7 +46,7 @@ export const ernie45Moe: Architecture = {
 };
 
 const names = {
-  'hugging-face': {
+  hub: {
     ...sharedExpertsNames,
     routingBias: { bias: 'mlp.moe_statics.e_score_correction_bias' },
   },

@@ -16,7 +16,7 @@ export const exaone4: Architecture = {
   defaults: { max_position_embeddings: 2048, rms_norm_eps: 1e-5, sliding_window: 4096 },
   build(source) {
     const { config, sizes } = source;
-    const model = new ModelBuilder(source, { names: { 'hugging-face': sandwichNorms } });
+    const model = new ModelBuilder(source, { names: { hub: sandwichNorms } });
     const rope = model.rope(ropeOf(config, sizes));
     const window = windowOf(config);
     const slides = window === undefined ? undefined : slidingLayers(source, slidesBy(config));

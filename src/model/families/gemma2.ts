@@ -48,7 +48,7 @@ export const gemma2: Architecture = {
 
 /** Norms of Gemma 2 and 3 have weights around zero; GGUF files store them with 1 already added. */
 export function gemmaBuilder({ naming }: ModelSource) {
-  return { names: { 'hugging-face': sandwichNorms }, norms: { offset: naming === 'gguf' ? 0 : 1 } };
+  return { names: { hub: sandwichNorms }, norms: { offset: naming === 'gguf' ? 0 : 1 } };
 }
 
 /** What all models of Gemma share. */

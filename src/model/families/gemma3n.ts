@@ -42,7 +42,7 @@ export const gemma3n: Architecture = {
   build(source) {
     const { config, sizes } = source;
     refuseOtherActive(source);
-    const model = new ModelBuilder(source, { names: { 'hugging-face': sandwichNorms } });
+    const model = new ModelBuilder(source, { names: { hub: sandwichNorms } });
     const { activation, softcap, ...outer } = gemmaOptions(source);
     const rope = model.rope(ropeOf(config, sizes, 'full_attention'));
     const localRope = model.rope(localRopeOf(config, sizes, 10_000));

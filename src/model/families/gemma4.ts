@@ -20,11 +20,11 @@ import { type FamilyNames, sandwichNorms, switchNames } from '../tensor-names.ts
 import { gemmaOptions } from './gemma2.ts';
 
 const names: FamilyNames = {
-  'hugging-face': {
+  hub: {
     ...sandwichNorms,
     router: 'router.proj',
-    expertGateUps: { weight: 'experts.gate_up_proj', bias: '' },
-    expertDowns: { weight: 'experts.down_proj', bias: '' },
+    expertGateUps: { weight: 'experts.gate_up_proj' },
+    expertDowns: { weight: 'experts.down_proj' },
   },
   mlx: switchNames('experts.switch_glu'),
 };
@@ -150,19 +150,11 @@ function expertsOf(source: ModelSource): MoeOptions {
 }
 
 const layerNames = {
-  'hugging-face': {
-    ffnOwnPostNorm: 'post_feedforward_layernorm_1',
-    expertsNorm: 'pre_feedforward_layernorm_2',
-    expertsPostNorm: 'post_feedforward_layernorm_2',
-    layerScale: { weight: 'layer_scalar' },
-  },
-  gguf: {
-    ffnOwnPostNorm: 'post_ffw_norm_1',
-    expertsNorm: 'pre_ffw_norm_2',
-    expertsPostNorm: 'post_ffw_norm_2',
-    layerScale: 'layer_output_scale',
-  },
-} as const;
+  ffnOwnPostNorm: { hub: 'post_feedforward_layernorm_1', gguf: 'post_ffw_norm_1' },
+  expertsNorm: { hub: 'pre_feedforward_layernorm_2', gguf: 'pre_ffw_norm_2' },
+  expertsPostNorm: { hub: 'post_feedforward_layernorm_2', gguf: 'post_ffw_norm_2' },
+  layerScale: { hub: { weight: 'layer_scalar' }, gguf: 'layer_output_scale' },
+};
 
 /** In layers with experts those are parallel to it, each with norms of its own. */
 function feedForward(layer: LayerBuilder, dense: MlpOptions, experts: MoeOptions | undefined): BranchSpec {

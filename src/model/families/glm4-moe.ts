@@ -31,7 +31,7 @@ export const glm4Moe: Architecture = {
   build(source) {
     const { config, sizes } = source;
     const model = new ModelBuilder(source, {
-      names: { 'hugging-face': sharedExpertsNames, gguf: { ffnNorm: 'post_attention_norm' } },
+      names: { hub: sharedExpertsNames, gguf: { ffnNorm: 'post_attention_norm' } },
     });
     const rope = model.rope(ropeOf(config, sizes));
     const activation = activationOf(config);

@@ -29,7 +29,7 @@ export const glm4: Architecture = {
   },
   build(source) {
     const { config, sizes } = source;
-    const model = new ModelBuilder(source, { names: { 'hugging-face': names } });
+    const model = new ModelBuilder(source, { names: { hub: names } });
     const rope = model.rope(ropeOf(config, sizes));
     const activation = activationOf(config);
     const shape = fieldOf(config, 'model_type') === 'glm' ? preNorm : sandwichNorm;

@@ -12,7 +12,7 @@ import { ropeOf } from '../rope-parameters.ts';
 import { type FamilyNames, switchNames } from '../tensor-names.ts';
 
 const names: FamilyNames = {
-  'hugging-face': { router: 'mlp.router' },
+  hub: { router: 'mlp.router' },
   mlx: switchNames('mlp.experts'),
   gguf: { ffnNorm: 'post_attention_norm' },
 };

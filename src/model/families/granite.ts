@@ -49,7 +49,7 @@ export const graniteMoe: Architecture = {
   defaults: { ...defaults, attention_multiplier: 1, num_local_experts: 8, num_experts_per_tok: 2 },
   build: (source) =>
     build(source, {
-      names: { 'hugging-face': expertNames, mlx: mlxExpertNames },
+      names: { hub: expertNames, mlx: mlxExpertNames },
       moe: moeOptions(source, { score: 'softmax', normalized: true }),
     }),
 };
@@ -93,7 +93,7 @@ export const graniteHybrid: Architecture = {
     return build(source, {
       ...hybrid,
       moe: { ...moe, shared },
-      names: { 'hugging-face': { ...expertNames, ...sharedNames }, mlx: mlxExpertNames },
+      names: { hub: { ...expertNames, ...sharedNames }, mlx: mlxExpertNames },
     });
   },
 };
@@ -103,7 +103,7 @@ function feedForwardAlone({ naming, opened }: ModelSource, size: number): Granit
   const shared = `${sharedNames.gateUp}.weight`;
   const stores = () => [...opened.weights.tensors.keys()].some((name) => name.endsWith(shared));
   const fused = naming !== 'gguf' && (opened.format === 'gguf' || stores());
-  return fused ? { dense: { size, fused }, names: { 'hugging-face': sharedNames } } : { dense: { size } };
+  return fused ? { dense: { size, fused }, names: { hub: sharedNames } } : { dense: { size } };
 }
 
 /** GGUF files say so in a place of their own. */

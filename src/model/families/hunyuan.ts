@@ -15,7 +15,7 @@ export const hunyuan: Architecture = {
   build(source) {
     const { config, sizes } = source;
     const names = { queryNorm: 'self_attn.query_layernorm', keyNorm: 'self_attn.key_layernorm' };
-    const model = new ModelBuilder(source, { names: { 'hugging-face': names } });
+    const model = new ModelBuilder(source, { names: { hub: names } });
     const rope = model.rope(ropeOf(config, sizes));
     const activation = activationOf(config);
     const biases = biasesOf(config);

@@ -21,7 +21,7 @@ import { ropeOf } from '../rope-parameters.ts';
 import { type FamilyNames, switchNames } from '../tensor-names.ts';
 
 const names: FamilyNames = {
-  'hugging-face': {
+  hub: {
     finalNorm: 'embedding_norm',
     attentionNorm: 'operator_norm',
     output: 'self_attn.out_proj',

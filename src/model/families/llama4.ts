@@ -13,7 +13,7 @@ import { ropeOf } from '../rope-parameters.ts';
 import { type FamilyNames, switchNames } from '../tensor-names.ts';
 
 const names: FamilyNames = {
-  'hugging-face': {
+  hub: {
     gate: 'feed_forward.gate_proj',
     up: 'feed_forward.up_proj',
     down: 'feed_forward.down_proj',

@@ -10,7 +10,7 @@ import { ropeOf } from '../rope-parameters.ts';
 import { type FamilyNames, switchNames } from '../tensor-names.ts';
 
 export const mixtralNames: FamilyNames = {
-  'hugging-face': {
+  hub: {
     router: 'block_sparse_moe.gate',
     expertGate: 'block_sparse_moe.experts.*.w1',
     expertUp: 'block_sparse_moe.experts.*.w3',

@@ -43,7 +43,7 @@ export const modernbert: Architecture = {
   build(source) {
     const { config, sizes } = source;
     const norms = { kind: 'layer', bias: optionalFlag(config, 'norm_bias') ?? false } as const;
-    const model = new ModelBuilder(source, { names: { 'hugging-face': names }, norms });
+    const model = new ModelBuilder(source, { names: { hub: names }, norms });
     const rope = model.rope(ropeOf(config, sizes, 'full_attention'));
     const localRope = model.rope(localRopeOf(config, sizes, 10_000));
     const period = optionalSize(config, 'sliding_window_pattern') ?? 3;

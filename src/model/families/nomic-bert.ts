@@ -61,7 +61,7 @@ export const nomicBert: Architecture = {
     }
     const bias = optionalFlag(config, 'qkv_proj_bias') ?? false;
     const model = new ModelBuilder(source, {
-      names: { 'hugging-face': names, gguf: streamNorms },
+      names: { hub: names, gguf: streamNorms },
       norms: streamNormOptions,
     });
     const rope = model.rope(ropeOf(config, sizes));

@@ -31,7 +31,7 @@ export const olmo3: Architecture = {
 
 function build(source: ModelSource): FamilySpec {
   const { config, sizes } = source;
-  const model = new ModelBuilder(source, { names: { 'hugging-face': sandwichNorms } });
+  const model = new ModelBuilder(source, { names: { hub: sandwichNorms } });
   const rope = model.rope(ropeOf(config, sizes, 'full_attention'));
   // Only layers that see all tokens are stretched.
   const localRope = model.rope(localRopeOf(config, sizes, fieldOf(config, 'rope_theta')));

@@ -10,7 +10,7 @@ import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import { ropeOf } from '../rope-parameters.ts';
 
 const names = {
-  'hugging-face': {
+  hub: {
     queryNorm: 'self_attn.q_layernorm.norms.*',
     keyNorm: 'self_attn.k_layernorm.norms.*',
   },

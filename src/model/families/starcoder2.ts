@@ -21,7 +21,7 @@ export const starcoder2: Architecture = {
   build(source) {
     const { config, sizes } = source;
     const model = new ModelBuilder(source, {
-      names: { 'hugging-face': { up: 'mlp.c_fc', down: 'mlp.c_proj' } },
+      names: { hub: { up: 'mlp.c_fc', down: 'mlp.c_proj' } },
       norms: { kind: 'layer', bias: true },
     });
     const rope = model.rope(ropeOf(config, sizes));

@@ -31,15 +31,15 @@ export interface AltUpOfLayer<Part> {
 }
 
 const modelNames = {
-  'hugging-face': { altUpSpread: 'altup_projections.*', altUpGather: 'altup_unembed_projections.*' },
-  gguf: { altUpSpread: 'altup_proj', altUpGather: 'altup_unembd_proj' },
-} as const;
+  altUpSpread: { hub: 'altup_projections.*', gguf: 'altup_proj' },
+  altUpGather: { hub: 'altup_unembed_projections.*', gguf: 'altup_unembd_proj' },
+};
 
 export function altUp(model: SharedParts, { count }: { readonly count: number }): AltUpSpec {
   const { hiddenSize } = model.source.sizes;
   const leaves = modelLeaves(model, modelNames);
   // A tensor each, or one of all.
-  const linears = (role: keyof (typeof modelNames)['gguf']): LinearSpec[] =>
+  const linears = (role: keyof typeof modelNames): LinearSpec[] =>
     Array.from({ length: count - 1 }, (_, number) => {
       const isOwn = leaves.names.weight(role, 0) !== leaves.names.weight(role, 1);
       const firstRow = isOwn ? 0 : number * hiddenSize;
@@ -49,21 +49,12 @@ export function altUp(model: SharedParts, { count }: { readonly count: number })
 }
 
 const names = {
-  'hugging-face': {
-    altUpNorm: 'altup.router_norm',
-    altUpFeatures: 'altup.modality_router',
-    altUpPrediction: 'altup.prediction_coefs',
-    altUpCorrection: 'altup.correction_coefs',
-    altUpOutputScale: { weight: 'altup.correct_output_scale' },
-  },
-  gguf: {
-    altUpNorm: 'altup_router_norm',
-    altUpFeatures: 'altup_router',
-    altUpPrediction: 'altup_predict_coef',
-    altUpCorrection: 'altup_correct_coef',
-    altUpOutputScale: 'altup_correct_scale',
-  },
-} as const;
+  altUpNorm: { hub: 'altup.router_norm', gguf: 'altup_router_norm' },
+  altUpFeatures: { hub: 'altup.modality_router', gguf: 'altup_router' },
+  altUpPrediction: { hub: 'altup.prediction_coefs', gguf: 'altup_predict_coef' },
+  altUpCorrection: { hub: 'altup.correction_coefs', gguf: 'altup_correct_coef' },
+  altUpOutputScale: { hub: { weight: 'altup.correct_output_scale' }, gguf: 'altup_correct_scale' },
+};
 
 interface AltUpOptions<Part> {
   readonly count: number;

@@ -89,29 +89,17 @@ export interface AttentionOptions {
 }
 
 const names = {
-  'hugging-face': {
-    query: 'self_attn.q_proj',
-    key: 'self_attn.k_proj',
-    value: 'self_attn.v_proj',
-    queryKeyValue: 'self_attn.qkv_proj',
-    output: 'self_attn.o_proj',
-    queryNorm: 'self_attn.q_norm',
-    keyNorm: 'self_attn.k_norm',
-    sinks: { weight: 'self_attn.sinks' },
-  },
-  gguf: {
-    query: 'attn_q',
-    key: 'attn_k',
-    value: 'attn_v',
-    queryKeyValue: 'attn_qkv',
-    output: 'attn_output',
-    queryNorm: 'attn_q_norm',
-    keyNorm: 'attn_k_norm',
-    sinks: 'attn_sinks',
-  },
-} as const;
+  query: { hub: 'self_attn.q_proj', gguf: 'attn_q' },
+  key: { hub: 'self_attn.k_proj', gguf: 'attn_k' },
+  value: { hub: 'self_attn.v_proj', gguf: 'attn_v' },
+  queryKeyValue: { hub: 'self_attn.qkv_proj', gguf: 'attn_qkv' },
+  output: { hub: 'self_attn.o_proj', gguf: 'attn_output' },
+  queryNorm: { hub: 'self_attn.q_norm', gguf: 'attn_q_norm' },
+  keyNorm: { hub: 'self_attn.k_norm', gguf: 'attn_k_norm' },
+  sinks: { hub: { weight: 'self_attn.sinks' }, gguf: 'attn_sinks' },
+};
 
-type Role = keyof (typeof names)['gguf'];
+type Role = keyof typeof names;
 
 /** Sizes of this attention, and how its heads are stored. */
 interface Heads {

@@ -48,40 +48,26 @@ export interface GatedDeltaNetOptions extends Pick<GatedDeltaNetSpec, Sizes> {
 }
 
 const names = {
-  'hugging-face': {
-    deltaQueryKeyValue: 'linear_attn.in_proj_qkv',
-    deltaQueryKeyValueGate: 'linear_attn.in_proj_qkvz',
-    deltaGate: 'linear_attn.in_proj_z',
-    deltaBeta: 'linear_attn.in_proj_b',
-    deltaDecay: 'linear_attn.in_proj_a',
-    deltaBetaDecay: 'linear_attn.in_proj_ba',
-    deltaConvolution: 'linear_attn.conv1d',
-    deltaDecayBias: { bias: 'linear_attn.dt_bias' },
-    deltaRate: { weight: 'linear_attn.A_log' },
-    deltaNorm: 'linear_attn.norm',
-    deltaOutput: 'linear_attn.out_proj',
-  },
-  gguf: {
-    deltaQueryKeyValue: 'attn_qkv',
-    deltaGate: 'attn_gate',
-    deltaBeta: 'ssm_beta',
-    deltaDecay: 'ssm_alpha',
-    deltaBetaDecay: 'ssm_ba',
-    deltaConvolution: 'ssm_conv1d',
-    deltaDecayBias: 'ssm_dt',
-    deltaRate: { weight: 'ssm_a' },
-    deltaNorm: 'ssm_norm',
-    deltaOutput: 'ssm_out',
-  },
-} as const;
+  deltaQueryKeyValue: { hub: 'linear_attn.in_proj_qkv', gguf: 'attn_qkv' },
+  deltaQueryKeyValueGate: { hub: 'linear_attn.in_proj_qkvz' },
+  deltaGate: { hub: 'linear_attn.in_proj_z', gguf: 'attn_gate' },
+  deltaBeta: { hub: 'linear_attn.in_proj_b', gguf: 'ssm_beta' },
+  deltaDecay: { hub: 'linear_attn.in_proj_a', gguf: 'ssm_alpha' },
+  deltaBetaDecay: { hub: 'linear_attn.in_proj_ba', gguf: 'ssm_ba' },
+  deltaConvolution: { hub: 'linear_attn.conv1d', gguf: 'ssm_conv1d' },
+  deltaDecayBias: { hub: { bias: 'linear_attn.dt_bias' }, gguf: 'ssm_dt' },
+  deltaRate: { hub: { weight: 'linear_attn.A_log' }, gguf: { weight: 'ssm_a' } },
+  deltaNorm: { hub: 'linear_attn.norm', gguf: 'ssm_norm' },
+  deltaOutput: { hub: 'linear_attn.out_proj', gguf: 'ssm_out' },
+};
 
-type Role = keyof (typeof names)['hugging-face'];
+type Role = keyof typeof names;
 
 export function gatedDeltaNet(layer: LayerBuilder, options: GatedDeltaNetOptions): GatedDeltaNetSpec {
   const { hiddenSize } = layer.sizes;
   const { keyHeads, keySize, valueHeads, valueSize, length, sharing } = options;
   // Its norm is stored as it is, whatever the others have added.
-  const leaves: Leaves<Role> = layer.leaves<Role>(names, { ...layer.shared.normOptions, offset: 0 });
+  const leaves = layer.leaves(names, { ...layer.shared.normOptions, offset: 0 });
   const channels = 2 * keyHeads * keySize + valueHeads * valueSize;
   const convolution = convolutionSpec(leaves, 'deltaConvolution', channels, { length });
   return {

@@ -12,13 +12,10 @@ export interface LaurelSpec {
 }
 
 const names = {
-  'hugging-face': {
-    laurelDown: 'laurel.linear_left',
-    laurelUp: 'laurel.linear_right',
-    laurelNorm: 'laurel.post_laurel_norm',
-  },
-  gguf: { laurelDown: 'laurel_l', laurelUp: 'laurel_r', laurelNorm: 'laurel_post_norm' },
-} as const;
+  laurelDown: { hub: 'laurel.linear_left', gguf: 'laurel_l' },
+  laurelUp: { hub: 'laurel.linear_right', gguf: 'laurel_r' },
+  laurelNorm: { hub: 'laurel.post_laurel_norm', gguf: 'laurel_post_norm' },
+};
 
 export function laurel(layer: LayerBuilder, { rank }: { readonly rank: number }): LaurelSpec {
   const { hiddenSize } = layer.sizes;

@@ -44,25 +44,14 @@ export interface Mamba2Options extends Pick<Mamba2Spec, 'heads' | 'headSize' | '
 }
 
 const names = {
-  'hugging-face': {
-    mambaInput: 'mamba.in_proj',
-    mambaConvolution: 'mamba.conv1d',
-    mambaStep: { bias: 'mamba.dt_bias' },
-    mambaRate: { weight: 'mamba.A_log' },
-    mambaSkip: { weight: 'mamba.D' },
-    mambaNorm: 'mamba.norm',
-    mambaOutput: 'mamba.out_proj',
-  },
-  gguf: {
-    mambaInput: 'ssm_in',
-    mambaConvolution: 'ssm_conv1d',
-    mambaStep: 'ssm_dt',
-    mambaRate: { weight: 'ssm_a' },
-    mambaSkip: { weight: 'ssm_d' },
-    mambaNorm: 'ssm_norm',
-    mambaOutput: 'ssm_out',
-  },
-} as const;
+  mambaInput: { hub: 'mamba.in_proj', gguf: 'ssm_in' },
+  mambaConvolution: { hub: 'mamba.conv1d', gguf: 'ssm_conv1d' },
+  mambaStep: { hub: { bias: 'mamba.dt_bias' }, gguf: 'ssm_dt' },
+  mambaRate: { hub: { weight: 'mamba.A_log' }, gguf: { weight: 'ssm_a' } },
+  mambaSkip: { hub: { weight: 'mamba.D' }, gguf: { weight: 'ssm_d' } },
+  mambaNorm: { hub: 'mamba.norm', gguf: 'ssm_norm' },
+  mambaOutput: { hub: 'mamba.out_proj', gguf: 'ssm_out' },
+};
 
 export function mamba2(layer: LayerBuilder, options: Mamba2Options): Mamba2Spec {
   const { hiddenSize } = layer.sizes;

@@ -50,37 +50,24 @@ export interface MlaOptions
 }
 
 const names = {
-  'hugging-face': {
-    query: 'self_attn.q_proj',
-    queryDown: 'self_attn.q_a_proj',
-    queryDownNorm: 'self_attn.q_a_layernorm',
-    queryUp: 'self_attn.q_b_proj',
-    kvDown: 'self_attn.kv_a_proj_with_mqa',
-    kvNorm: 'self_attn.kv_a_layernorm',
-    kvUp: 'self_attn.kv_b_proj',
-    output: 'self_attn.o_proj',
-  },
-  mlx: { keyUp: 'self_attn.embed_q', valueUp: 'self_attn.unembed_out' },
-  gguf: {
-    query: 'attn_q',
-    queryDown: 'attn_q_a',
-    queryDownNorm: 'attn_q_a_norm',
-    queryUp: 'attn_q_b',
-    kvDown: 'attn_kv_a_mqa',
-    kvNorm: 'attn_kv_a_norm',
-    kvUp: 'attn_kv_b',
-    keyUp: 'attn_k_b',
-    valueUp: 'attn_v_b',
-    output: 'attn_output',
-  },
-} as const;
+  query: { hub: 'self_attn.q_proj', gguf: 'attn_q' },
+  queryDown: { hub: 'self_attn.q_a_proj', gguf: 'attn_q_a' },
+  queryDownNorm: { hub: 'self_attn.q_a_layernorm', gguf: 'attn_q_a_norm' },
+  queryUp: { hub: 'self_attn.q_b_proj', gguf: 'attn_q_b' },
+  kvDown: { hub: 'self_attn.kv_a_proj_with_mqa', gguf: 'attn_kv_a_mqa' },
+  kvNorm: { hub: 'self_attn.kv_a_layernorm', gguf: 'attn_kv_a_norm' },
+  kvUp: { hub: 'self_attn.kv_b_proj', gguf: 'attn_kv_b' },
+  output: { hub: 'self_attn.o_proj', gguf: 'attn_output' },
+  keyUp: { mlx: 'self_attn.embed_q', gguf: 'attn_k_b' },
+  valueUp: { mlx: 'self_attn.unembed_out', gguf: 'attn_v_b' },
+};
 
-type Role = keyof (typeof names)['gguf'];
+type Role = keyof typeof names;
 
 export function mla(layer: LayerBuilder, options: MlaOptions): MlaSpec {
   const { headCount, hiddenSize } = layer.sizes;
   const { qLoraRank, kvLoraRank, qkNopeHeadDim, qkRopeHeadDim, vHeadDim, bias } = options;
-  const leaves: Leaves<Role> = layer.leaves<Role>(names);
+  const leaves = layer.leaves(names);
   const ofInput = { columns: hiddenSize, bias };
   const pairs = (heads: number) =>
     options.interleaved ? { interleaved: { heads, rotated: qkRopeHeadDim } } : {};

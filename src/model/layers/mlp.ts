@@ -38,14 +38,11 @@ export interface MlpOptions {
 }
 
 const names = {
-  'hugging-face': {
-    gate: 'mlp.gate_proj',
-    up: 'mlp.up_proj',
-    gateUp: 'mlp.gate_up_proj',
-    down: 'mlp.down_proj',
-  },
-  gguf: { gate: 'ffn_gate', up: 'ffn_up', gateUp: 'ffn_up', down: 'ffn_down' },
-} as const;
+  gate: { hub: 'mlp.gate_proj', gguf: 'ffn_gate' },
+  up: { hub: 'mlp.up_proj', gguf: 'ffn_up' },
+  gateUp: { hub: 'mlp.gate_up_proj', gguf: 'ffn_up' },
+  down: { hub: 'mlp.down_proj', gguf: 'ffn_down' },
+};
 
 export function mlp(layer: LayerBuilder, options: MlpOptions): MlpSpec {
   const { hiddenSize } = layer.sizes;

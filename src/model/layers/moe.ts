@@ -59,49 +59,32 @@ export interface MoeOptions {
   readonly isSparse: (layer: number) => boolean;
 }
 
-const names = {
-  'hugging-face': {
-    router: 'mlp.gate',
-    routingBias: { bias: 'mlp.gate.e_score_correction_bias' },
-    routerNorm: { weight: 'router.scale' },
-    expertScales: { weight: 'router.per_expert_scale' },
-    expertGates: { weight: 'mlp.experts.gate_proj', bias: 'mlp.experts.gate_proj_bias' },
-    expertUps: { weight: 'mlp.experts.up_proj', bias: 'mlp.experts.up_proj_bias' },
-    expertGateUps: { weight: 'mlp.experts.gate_up_proj', bias: 'mlp.experts.gate_up_proj_bias' },
-    expertDowns: { weight: 'mlp.experts.down_proj', bias: 'mlp.experts.down_proj_bias' },
-    expertGate: 'mlp.experts.*.gate_proj',
-    expertUp: 'mlp.experts.*.up_proj',
-    expertDown: 'mlp.experts.*.down_proj',
-    sharedGate: 'mlp.shared_expert.gate_proj',
-    sharedUp: 'mlp.shared_expert.up_proj',
-    sharedDown: 'mlp.shared_expert.down_proj',
-    sharedExpertGate: 'mlp.shared_expert_gate',
-  },
-  mlx: {
-    switchGates: 'mlp.switch_mlp.gate_proj',
-    switchUps: 'mlp.switch_mlp.up_proj',
-    switchDowns: 'mlp.switch_mlp.down_proj',
-  },
-  gguf: {
-    router: 'ffn_gate_inp',
-    routingBias: 'exp_probs_b',
-    routerNorm: { weight: 'ffn_gate_inp.scale' },
-    expertScales: { weight: 'ffn_down_exps.scale' },
-    expertGates: 'ffn_gate_exps',
-    expertUps: 'ffn_up_exps',
-    expertGateUps: 'ffn_gate_up_exps',
-    expertDowns: 'ffn_down_exps',
-    expertGate: 'ffn_gate.*',
-    expertUp: 'ffn_up.*',
-    expertDown: 'ffn_down.*',
-    sharedGate: 'ffn_gate_shexp',
-    sharedUp: 'ffn_up_shexp',
-    sharedDown: 'ffn_down_shexp',
-    sharedExpertGate: 'ffn_gate_inp_shexp',
-  },
-} as const;
+/** Tensors of all experts have no endings. */
+const biased = (weight: string) => ({ weight, bias: `${weight}_bias` });
 
-type Role = keyof (typeof names)['gguf'] | keyof (typeof names)['mlx'] | 'sharedGateUp';
+const names = {
+  router: { hub: 'mlp.gate', gguf: 'ffn_gate_inp' },
+  routingBias: { hub: { bias: 'mlp.gate.e_score_correction_bias' }, gguf: 'exp_probs_b' },
+  routerNorm: { hub: { weight: 'router.scale' }, gguf: { weight: 'ffn_gate_inp.scale' } },
+  expertScales: { hub: { weight: 'router.per_expert_scale' }, gguf: { weight: 'ffn_down_exps.scale' } },
+  expertGates: { hub: biased('mlp.experts.gate_proj'), gguf: 'ffn_gate_exps' },
+  expertUps: { hub: biased('mlp.experts.up_proj'), gguf: 'ffn_up_exps' },
+  expertGateUps: { hub: biased('mlp.experts.gate_up_proj'), gguf: 'ffn_gate_up_exps' },
+  expertDowns: { hub: biased('mlp.experts.down_proj'), gguf: 'ffn_down_exps' },
+  expertGate: { hub: 'mlp.experts.*.gate_proj', gguf: 'ffn_gate.*' },
+  expertUp: { hub: 'mlp.experts.*.up_proj', gguf: 'ffn_up.*' },
+  expertDown: { hub: 'mlp.experts.*.down_proj', gguf: 'ffn_down.*' },
+  sharedGate: { hub: 'mlp.shared_expert.gate_proj', gguf: 'ffn_gate_shexp' },
+  sharedUp: { hub: 'mlp.shared_expert.up_proj', gguf: 'ffn_up_shexp' },
+  sharedDown: { hub: 'mlp.shared_expert.down_proj', gguf: 'ffn_down_shexp' },
+  sharedGateUp: {},
+  sharedExpertGate: { hub: 'mlp.shared_expert_gate', gguf: 'ffn_gate_inp_shexp' },
+  switchGates: { mlx: 'mlp.switch_mlp.gate_proj' },
+  switchUps: { mlx: 'mlp.switch_mlp.up_proj' },
+  switchDowns: { mlx: 'mlp.switch_mlp.down_proj' },
+};
+
+type Role = keyof typeof names;
 
 /** Experts, and the shared one, in the layers that have them; one feed-forward in the others. */
 export function mlpOrMoe(
@@ -115,7 +98,7 @@ export function mlpOrMoe(
 }
 
 export function moe(layer: LayerBuilder, activation: Activation, options: MoeOptions): MoeSpec {
-  const leaves: Leaves<Role> = layer.leaves<Role>(names);
+  const leaves = layer.leaves(names);
   const { count, size, scalesInput } = options;
   const linear = leaves.linear('router', {
     rows: count,
@@ -174,7 +157,7 @@ function routerExtras(
 
 function sharedExpert(layer: LayerBuilder, activation: Activation, { shared }: MoeOptions): MlpSpec[] {
   if (shared === undefined) return [];
-  const leaves: Leaves<Role> = layer.leaves<Role>(names);
+  const leaves = layer.leaves(names);
   const { hiddenSize: columns } = layer.sizes;
   const { size, fused, gated } = shared;
   const inner = { rows: size, columns };

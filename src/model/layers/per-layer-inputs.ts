@@ -37,17 +37,10 @@ interface PerLayerInputsOptions {
 }
 
 const modelNames = {
-  'hugging-face': {
-    perLayerInputTable: 'embed_tokens_per_layer',
-    perLayerInputProjection: 'per_layer_model_projection',
-    perLayerInputNorm: 'per_layer_projection_norm',
-  },
-  gguf: {
-    perLayerInputTable: 'per_layer_token_embd',
-    perLayerInputProjection: 'per_layer_model_proj',
-    perLayerInputNorm: 'per_layer_proj_norm',
-  },
-} as const;
+  perLayerInputTable: { hub: 'embed_tokens_per_layer', gguf: 'per_layer_token_embd' },
+  perLayerInputProjection: { hub: 'per_layer_model_projection', gguf: 'per_layer_model_proj' },
+  perLayerInputNorm: { hub: 'per_layer_projection_norm', gguf: 'per_layer_proj_norm' },
+};
 
 export function perLayerInputs(
   model: SharedParts,
@@ -69,17 +62,10 @@ export function perLayerInputs(
 }
 
 const names = {
-  'hugging-face': {
-    perLayerInputGate: 'per_layer_input_gate',
-    perLayerInputOutput: 'per_layer_projection',
-    perLayerInputPostNorm: 'post_per_layer_input_norm',
-  },
-  gguf: {
-    perLayerInputGate: 'inp_gate',
-    perLayerInputOutput: 'proj',
-    perLayerInputPostNorm: 'post_norm',
-  },
-} as const;
+  perLayerInputGate: { hub: 'per_layer_input_gate', gguf: 'inp_gate' },
+  perLayerInputOutput: { hub: 'per_layer_projection', gguf: 'proj' },
+  perLayerInputPostNorm: { hub: 'post_per_layer_input_norm', gguf: 'post_norm' },
+};
 
 /** With the norm of its output. */
 export function perLayerInputPart(

@@ -24,17 +24,10 @@ interface ShortConvOptions {
 }
 
 const names = {
-  'hugging-face': {
-    convolutionInput: 'conv.in_proj',
-    convolution: 'conv.conv',
-    convolutionOutput: 'conv.out_proj',
-  },
-  gguf: {
-    convolutionInput: 'shortconv.in_proj',
-    convolution: 'shortconv.conv',
-    convolutionOutput: 'shortconv.out_proj',
-  },
-} as const;
+  convolutionInput: { hub: 'conv.in_proj', gguf: 'shortconv.in_proj' },
+  convolution: { hub: 'conv.conv', gguf: 'shortconv.conv' },
+  convolutionOutput: { hub: 'conv.out_proj', gguf: 'shortconv.out_proj' },
+};
 
 export function shortConv(layer: LayerBuilder, { length, bias }: ShortConvOptions): ShortConvSpec {
   const { hiddenSize: size } = layer.sizes;
