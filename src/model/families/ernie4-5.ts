@@ -1,14 +1,12 @@
 // ERNIE 4.5: Llama's shape with heads rotated in neighbouring pairs; also with experts.
 
-import { activationOf, biasesOf } from '../layer-config.ts';
-import { preNorm } from '../layer-shapes.ts';
-import { attention } from '../layers/attention.ts';
-import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
-import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import { biasesOf } from '../layer-config.ts';
+import type { MoeOptions } from '../layers/moe.ts';
+import type { Architecture, FamilySpec } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { moeOptions } from '../moe-config.ts';
-import { ropeOf } from '../rope-parameters.ts';
 import { sharedExpertsNames } from '../tensor-names.ts';
+import { llamaLike } from './llama.ts';
 
 const defaults = {
   max_position_embeddings: 131_072,
@@ -53,17 +51,11 @@ const names = {
 };
 
 function build(source: ModelSource, moe?: MoeOptions): FamilySpec {
-  const { config, sizes } = source;
-  const model = new ModelBuilder(source, { names });
-  const rope = model.rope(ropeOf(config, sizes));
-  const activation = activationOf(config);
-  const biases = biasesOf(config);
-  return model.spec({
-    layers: (layer) =>
-      preNorm(
-        layer,
-        attention(layer, { rope, interleaved: true, ...biases.attention }),
-        mlpOrMoe(layer, { activation, ...biases.mlp }, moe),
-      ),
+  const biases = biasesOf(source.config);
+  return llamaLike(source, {
+    names,
+    attention: (rope) => ({ rope, interleaved: true, ...biases.attention }),
+    mlp: biases.mlp,
+    moe,
   });
 }

@@ -2,14 +2,11 @@
 
 import { fieldOf, isRecord, optionalFlag, optionalPositive } from '../config.ts';
 import { periodicSlidingLayers, windowOf } from '../layer-config.ts';
-import { preNorm } from '../layer-shapes.ts';
-import { attention } from '../layers/attention.ts';
-import { mlpOrMoe } from '../layers/moe.ts';
-import { type Architecture, ModelBuilder } from '../model-builder.ts';
+import type { Architecture } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { moeOptions } from '../moe-config.ts';
-import { ropeOf } from '../rope-parameters.ts';
 import { type FamilyNames, switchNames } from '../tensor-names.ts';
+import { llamaLike } from './llama.ts';
 
 const names: FamilyNames = {
   hub: { router: 'mlp.router' },
@@ -40,9 +37,7 @@ export const gptOss: Architecture = {
     num_experts_per_tok: 4,
   },
   build(source) {
-    const { config, sizes } = source;
-    const model = new ModelBuilder(source, { names });
-    const rope = model.rope(ropeOf(config, sizes));
+    const { config } = source;
     const window = windowOf(config);
     const slides = periodicSlidingLayers(source, 2);
     const activation = {
@@ -50,26 +45,23 @@ export const gptOss: Architecture = {
       slope: optionalPositive(config, 'swiglu_alpha') ?? 1.702,
     };
     const bias = optionalFlag(config, 'attention_bias') ?? true;
-    const moe = {
-      ...moeOptions(source, { score: 'softmax', normalized: true }),
-      routerBias: true,
-      biases: true,
-      alternatingGateUp: true,
-      transposed: !isCompressed(source),
-    };
-    return model.spec({
-      layers: (layer) =>
-        preNorm(
-          layer,
-          attention(layer, {
-            rope,
-            window: slides[layer.index] ? window : undefined,
-            sinks: true,
-            queryKeyValueBias: bias,
-            outputBias: bias,
-          }),
-          mlpOrMoe(layer, { activation }, moe),
-        ),
+    return llamaLike(source, {
+      names,
+      attention: (rope, layer) => ({
+        rope,
+        window: slides[layer] ? window : undefined,
+        sinks: true,
+        queryKeyValueBias: bias,
+        outputBias: bias,
+      }),
+      mlp: { activation },
+      moe: {
+        ...moeOptions(source, { score: 'softmax', normalized: true }),
+        routerBias: true,
+        biases: true,
+        alternatingGateUp: true,
+        transposed: !isCompressed(source),
+      },
     });
   },
 };

@@ -1,14 +1,41 @@
 // Llama and what shares its shape: SmolLM, TinyLlama, and Mistral and Mixtral in GGUF files.
 
 import { configError } from '../config.ts';
+import type { NormOptions } from '../layer-builder.ts';
 import { activationOf, biasesOf, windowOf } from '../layer-config.ts';
 import { preNorm } from '../layer-shapes.ts';
-import { attention } from '../layers/attention.ts';
-import { mlpOrMoe } from '../layers/moe.ts';
-import { type Architecture, ModelBuilder } from '../model-builder.ts';
+import { type AttentionOptions, attention } from '../layers/attention.ts';
+import type { MlpOptions } from '../layers/mlp.ts';
+import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
+import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import type { ModelSource } from '../model-source.ts';
 import { hasExperts, moeOptions } from '../moe-config.ts';
 import { ropeOf } from '../rope-parameters.ts';
-import { mixtralNames } from './mixtral.ts';
+import { type FamilyNames, switchNames } from '../tensor-names.ts';
+
+interface LlamaOptions {
+  readonly names?: FamilyNames;
+  readonly norms?: NormOptions;
+  readonly attention: (rope: number, layer: number) => AttentionOptions;
+  readonly mlp?: Partial<MlpOptions>;
+  readonly moe?: MoeOptions | undefined;
+}
+
+/** Attention, then a feed-forward or experts, each after a norm; one rotary embedding. */
+export function llamaLike(source: ModelSource, options: LlamaOptions): FamilySpec {
+  const { config, sizes } = source;
+  const model = new ModelBuilder(source, options);
+  const rope = model.rope(ropeOf(config, sizes));
+  const { activation = activationOf(config), ...dense } = options.mlp ?? {};
+  return model.spec({
+    layers: (layer) =>
+      preNorm(
+        layer,
+        attention(layer, options.attention(rope, layer.index)),
+        mlpOrMoe(layer, { activation, ...dense }, options.moe),
+      ),
+  });
+}
 
 export const llama: Architecture = {
   name: 'llama',
@@ -16,34 +43,40 @@ export const llama: Architecture = {
   ggufNames: ['llama'],
   defaults: { rms_norm_eps: 1e-6, max_position_embeddings: 2048 },
   build(source) {
-    const { config, sizes, naming, opened } = source;
-    const model = new ModelBuilder(source, { names: mixtralNames });
-    const table = ropeOf(config, sizes);
-    const rotated = 2 * table.inverseFrequencies.length;
+    const { config, naming, opened } = source;
     const interleaved = naming === 'gguf';
-    if (interleaved && rotated !== sizes.headSize) {
-      throw configError(
-        config,
-        'rotary_dimensions',
-        `rotates ${rotated} of ${sizes.headSize} values of a head`,
-        'Use a file whose heads are rotated whole.',
-      );
-    }
+    if (interleaved) refusePartialRotation(source);
     // Only GGUF files call models with a window or experts "llama".
     const isGguf = opened.format === 'gguf';
     const window = isGguf ? windowOf(config) : undefined;
-    const experts = isGguf && hasExperts(config);
-    const moe = experts ? moeOptions(source, { score: 'softmax', normalized: true }) : undefined;
-    const activation = activationOf(config);
+    const hasMoe = isGguf && hasExperts(config);
     const biases = biasesOf(config);
-    const rope = model.rope(table);
-    return model.spec({
-      layers: (layer) =>
-        preNorm(
-          layer,
-          attention(layer, { rope, window, interleaved, ...biases.attention }),
-          mlpOrMoe(layer, { activation, ...biases.mlp }, moe),
-        ),
+    return llamaLike(source, {
+      names: mixtralNames,
+      attention: (rope) => ({ rope, window, interleaved, ...biases.attention }),
+      mlp: biases.mlp,
+      moe: hasMoe ? moeOptions(source, { score: 'softmax', normalized: true }) : undefined,
     });
   },
 };
+
+export const mixtralNames: FamilyNames = {
+  hub: {
+    router: 'block_sparse_moe.gate',
+    expertGate: 'block_sparse_moe.experts.*.w1',
+    expertUp: 'block_sparse_moe.experts.*.w3',
+    expertDown: 'block_sparse_moe.experts.*.w2',
+  },
+  mlx: switchNames('block_sparse_moe.switch_mlp'),
+};
+
+function refusePartialRotation({ config, sizes }: ModelSource): void {
+  const rotated = 2 * ropeOf(config, sizes).inverseFrequencies.length;
+  if (rotated === sizes.headSize) return;
+  throw configError(
+    config,
+    'rotary_dimensions',
+    `rotates ${rotated} of ${sizes.headSize} values of a head`,
+    'Use a file whose heads are rotated whole.',
+  );
+}

@@ -2,15 +2,14 @@
 // input.
 
 import { fieldOf, optionalFlag, optionalPositive, optionalSize } from '../config.ts';
-import { activationOf, biasesOf, ropeLayers, slidingLayers } from '../layer-config.ts';
-import { preNorm } from '../layer-shapes.ts';
-import { type AttentionOptions, type AttentionSpec, attention } from '../layers/attention.ts';
-import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
-import { type Architecture, ModelBuilder } from '../model-builder.ts';
+import { biasesOf, ropeLayers, slidingLayers } from '../layer-config.ts';
+import type { AttentionOptions, AttentionSpec } from '../layers/attention.ts';
+import type { MoeOptions } from '../layers/moe.ts';
+import type { Architecture } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { hasExperts, moeOptions } from '../moe-config.ts';
-import { ropeOf } from '../rope-parameters.ts';
 import { type FamilyNames, switchNames } from '../tensor-names.ts';
+import { llamaLike } from './llama.ts';
 
 const names: FamilyNames = {
   hub: {
@@ -54,26 +53,15 @@ export const llama4: Architecture = {
   },
   ggufDefaults: scalingDefaults,
   build(source) {
-    const { config, sizes } = source;
-    const model = new ModelBuilder(source, { names });
+    const { config } = source;
     const attentionOf = attentionOptions(source);
-    const size = optionalSize(config, 'intermediate_size_mlp');
-    const rope = model.rope(ropeOf(config, sizes));
-    const moe = hasExperts(config) ? expertsOf(source) : undefined;
-    const activation = activationOf(config);
     const biases = biasesOf(config);
-    return model.spec({
-      layers: (layer) =>
-        preNorm(
-          layer,
-          attention(layer, {
-            ...attentionOf(layer.index, rope),
-            normsAfterRope: true,
-            interleaved: true,
-            ...biases.attention,
-          }),
-          mlpOrMoe(layer, { activation, size, ...biases.mlp }, moe),
-        ),
+    const common = { normsAfterRope: true, interleaved: true, ...biases.attention };
+    return llamaLike(source, {
+      names,
+      attention: (rope, layer) => ({ ...attentionOf(layer, rope), ...common }),
+      mlp: { size: optionalSize(config, 'intermediate_size_mlp'), ...biases.mlp },
+      moe: hasExperts(config) ? expertsOf(source) : undefined,
     });
   },
 };

@@ -1,14 +1,14 @@
-// Mistral and Ministral: Llama's shape with a sliding window over every layer or some; in the third generation queries
-// grow with their position. GGUF files of earlier generations say "llama".
+// Mistral and Ministral: Llama's shape with a sliding window over every layer or some; in the third generation queries grow
+// with their position. Mixtral has experts in place of one feed-forward. GGUF files of earlier generations say "llama".
 
 import { type Config, optionalPositive } from '../config.ts';
-import { activationOf, slidingLayers, windowOf } from '../layer-config.ts';
-import { preNorm } from '../layer-shapes.ts';
-import { type AttentionSpec, attention } from '../layers/attention.ts';
-import { mlp } from '../layers/mlp.ts';
-import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import { slidingLayers, windowOf } from '../layer-config.ts';
+import type { AttentionSpec } from '../layers/attention.ts';
+import type { Architecture, FamilySpec } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
-import { originalContext, ropeOf, ropeParameters } from '../rope-parameters.ts';
+import { moeOptions } from '../moe-config.ts';
+import { originalContext, ropeParameters } from '../rope-parameters.ts';
+import { llamaLike, mixtralNames } from './llama.ts';
 
 export const mistral: Architecture = {
   name: 'mistral',
@@ -31,26 +31,41 @@ export const ministral3: Architecture = {
   build,
 };
 
+export const mixtral: Architecture = {
+  name: 'mixtral',
+  modelTypes: ['mixtral'],
+  ggufNames: [],
+  defaults: {
+    num_key_value_heads: 8,
+    max_position_embeddings: 131_072,
+    rms_norm_eps: 1e-5,
+    rope_theta: 1_000_000,
+    num_local_experts: 8,
+    num_experts_per_tok: 2,
+  },
+  build(source) {
+    const { config, naming } = source;
+    const window = windowOf(config);
+    return llamaLike(source, {
+      names: mixtralNames,
+      attention: (rope) => ({ rope, window, interleaved: naming === 'gguf' }),
+      moe: moeOptions(source, { score: 'softmax', normalized: true }),
+    });
+  },
+};
+
 function build(source: ModelSource): FamilySpec {
-  const { config, sizes, naming } = source;
-  const model = new ModelBuilder(source);
-  const rope = model.rope(ropeOf(config, sizes));
+  const { config, naming } = source;
   const window = windowOf(config);
   const slides = slidingLayers(source, () => true);
   const growth = growthOf(ropeParameters(config));
-  const activation = activationOf(config);
-  return model.spec({
-    layers: (layer) =>
-      preNorm(
-        layer,
-        attention(layer, {
-          rope,
-          window: slides[layer.index] ? window : undefined,
-          growth,
-          interleaved: naming === 'gguf',
-        }),
-        mlp(layer, { activation }),
-      ),
+  return llamaLike(source, {
+    attention: (rope, layer) => ({
+      rope,
+      window: slides[layer] ? window : undefined,
+      growth,
+      interleaved: naming === 'gguf',
+    }),
   });
 }
 

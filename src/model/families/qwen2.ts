@@ -1,13 +1,12 @@
-// Qwen 2 and 2.5: Llama's shape with biases on q, k and v, and windows over the upper layers where asked for.
+// Qwen 2 and 2.5: Llama's shape with biases on q, k and v, and windows over the upper layers where asked for. With experts there is
+// a shared expert with a gate, too, and windows are over lower layers.
 
-import { optionalCount } from '../config.ts';
-import { activationOf, slidingLayers, usedWindowOf } from '../layer-config.ts';
-import { preNorm } from '../layer-shapes.ts';
-import { attention } from '../layers/attention.ts';
-import { mlp } from '../layers/mlp.ts';
-import { type Architecture, ModelBuilder } from '../model-builder.ts';
+import { optionalCount, optionalFlag } from '../config.ts';
+import { slidingLayers, usedWindowOf } from '../layer-config.ts';
+import type { Architecture } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
-import { ropeOf } from '../rope-parameters.ts';
+import { hasExperts, moeOptions, withSharedExpert } from '../moe-config.ts';
+import { llamaLike } from './llama.ts';
 
 export const qwen2: Architecture = {
   name: 'qwen2',
@@ -20,18 +19,37 @@ export const qwen2: Architecture = {
     max_window_layers: 28,
   },
   build(source) {
-    const { config, sizes } = source;
-    const model = new ModelBuilder(source);
-    const rope = model.rope(ropeOf(config, sizes));
     const windows = upperWindows(source);
-    const activation = activationOf(config);
-    return model.spec({
-      layers: (layer) =>
-        preNorm(
-          layer,
-          attention(layer, { rope, window: windows[layer.index], queryKeyValueBias: true }),
-          mlp(layer, { activation }),
-        ),
+    return llamaLike(source, {
+      attention: (rope, layer) => ({ rope, window: windows[layer], queryKeyValueBias: true }),
+    });
+  },
+};
+
+export const qwen2Moe: Architecture = {
+  name: 'qwen2moe',
+  modelTypes: ['qwen2_moe'],
+  ggufNames: ['qwen2moe'],
+  defaults: {
+    num_key_value_heads: 16,
+    max_position_embeddings: 32_768,
+    rms_norm_eps: 1e-6,
+    sliding_window: 4096,
+    max_window_layers: 28,
+    num_experts: 60,
+    num_experts_per_tok: 4,
+    moe_intermediate_size: 1408,
+    shared_expert_intermediate_size: 5632,
+    qkv_bias: true,
+  },
+  build(source) {
+    const { config } = source;
+    const windows = lowerWindows(source);
+    const queryKeyValueBias =
+      optionalFlag(config, 'qkv_bias') ?? optionalFlag(config, 'attention_bias') ?? false;
+    return llamaLike(source, {
+      attention: (rope, layer) => ({ rope, window: windows[layer], queryKeyValueBias }),
+      moe: hasExperts(config) ? expertsOf(source) : undefined,
     });
   },
 };
@@ -42,4 +60,18 @@ export function upperWindows(source: ModelSource): readonly (number | undefined)
   const window = usedWindowOf(config);
   const first = optionalCount(config, 'max_window_layers') ?? Number.POSITIVE_INFINITY;
   return slidingLayers(source, (index) => index >= first).map((slides) => (slides ? window : undefined));
+}
+
+function expertsOf(source: ModelSource) {
+  const moe = moeOptions(source, { score: 'softmax', normalized: false });
+  return withSharedExpert(source, moe, source.sizes.ffnSize);
+}
+
+/** Every other one of the lower layers has a window, where `use_sliding_window` says so. */
+function lowerWindows(source: ModelSource): readonly (number | undefined)[] {
+  const { config } = source;
+  const window = usedWindowOf(config);
+  const end = optionalCount(config, 'max_window_layers') ?? 0;
+  const slides = slidingLayers(source, (index) => index % 2 === 0 && index < end);
+  return slides.map((one) => (one ? window : undefined));
 }

@@ -1,13 +1,11 @@
 // Qwen 3, dense and with experts: a norm over each head of q and k, heads of their own size, no biases unless the file says so.
 
-import { activationOf, biasesOf } from '../layer-config.ts';
-import { preNorm } from '../layer-shapes.ts';
-import { attention } from '../layers/attention.ts';
-import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
-import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import { biasesOf } from '../layer-config.ts';
+import type { MoeOptions } from '../layers/moe.ts';
+import type { Architecture, FamilySpec } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { hasExperts, moeOptions } from '../moe-config.ts';
-import { ropeOf } from '../rope-parameters.ts';
+import { llamaLike } from './llama.ts';
 import { upperWindows } from './qwen2.ts';
 
 export const qwen3: Architecture = {
@@ -48,23 +46,16 @@ export const qwen3Moe: Architecture = {
 };
 
 function build(source: ModelSource, moe?: MoeOptions): FamilySpec {
-  const { config, sizes } = source;
-  const model = new ModelBuilder(source);
-  const rope = model.rope(ropeOf(config, sizes));
   const windows = upperWindows(source);
-  const activation = activationOf(config);
-  const biases = biasesOf(config);
-  return model.spec({
-    layers: (layer) =>
-      preNorm(
-        layer,
-        attention(layer, {
-          rope,
-          window: windows[layer.index],
-          queryKeyNorm: 'head',
-          ...biases.attention,
-        }),
-        mlpOrMoe(layer, { activation, ...biases.mlp }, moe),
-      ),
+  const biases = biasesOf(source.config);
+  return llamaLike(source, {
+    attention: (rope, layer) => ({
+      rope,
+      window: windows[layer],
+      queryKeyNorm: 'head',
+      ...biases.attention,
+    }),
+    mlp: biases.mlp,
+    moe,
   });
 }

@@ -1,11 +1,8 @@
 // Seed-OSS: Llama's shape with heads of their own size and biases on q, k and v.
 
-import { activationOf, biasesOf } from '../layer-config.ts';
-import { preNorm } from '../layer-shapes.ts';
-import { attention } from '../layers/attention.ts';
-import { mlp } from '../layers/mlp.ts';
-import { type Architecture, ModelBuilder } from '../model-builder.ts';
-import { ropeOf } from '../rope-parameters.ts';
+import { biasesOf } from '../layer-config.ts';
+import type { Architecture } from '../model-builder.ts';
+import { llamaLike } from './llama.ts';
 
 export const seedOss: Architecture = {
   name: 'seed_oss',
@@ -20,18 +17,11 @@ export const seedOss: Architecture = {
     attention_out_bias: false,
   },
   build(source) {
-    const { config, sizes } = source;
-    const model = new ModelBuilder(source, { names: { gguf: { ffnNorm: 'post_attention_norm' } } });
-    const rope = model.rope(ropeOf(config, sizes));
-    const activation = activationOf(config);
-    const biases = biasesOf(config);
-    return model.spec({
-      layers: (layer) =>
-        preNorm(
-          layer,
-          attention(layer, { rope, ...biases.attention }),
-          mlp(layer, { activation, ...biases.mlp }),
-        ),
+    const biases = biasesOf(source.config);
+    return llamaLike(source, {
+      names: { gguf: { ffnNorm: 'post_attention_norm' } },
+      attention: (rope) => ({ rope, ...biases.attention }),
+      mlp: biases.mlp,
     });
   },
 };

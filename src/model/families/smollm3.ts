@@ -1,11 +1,8 @@
 // SmolLM 3: Llama's shape with some layers without positional encoding (NoPE).
 
-import { activationOf, biasesOf, ropeLayers, slidingLayers, usedWindowOf } from '../layer-config.ts';
-import { preNorm } from '../layer-shapes.ts';
-import { attention } from '../layers/attention.ts';
-import { mlp } from '../layers/mlp.ts';
-import { type Architecture, ModelBuilder } from '../model-builder.ts';
-import { ropeOf } from '../rope-parameters.ts';
+import { biasesOf, ropeLayers, slidingLayers, usedWindowOf } from '../layer-config.ts';
+import type { Architecture } from '../model-builder.ts';
+import { llamaLike } from './llama.ts';
 
 export const smollm3: Architecture = {
   name: 'smollm3',
@@ -19,26 +16,19 @@ export const smollm3: Architecture = {
     tie_word_embeddings: true,
   },
   build(source) {
-    const { config, sizes, naming } = source;
-    const model = new ModelBuilder(source);
-    const rope = model.rope(ropeOf(config, sizes));
+    const { config, naming } = source;
     const window = usedWindowOf(config);
     const rotates = ropeLayers(source, 4);
     const slides = slidingLayers(source, (index) => rotates[index] === false);
-    const activation = activationOf(config);
     const biases = biasesOf(config);
-    return model.spec({
-      layers: (layer) =>
-        preNorm(
-          layer,
-          attention(layer, {
-            rope: rotates[layer.index] ? rope : undefined,
-            window: slides[layer.index] ? window : undefined,
-            interleaved: naming === 'gguf',
-            ...biases.attention,
-          }),
-          mlp(layer, { activation, ...biases.mlp }),
-        ),
+    return llamaLike(source, {
+      attention: (rope, layer) => ({
+        rope: rotates[layer] ? rope : undefined,
+        window: slides[layer] ? window : undefined,
+        interleaved: naming === 'gguf',
+        ...biases.attention,
+      }),
+      mlp: biases.mlp,
     });
   },
 };
