@@ -249,7 +249,7 @@ function checkAddresses({ adminHost, adminPort }: Config): void {
 async function checkDoor({ host, allowAnonymous }: Config, keys: KeyRing, logger: Logger): Promise<void> {
   const refusal = await bindRefusal(host, keys, allowAnonymous);
   if (refusal !== undefined) throw new ConfigError(`--host: ${refusal}`);
-  if (!allowAnonymous && (await keys.standing(Date.now())) === 'revoked') logger.warn(everyKeyRevoked);
+  if (!allowAnonymous && (await keys.status(Date.now())) === 'revoked') logger.warn(everyKeyRevoked);
 }
 
 async function reload(

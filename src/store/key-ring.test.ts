@@ -77,7 +77,7 @@ describeStores('a key ring', (home) => {
   describe('following the database', () => {
     it('knows at once a key that another connection has just made', async () => {
       const ring = await openRing();
-      expect(await ring.standing(NOW_MS)).toBe('none');
+      expect(await ring.status(NOW_MS)).toBe('none');
       const { key, record } = await create(elsewhereStore, 'new');
       expect(await ring.findByKey(key, NOW_MS)).toEqual(record);
     });
@@ -88,7 +88,7 @@ describeStores('a key ring', (home) => {
       expect(await ring.findByKey(key, NOW_MS)).toBeDefined();
       await elsewhereStore.revoke('a', NOW_MS);
       expect(await ring.findByKey(key, NOW_MS + 1000)).toBeUndefined();
-      expect(await ring.standing(NOW_MS + 1000)).toBe('revoked');
+      expect(await ring.status(NOW_MS + 1000)).toBe('revoked');
     });
 
     it('refuses at once a key that this process has revoked', async () => {
@@ -110,15 +110,15 @@ describeStores('a key ring', (home) => {
 
     it('is no longer open as soon as another connection has made the first key', async () => {
       const ring = await openRing();
-      expect(await ring.standing(NOW_MS)).toBe('none');
+      expect(await ring.status(NOW_MS)).toBe('none');
       await create(elsewhereStore, 'new');
-      expect(await ring.standing(NOW_MS)).toBe('live');
+      expect(await ring.status(NOW_MS)).toBe('live');
     });
 
     it('reads all again when told to', async () => {
       const { key } = await create(store, 'a');
       const ring = await openRing();
-      await ring.standing(NOW_MS);
+      await ring.status(NOW_MS);
       await elsewhereStore.revoke('a', NOW_MS);
       expect(await ring.findByKey(key, NOW_MS)).toBeDefined();
       await ring.reload();
@@ -129,9 +129,9 @@ describeStores('a key ring', (home) => {
       await create(store, 'a');
       await store.revoke('a', NOW_MS);
       const ring = await openRing();
-      expect(await ring.standing(NOW_MS)).toBe('revoked');
+      expect(await ring.status(NOW_MS)).toBe('revoked');
       await create(elsewhereStore, 'b');
-      expect(await ring.standing(NOW_MS + 1000)).toBe('live');
+      expect(await ring.status(NOW_MS + 1000)).toBe('live');
     });
 
     it.runIf(home.kind === 'embedded')(

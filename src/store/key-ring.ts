@@ -74,7 +74,7 @@ export class KeyRing {
     return undefined;
   }
 
-  async standing(nowMs: number): Promise<KeyStatus> {
+  async status(nowMs: number): Promise<KeyStatus> {
     await this.#look(nowMs);
     if (this.#keys.size > 0) return 'live';
     return this.#everMade ? 'revoked' : 'none';

@@ -286,7 +286,7 @@ describe("Anthropic's client", () => {
     const record = { id: 'key_1', name: 'good', prefix: 'good', tier: 'normal' as const, admin: false };
     const guarded = await testServer({
       keys: {
-        standing: async () => 'live' as const,
+        status: async () => 'live' as const,
         findById: async () => undefined,
         findByKey: async (key) =>
           key === 'good' ? { ...record, createdMs: 0, limits: { requestsPerMinute: 2 } } : undefined,

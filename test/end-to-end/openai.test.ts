@@ -171,7 +171,7 @@ describe("OpenAI's client", () => {
   it('is told to wait, or that its key is wrong', async () => {
     const guarded = await testServer({
       keys: {
-        standing: async () => 'live' as const,
+        status: async () => 'live' as const,
         findById: async () => undefined,
         findByKey: async (key) =>
           key === 'good'

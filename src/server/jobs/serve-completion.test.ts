@@ -33,7 +33,7 @@ function limited(limits: KeyLimits): Keys {
     limits,
     createdMs: 0,
   };
-  return { standing: async () => 'live', findByKey: async () => record, findById: async () => record };
+  return { status: async () => 'live', findByKey: async () => record, findById: async () => record };
 }
 
 async function post({ app }: TestServer, url: string, payload: object) {

@@ -24,7 +24,7 @@ export function refusalOf(
 ): LimitRefusal | undefined {
   const wait = longestWait(state, limits, demand, nowMs);
   if (wait === undefined) return undefined;
-  return { ...wait, headers: { ...standings(state, limits, nowMs), ...retryHeaders(wait.retryAfterMs) } };
+  return { ...wait, headers: { ...limitHeaders(state, limits, nowMs), ...retryHeaders(wait.retryAfterMs) } };
 }
 
 /** The longest wait of all limits that refuse: after it the others admit the request, too. */
@@ -94,10 +94,10 @@ export function weighed(state: KeyState, limits: KeyLimits, heldTokens: number, 
   const { dailyTokens } = limits;
   const left =
     dailyTokens === undefined ? Number.POSITIVE_INFINITY : state.daily.remaining(dailyTokens, nowMs);
-  return { ok: true, headers: standings(state, limits, nowMs), heldTokens, mostTokens: heldTokens + left };
+  return { ok: true, headers: limitHeaders(state, limits, nowMs), heldTokens, mostTokens: heldTokens + left };
 }
 
-export function standings(
+export function limitHeaders(
   { requests, tokens, daily }: KeyState,
   { requestsPerMinute, tokensPerMinute, dailyTokens }: KeyLimits,
   nowMs: number,
@@ -109,15 +109,12 @@ export function standings(
   ] as const) {
     if (limit === undefined) continue;
     const remaining = bucket.remaining(limit, nowMs);
-    Object.assign(
-      headers,
-      standingHeaders(name, { limit, remaining, resetMs: bucket.resetMs(limit, nowMs) }),
-    );
+    Object.assign(headers, headersOf(name, { limit, remaining, resetMs: bucket.resetMs(limit, nowMs) }));
   }
   if (dailyTokens !== undefined) {
     const remaining = daily.remaining(dailyTokens, nowMs);
     const resetMs = daily.resetMs(nowMs);
-    Object.assign(headers, standingHeaders('daily-tokens', { limit: dailyTokens, remaining, resetMs }));
+    Object.assign(headers, headersOf('daily-tokens', { limit: dailyTokens, remaining, resetMs }));
   }
   return headers;
 }
@@ -130,11 +127,11 @@ interface LimitStatus {
   readonly resetMs: number;
 }
 
-function standingHeaders(name: string, standing: LimitStatus): LimitHeaders {
+function headersOf(name: string, status: LimitStatus): LimitHeaders {
   return {
-    [`x-ratelimit-limit-${name}`]: String(standing.limit),
-    [`x-ratelimit-remaining-${name}`]: String(standing.remaining),
-    [`x-ratelimit-reset-${name}`]: formatDuration(standing.resetMs),
+    [`x-ratelimit-limit-${name}`]: String(status.limit),
+    [`x-ratelimit-remaining-${name}`]: String(status.remaining),
+    [`x-ratelimit-reset-${name}`]: formatDuration(status.resetMs),
   };
 }
 

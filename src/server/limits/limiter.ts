@@ -15,8 +15,8 @@ import {
   heldTokens,
   type KeyState,
   type LimitHeaders,
+  limitHeaders,
   refusalOf,
-  standings,
   tokenWaits,
   weighed,
 } from './key-state.ts';
@@ -73,11 +73,11 @@ export class Limiter implements KeyLimiter {
     const refusal = refusalOf(state, limits, demand, nowMs);
     if (refusal !== undefined) return { ok: false, ...refusal };
     const permit = grant(state, limits, nowMs);
-    return { ok: true, permit, headers: standings(state, limits, nowMs) };
+    return { ok: true, permit, headers: limitHeaders(state, limits, nowMs) };
   }
 
   headers(keyId: string, limits: KeyLimits, timeMs: number): LimitHeaders {
-    return standings(this.#state(keyId), limits, Math.floor(timeMs));
+    return limitHeaders(this.#state(keyId), limits, Math.floor(timeMs));
   }
 
   #state(keyId: string): HeldState {

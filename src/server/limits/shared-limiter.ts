@@ -19,7 +19,7 @@ import {
   type TokenDemand,
   type Weighed,
 } from './key-limiter.ts';
-import { type KeyState, refusalOf, standings, weighed } from './key-state.ts';
+import { type KeyState, limitHeaders, refusalOf, weighed } from './key-state.ts';
 import { Limiter } from './limiter.ts';
 import { MinuteBucket } from './minute-bucket.ts';
 import { expectedWait } from './running-requests.ts';
@@ -46,7 +46,7 @@ export class SharedLimiter implements KeyLimiter {
   /** Permits to give back, by request, until the database has confirmed it. */
   readonly #unsettled = new Map<string, Settlement>();
   /** The state of each key as the database last reported it, and when that was on this clock. */
-  readonly #standings = new Map<string, { readonly standing: LimitStatus; readonly atMs: number }>();
+  readonly #statuses = new Map<string, { readonly status: LimitStatus; readonly atMs: number }>();
   #lost = false;
   #gateways = 1;
   #timer: NodeJS.Timeout | undefined;
@@ -103,17 +103,17 @@ export class SharedLimiter implements KeyLimiter {
     const { tokensPerMinute, maxConcurrent, dailyTokens } = limits;
     const holds = (tokensPerMinute ?? maxConcurrent ?? dailyTokens) !== undefined;
     const requestId = holds ? randomUUID() : undefined;
-    const standing = await this.#ask(keyId, () =>
+    const status = await this.#ask(keyId, () =>
       this.#store.admit({ keyId, limits, ...tokensOf(demand), requestId }),
     );
-    if (standing === undefined) {
+    if (status === undefined) {
       // The database may have admitted it all the same.
       if (requestId !== undefined) this.#settle({ keyId, limits, requestId, usedTokens: 0, served: false });
       return this.#admitAlone(keyId, limits, nowMs, demand);
     }
-    const state = stateOf(standing);
-    if (!standing.ok) return refused(state, limits, demand, standing.now_ms);
-    const headers = standings(state, limits, standing.now_ms);
+    const state = stateOf(status);
+    if (!status.ok) return refused(state, limits, demand, status.now_ms);
+    const headers = limitHeaders(state, limits, status.now_ms);
     const permit = requestId === undefined ? passed(headers) : this.#permit(keyId, limits, requestId);
     return { ok: true, headers, permit };
   }
@@ -128,10 +128,10 @@ export class SharedLimiter implements KeyLimiter {
     return {
       weigh: async (demand, nowMs): Promise<Weighed> => {
         if (settled) return unweighed(demand, {});
-        const standing = await this.#ask(keyId, () =>
+        const status = await this.#ask(keyId, () =>
           this.#store.weigh({ keyId, limits, ...tokensOf(demand), requestId }),
         );
-        if (standing === undefined) {
+        if (status === undefined) {
           const admitted = this.#admitAlone(keyId, limits, nowMs, demand);
           if (!admitted.ok) {
             giveBack(0, false);
@@ -140,10 +140,10 @@ export class SharedLimiter implements KeyLimiter {
           alone = admitted.permit;
           return alone.weigh(demand, nowMs);
         }
-        const state = stateOf(standing);
-        if (standing.ok) return weighed(state, limits, standing.held_tokens, standing.now_ms);
+        const state = stateOf(status);
+        if (status.ok) return weighed(state, limits, status.held_tokens, status.now_ms);
         settled = true;
-        return refused(state, limits, demand, standing.now_ms);
+        return refused(state, limits, demand, status.now_ms);
       },
       grow: async (moreTokens, nowMs) => {
         if (settled) return 0;
@@ -170,9 +170,9 @@ export class SharedLimiter implements KeyLimiter {
   async #ask(keyId: string, ask: () => Promise<LimitStatus>): Promise<LimitStatus | undefined> {
     if (this.#lost) return undefined;
     try {
-      const standing = await ask();
-      this.#standings.set(keyId, { standing, atMs: Date.now() });
-      return standing;
+      const status = await ask();
+      this.#statuses.set(keyId, { status, atMs: Date.now() });
+      return status;
     } catch (error) {
       this.#lose(error);
       return undefined;
@@ -223,10 +223,10 @@ export class SharedLimiter implements KeyLimiter {
     if (busy || this.#lost || this.#closed) return;
     this.#lost = true;
     const share = (used: number) => Math.ceil(used / this.#gateways);
-    for (const [keyId, { standing, atMs }] of this.#standings) {
-      const requestsUsed = share(standing.requests_used);
-      const tokensUsed = share(standing.tokens_used);
-      this.#alone.restore(keyId, { requestsUsed, tokensUsed, dailyTokens: share(standing.day_tokens) }, atMs);
+    for (const [keyId, { status, atMs }] of this.#statuses) {
+      const requestsUsed = share(status.requests_used);
+      const tokensUsed = share(status.tokens_used);
+      this.#alone.restore(keyId, { requestsUsed, tokensUsed, dailyTokens: share(status.day_tokens) }, atMs);
     }
     this.#options.onChange(error);
     clearTimeout(this.#timer);
@@ -307,14 +307,14 @@ function shareOf(limits: KeyLimits, gateways: number): KeyLimits {
   };
 }
 
-function stateOf(standing: LimitStatus): KeyState {
-  const { now_ms: nowMs, running, oldest_ms, mean_ms } = standing;
+function stateOf(status: LimitStatus): KeyState {
+  const { now_ms: nowMs, running, oldest_ms, mean_ms } = status;
   const daily = new DailyBudget();
-  daily.restore(standing.day_tokens, nowMs);
-  daily.reserve(standing.reserved_tokens);
+  daily.restore(status.day_tokens, nowMs);
+  daily.reserve(status.reserved_tokens);
   return {
-    requests: new MinuteBucket(standing.requests_used, nowMs),
-    tokens: new MinuteBucket(standing.tokens_used, nowMs),
+    requests: new MinuteBucket(status.requests_used, nowMs),
+    tokens: new MinuteBucket(status.tokens_used, nowMs),
     daily,
     running: {
       count: running,

@@ -130,7 +130,7 @@ describe('POST /v1/embeddings', () => {
         report: async () => [],
       },
       keys: {
-        standing: async () => 'live',
+        status: async () => 'live',
         findById: async () => undefined,
         findByKey: async () => ({
           id: 'k',

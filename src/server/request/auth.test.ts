@@ -370,14 +370,14 @@ it('a job ends when its key is revoked, and says why', async () => {
 });
 
 it('what this machine opened before there were keys ends with the first one', async () => {
-  let standing: KeyStatus = 'none';
+  let status: KeyStatus = 'none';
   const find = async () => undefined;
-  const keys = { standing: async () => standing, findByKey: find, findById: find };
+  const keys = { status: async () => status, findByKey: find, findById: find };
   const { listen } = await start({ keys });
   const response = await fetch(`${await listen()}/admin/events`);
   expect(response.status).toBe(200);
   const whole = response.text();
-  standing = 'live';
+  status = 'live';
   expect(await whole).toContain('event: models');
 });
 
@@ -385,7 +385,7 @@ it('a feed stays while nobody can say whether its key is known', async () => {
   const admin = { id: 'key_1', name: 'boss', prefix: 'cl-', tier: 'normal', admin: true } as const;
   const record = { ...admin, limits: {}, createdMs: 0 };
   const findByKey = vi.fn().mockResolvedValue(record);
-  const keys = { standing: async () => 'live' as const, findByKey, findById: async () => record };
+  const keys = { status: async () => 'live' as const, findByKey, findById: async () => record };
   const { listen } = await start({ keys });
   const headers = { authorization: 'Bearer cl-1' };
   const response = await fetch(`${await listen()}/admin/events`, { headers });

@@ -10,7 +10,7 @@ import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
 import type { ServerSettings } from '../settings.ts';
 
-export type Keys = Pick<KeyRing, 'findByKey' | 'findById' | 'standing'>;
+export type Keys = Pick<KeyRing, 'findByKey' | 'findById' | 'status'>;
 
 export interface Caller {
   readonly keyId: string;
@@ -47,11 +47,11 @@ export async function identify(
   allowAnonymous: boolean,
 ): Promise<Caller> {
   const nowMs = Date.now();
-  const standing = keys === undefined ? 'none' : await keys.standing(nowMs);
-  if (keys === undefined || standing !== 'live') {
-    if (standing === 'none' && isLocal(request)) return isForeignPage(request) ? anonymous : atThisMachine;
+  const status = keys === undefined ? 'none' : await keys.status(nowMs);
+  if (keys === undefined || status !== 'live') {
+    if (status === 'none' && isLocal(request)) return isForeignPage(request) ? anonymous : atThisMachine;
     if (allowAnonymous) return anonymous;
-    throw unauthorized('missing_api_key', standing === 'none' ? notLocal : everyKeyRevoked);
+    throw unauthorized('missing_api_key', status === 'none' ? notLocal : everyKeyRevoked);
   }
   const key = keyOf(request);
   if (key === undefined) {
@@ -86,8 +86,8 @@ export async function backgroundCaller(
   const nowMs = Date.now();
   const changes = { tier: 'low', admin: false, background: true } as const;
   if (keyId === ANONYMOUS_KEY_ID) {
-    const standing = keys === undefined ? 'none' : await keys.standing(nowMs);
-    const isServed = standing === 'none' || (standing === 'revoked' && allowAnonymous);
+    const status = keys === undefined ? 'none' : await keys.status(nowMs);
+    const isServed = status === 'none' || (status === 'revoked' && allowAnonymous);
     return isServed ? { ...anonymous, ...changes } : undefined;
   }
   const record = await keys?.findById(keyId, nowMs);
@@ -118,7 +118,7 @@ export async function bindRefusal(
 ): Promise<string | undefined> {
   if (allowAnonymous || host === 'localhost' || isLoopback(host)) return undefined;
   // Where all keys were revoked no request is served.
-  if (keys !== undefined && (await keys.standing(Date.now())) !== 'none') return undefined;
+  if (keys !== undefined && (await keys.status(Date.now())) !== 'none') return undefined;
   return `there are no API keys, so listening on ${host} would serve anyone; make a key, listen on 127.0.0.1, or allow anonymous requests`;
 }
 
