@@ -1,6 +1,6 @@
 // Answers on the wire: the contract that each protocol implements, and what several have in common.
 
-import type { AnswerPiece } from '../../generation/answer-parts.ts';
+import type { AnswerPiece, TokenDetail } from '../../generation/answer-parts.ts';
 import type { GenerationEvent, TokenUsage } from '../../generation/generation.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
@@ -80,4 +80,24 @@ export function finiteLogprob(logprob: number): number {
 
 export function tokenString({ tokenizer }: ServedModel, token: number): string {
   return Buffer.from(tokenizer.tokenBytes(token)).toString('utf8');
+}
+
+/** A token with its log-probability and its alternatives. */
+export function entryOf(model: ServedModel, { token, logprob, top }: TokenDetail): object {
+  const named = (id: number, value: number) => ({
+    token: tokenString(model, id),
+    logprob: finiteLogprob(value),
+    bytes: [...model.tokenizer.tokenBytes(id)],
+  });
+  return { ...named(token, logprob), top_logprobs: top.map((one) => named(one.token, one.logprob)) };
+}
+
+/** Log-probabilities go with the first of these; where tokens gave no text yet, with an empty one. */
+export function withDetails<Item>(
+  items: readonly Item[],
+  details: readonly TokenDetail[],
+  empty: Item,
+): (readonly [Item, readonly TokenDetail[]])[] {
+  if (items.length === 0) return details.length === 0 ? [] : [[empty, details]];
+  return items.map((item, at) => [item, at === 0 ? details : []]);
 }

@@ -1,11 +1,10 @@
 // Answers as lines of JSON: pieces with `done: false`, then one with `done: true` that has the finish reason, the usage and
 // the times.
 
-import type { AnswerPiece, GenerationPart, TokenDetail } from '../../generation/answer-parts.ts';
+import type { GenerationPart, TokenDetail } from '../../generation/answer-parts.ts';
 import type { TokenUsage } from '../../generation/generation.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
-import type { ServedModel } from '../../pool/served-model.ts';
-import { type AnswerShape, finiteLogprob, type ShapeOptions, tokenString } from '../jobs/answer-shape.ts';
+import { type AnswerShape, entryOf, type ShapeOptions, withDetails } from '../jobs/answer-shape.ts';
 import type { RequestTimes } from '../request/request-record.ts';
 
 interface Words {
@@ -54,8 +53,12 @@ export function ollamaShape(
   const last = (usage: TokenUsage) => ({ done: true, done_reason: reason, ...measured(usage, times()) });
   return {
     opening: () => [],
-    piece: (_index, piece) =>
-      wordsOf(piece, calls).map(({ words, details }) => line(words, { done: false, ...entries(details) })),
+    piece: (_index, { parts, details }) => {
+      const lines = parts.flatMap((part) => partWords(part, calls));
+      return withDetails(lines, details, {}).map(([words, own]) =>
+        line(words, { done: false, ...entries(own) }),
+      );
+    },
     finish: (_index, end) => {
       reason = end.reason;
       return callLines(calls.end());
@@ -126,18 +129,6 @@ function parsedObject(text: string): object | undefined {
   }
 }
 
-interface Line {
-  readonly words: Words;
-  readonly details: readonly TokenDetail[];
-}
-
-/** Log-probabilities go with the first line; where tokens gave no text yet, with an empty one. */
-function wordsOf({ parts, details }: AnswerPiece, calls: OpenCalls): Line[] {
-  const lines = parts.flatMap((part) => partWords(part, calls));
-  if (lines.length === 0) return details.length === 0 ? [] : [{ words: {}, details }];
-  return lines.map((words, at) => ({ words, details: at === 0 ? details : [] }));
-}
-
 function partWords(part: GenerationPart, calls: OpenCalls): Words[] {
   const called = (complete: readonly object[]) => (complete.length === 0 ? [] : [{ calls: complete }]);
   switch (part.kind) {
@@ -156,15 +147,6 @@ function partWords(part: GenerationPart, calls: OpenCalls): Words[] {
 function wholeWords({ text, reasoning, calls }: WholeChoice): Words {
   const whole = calls.map((call, index) => callOf(call, index)).filter((call) => call !== undefined);
   return { content: text, thinking: reasoning, calls: whole };
-}
-
-function entryOf(model: ServedModel, { token, logprob, top }: TokenDetail): object {
-  const named = (id: number, value: number) => ({
-    token: tokenString(model, id),
-    logprob: finiteLogprob(value),
-    bytes: [...model.tokenizer.tokenBytes(id)],
-  });
-  return { ...named(token, logprob), top_logprobs: top.map((one) => named(one.token, one.logprob)) };
 }
 
 export function timeText(ms: number): string {

@@ -1,19 +1,12 @@
 // Chat completions: how their bodies are read, and their answers on the wire: `chat.completion` and `chat.completion.chunk`.
 
-import type { AnswerPiece, GenerationPart, TokenDetail } from '../../generation/answer-parts.ts';
+import type { GenerationPart, TokenDetail } from '../../generation/answer-parts.ts';
 import { requirementsFor } from '../../generation/response-format.ts';
 import { wireNames } from '../../generation/sampling-settings.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
-import type { ServedModel } from '../../pool/served-model.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import { doneEvents } from '../http/sse.ts';
-import {
-  type AnswerShape,
-  finiteLogprob,
-  type ShapeOptions,
-  tokenString,
-  usageOf,
-} from '../jobs/answer-shape.ts';
+import { type AnswerShape, entryOf, type ShapeOptions, usageOf, withDetails } from '../jobs/answer-shape.ts';
 import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
 import {
   type ChatBody,
@@ -70,7 +63,10 @@ function chatShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerS
     chunk([{ index, delta, logprobs: details ? content(details) : null, finish_reason: null }]);
   return {
     opening: (index) => [deltaChunk(index, { role: 'assistant', content: '' })],
-    piece: (index, piece) => deltasOf(piece).map(({ delta, details }) => deltaChunk(index, delta, details)),
+    piece: (index, piece) =>
+      withDetails(piece.parts.map(deltaOf), piece.details, { content: '' }).map(([delta, details]) =>
+        deltaChunk(index, delta, details),
+      ),
     finish: (index, end) => [
       chunk([
         { index, delta: {}, logprobs: null, finish_reason: finishOf(end.reason, end.calls, end.hasOpenCall) },
@@ -116,12 +112,6 @@ function messageOf({ text, reasoning, calls }: WholeChoice): object {
   };
 }
 
-/** Log-probabilities go with the first delta; where tokens gave no text yet, with an empty one. */
-function deltasOf({ parts, details }: AnswerPiece): { delta: object; details: readonly TokenDetail[] }[] {
-  if (parts.length === 0) return details.length === 0 ? [] : [{ delta: { content: '' }, details }];
-  return parts.map((part, at) => ({ delta: deltaOf(part), details: at === 0 ? details : [] }));
-}
-
 function deltaOf(part: GenerationPart): object {
   switch (part.kind) {
     case 'content':
@@ -135,13 +125,4 @@ function deltaOf(part: GenerationPart): object {
     case 'arguments':
       return { tool_calls: [{ index: part.call, function: { arguments: part.text } }] };
   }
-}
-
-export function entryOf(model: ServedModel, { token, logprob, top }: TokenDetail): object {
-  const named = (id: number, value: number) => ({
-    token: tokenString(model, id),
-    logprob: finiteLogprob(value),
-    bytes: [...model.tokenizer.tokenBytes(id)],
-  });
-  return { ...named(token, logprob), top_logprobs: top.map((one) => named(one.token, one.logprob)) };
 }

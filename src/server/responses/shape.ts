@@ -6,8 +6,13 @@ import type { GenerationEvent, TokenUsage } from '../../generation/generation.ts
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import { type ApiError, ClientLeft, toApiError } from '../http/errors.ts';
-import type { AnswerShape, ChoiceEnd, ShapeOptions, StreamMessage } from '../jobs/answer-shape.ts';
-import { entryOf } from '../openai/chat.ts';
+import {
+  type AnswerShape,
+  type ChoiceEnd,
+  entryOf,
+  type ShapeOptions,
+  type StreamMessage,
+} from '../jobs/answer-shape.ts';
 import type { Conversation } from './conversation.ts';
 import type { KeptResponses, RunningResponses } from './kept-responses.ts';
 import { type OutputEvent, OutputItems } from './output-items.ts';
