@@ -1,6 +1,6 @@
 // A model of a known shape with random weights: what speed depends on, without a download.
 
-import { byteCharacters } from '../text/byte-characters.ts';
+import { byteCharacters } from '../text/bpe.ts';
 import type { GgufFile } from '../weights/gguf.ts';
 import type { GgufValue } from '../weights/gguf-values.ts';
 import { type DummyShape, type DummyShapeName, dummyShapes, seesAll } from './dummy-shapes.ts';

@@ -1,9 +1,7 @@
 // Byte-pair encoding of one piece of text: its symbols (bytes or characters) merge by the ranks of a merge
 // list. Pieces repeat a lot in real text, so the ids of short ones are kept, within a bound.
 
-import { byteCharacters, toByteCharacters } from './byte-characters.ts';
-import { MergeLoop } from './merge-loop.ts';
-import { PairTable } from './pair-table.ts';
+import { MergeLoop, PairTable } from './merge-loop.ts';
 import { partsOf, STEP_SIZE, type Steps } from './steps.ts';
 
 interface BpeModel {
@@ -191,4 +189,37 @@ export function byteTokenIds(
 
 function byteTokenText(byte: number): string {
   return `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`;
+}
+
+const characters = buildCharacters();
+const bytes: ReadonlyMap<string, number> = new Map(characters.map((character, byte) => [character, byte]));
+
+/** The character that stands for each byte, by byte value. */
+export const byteCharacters: readonly string[] = characters;
+
+/** The text whose characters stand for the UTF-8 bytes of `text`. */
+export function toByteCharacters(text: string): string {
+  let mapped = '';
+  for (const byte of encoder.encode(text)) mapped += characters[byte];
+  return mapped;
+}
+
+/** The bytes that `mapped` stands for; undefined where a character stands for none. */
+export function fromByteCharacters(mapped: string): Uint8Array | undefined {
+  const result = new Uint8Array(mapped.length);
+  let length = 0;
+  for (const character of mapped) {
+    const byte = bytes.get(character);
+    if (byte === undefined) return undefined;
+    result[length++] = byte;
+  }
+  return result.subarray(0, length);
+}
+
+function buildCharacters(): string[] {
+  let next = 0x100;
+  return Array.from({ length: 256 }, (_, byte) => {
+    const printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte !== 0xad);
+    return String.fromCodePoint(printable ? byte : next++);
+  });
 }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ChatTemplateError, chatTemplate } from './chat-template.ts';
-import { formatTime } from './format-time.ts';
+import { ChatTemplateError, chatTemplate, formatTime } from './chat-template.ts';
 
 const messages = [
   { role: 'system', content: 'Be brief.' },

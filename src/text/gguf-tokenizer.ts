@@ -5,23 +5,21 @@ import { MetadataReader } from '../weights/gguf-metadata.ts';
 import type { GgufValue } from '../weights/gguf-values.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { type AddedToken, addedTokenSplitter } from './added-tokens.ts';
-import { bertFolder, bertWords } from './bert-words.ts';
 import {
   bpeEncoder,
   encodePieces,
+  fromByteCharacters,
   MergeOutsideVocabulary,
   type PieceEncoder,
   type SymbolRule,
   spellsEveryByte,
   spellsEveryByteToken,
 } from './bpe.ts';
-import { fromByteCharacters } from './byte-characters.ts';
-import { turnEndIds } from './end-of-generation.ts';
 import { namedPreTokenizer, type PreTokenizer, preTokenizerNames } from './pre-tokenizers.ts';
 import { escapedSpace, spmEncoder } from './spm.ts';
 import { LONG_TEXT } from './text-splitter.ts';
-import { assembleTokenizer, type Tokenizer, type TokenizerParts } from './tokenizer.ts';
-import { wordPieceEncoder } from './wordpiece.ts';
+import { assembleTokenizer, type Tokenizer, type TokenizerParts, turnEndIds } from './tokenizer.ts';
+import { bertFolder, bertWords, wordPieceEncoder } from './wordpiece.ts';
 
 export interface GgufMetadata {
   readonly path: string;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
-import { JobQueue, JobTooLong } from './job-queue.ts';
+import { AccountTurns, JobQueue, JobTooLong } from './job-queue.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'chairlift-jobs-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -46,5 +46,38 @@ describe('a job with a limit of time', () => {
     await new Promise((resolve) => setImmediate(resolve));
     for (const end = performance.now() + 500; performance.now() < end; );
     expect(await answer).toBe('done');
+  });
+});
+
+function drain(turns: AccountTurns<string>): (string | undefined)[] {
+  const order: (string | undefined)[] = [];
+  while (!turns.empty) order.push(turns.take());
+  return order;
+}
+
+describe('turns of accounts', () => {
+  it('go around, whoever has how much, and keep the order within an account', () => {
+    const turns = new AccountTurns<string>();
+    for (const job of ['a1', 'a2', 'a3', 'b1', 'c1', 'b2']) turns.add(job.slice(0, 1), job);
+    expect(drain(turns)).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3']);
+  });
+
+  it('put an account that was just served behind those that wait', () => {
+    const turns = new AccountTurns<string>();
+    turns.add('a', 'a1');
+    turns.add('b', 'b1');
+    expect(turns.take()).toBe('a1');
+    turns.add('a', 'a2');
+    expect(drain(turns)).toEqual(['b1', 'a2']);
+  });
+
+  it('pass over a job that was removed, and an account that has none left', () => {
+    const turns = new AccountTurns<string>();
+    for (const job of ['a1', 'a2', 'b1', 'c1']) turns.add(job.slice(0, 1), job);
+    turns.remove('a', 'a1');
+    turns.remove('b', 'b1');
+    turns.remove('c', 'never added');
+    expect(drain(turns)).toEqual(['a2', 'c1']);
+    expect(turns.take()).toBeUndefined();
   });
 });

@@ -4,7 +4,6 @@
 // long, its thread with it: the jobs that wait get a new one. So it is with a job that takes more time of the processor
 // than it may. Time by the clock says little: where other programs have the machine, short jobs take long.
 
-import { AccountTurns } from './account-turns.ts';
 import { JobThread, type JobThreadOptions } from './job-thread.ts';
 
 const QUIET_MS = 60_000;
@@ -219,5 +218,41 @@ export class JobQueue<Work, Result> {
     this.#running = undefined;
     this.#paused.clear();
     for (let job = this.#turns.take(); job !== undefined; job = this.#turns.take()) job.settle(error);
+  }
+}
+
+export class AccountTurns<Job> {
+  // A Map keeps its order: the first account is next, one that was served goes to the end.
+  readonly #waiting = new Map<string, Set<Job>>();
+
+  get empty(): boolean {
+    return this.#waiting.size === 0;
+  }
+
+  add(account: string, job: Job): void {
+    const jobs = this.#waiting.get(account) ?? new Set();
+    this.#waiting.set(account, jobs.add(job));
+  }
+
+  /** Before the other jobs of its account. */
+  putBack(account: string, job: Job): void {
+    this.#waiting.set(account, new Set([job, ...(this.#waiting.get(account) ?? [])]));
+  }
+
+  take(): Job | undefined {
+    for (const [account, jobs] of this.#waiting) {
+      for (const job of jobs) {
+        jobs.delete(job);
+        this.#waiting.delete(account);
+        if (jobs.size > 0) this.#waiting.set(account, jobs);
+        return job;
+      }
+    }
+    return undefined;
+  }
+
+  remove(account: string, job: Job): void {
+    const jobs = this.#waiting.get(account);
+    if (jobs?.delete(job) && jobs.size === 0) this.#waiting.delete(account);
   }
 }

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MergeLoop } from './merge-loop.ts';
-import { PairTable } from './pair-table.ts';
+import { MergeLoop, PairTable } from './merge-loop.ts';
 import { finish } from './steps.ts';
 
 const symbol = fc.nat(5);

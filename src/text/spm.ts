@@ -3,8 +3,7 @@
 // bytes. Spaces are written as ▁.
 
 import { byteTokenIds, LONG_PIECE, type PieceEncoder } from './bpe.ts';
-import { MergeLoop, type MergeRules } from './merge-loop.ts';
-import { PairTable } from './pair-table.ts';
+import { MergeLoop, type MergeRules, PairTable } from './merge-loop.ts';
 import { partsOf, STEP_SIZE, type Steps } from './steps.ts';
 
 export const escapedSpace = '▁';

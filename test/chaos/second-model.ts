@@ -3,7 +3,7 @@
 // ASCII are spelled out.
 
 import { writeFileSync } from 'node:fs';
-import { byteCharacters } from '../../src/text/byte-characters.ts';
+import { byteCharacters } from '../../src/text/bpe.ts';
 import { type GgufWriterTensor, writeGguf } from '../support/gguf-writer.ts';
 import { Chance } from './chance.ts';
 

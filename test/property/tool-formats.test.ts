@@ -11,16 +11,14 @@ import type { GrammarTables } from '../../src/grammar/tables.ts';
 import { type VocabularyTables, vocabularyTables } from '../../src/grammar/vocabulary.ts';
 import type { AnswerFormat, CallMode, Tool } from '../../src/text/formats/format.ts';
 import { functiongemma, gemma } from '../../src/text/formats/gemma.ts';
-import { glm } from '../../src/text/formats/glm.ts';
 import { harmony } from '../../src/text/formats/harmony.ts';
-import { granite, hermes, phi } from '../../src/text/formats/hermes.ts';
-import { llamaJson } from '../../src/text/formats/llama-json.ts';
+import { granite, hermes, llamaJson, phi } from '../../src/text/formats/hermes.ts';
 import { markedAnswer } from '../../src/text/formats/marked-answer.ts';
 import { mistral, mistralList } from '../../src/text/formats/mistral.ts';
 import { lfm2, pythonic, toolCode } from '../../src/text/formats/pythonic.ts';
 import { think } from '../../src/text/formats/reasoning.ts';
 import { deepseekV3, deepseekV31, kimiK2 } from '../../src/text/formats/sectioned.ts';
-import { qwenXml, seedXml } from '../../src/text/formats/xml.ts';
+import { glm, qwenXml, seedXml } from '../../src/text/formats/xml.ts';
 import { callsIn, expectCut, type Piece, type ReadCall, readPieces } from '../support/answer-formats.ts';
 import { type Random, seededRandom } from '../support/random-schemas.ts';
 

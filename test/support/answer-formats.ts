@@ -1,9 +1,14 @@
 // Answers as a model would write them, for the tests of formats.
 
 import { expect, it } from 'vitest';
-import type { AnswerFormat, AnswerPart, ReaderOptions, Tool } from '../../src/text/formats/format.ts';
+import type {
+  AnswerFormat,
+  AnswerPart,
+  ReaderOptions,
+  Tool,
+  ToolFormat,
+} from '../../src/text/formats/format.ts';
 import { markedAnswer } from '../../src/text/formats/marked-answer.ts';
-import type { ToolFormat } from '../../src/text/formats/tool-format.ts';
 
 export const weather: Tool = {
   name: 'get_weather',

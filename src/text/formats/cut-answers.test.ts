@@ -2,19 +2,16 @@
 
 import { expect, it } from 'vitest';
 import { readPieces, shown } from '../../../test/support/answer-formats.ts';
-import type { AnswerFormat } from './format.ts';
+import type { AnswerFormat, ToolFormat } from './format.ts';
 import { gemma } from './gemma.ts';
-import { glm } from './glm.ts';
 import { harmony } from './harmony.ts';
-import { hermes } from './hermes.ts';
-import { llamaJson } from './llama-json.ts';
+import { hermes, llamaJson } from './hermes.ts';
 import { markedAnswer } from './marked-answer.ts';
 import { mistral } from './mistral.ts';
 import { lfm2, pythonic, toolCode } from './pythonic.ts';
 import { think } from './reasoning.ts';
 import { deepseekV31, kimiK2 } from './sectioned.ts';
-import type { ToolFormat } from './tool-format.ts';
-import { qwenXml } from './xml.ts';
+import { glm, qwenXml } from './xml.ts';
 
 const known = ['0:get_weather', '{'];
 

@@ -1,12 +1,10 @@
 // Which format a model speaks, by the marks that its chat template mentions: a template spells out the calls of
 // earlier turns, or tells the model how to write them.
 
-import type { AnswerFormat, FormatName } from './format.ts';
+import type { AnswerFormat, FormatName, ToolFormat } from './format.ts';
 import { functiongemma, gemma } from './gemma.ts';
-import { glm } from './glm.ts';
 import { harmony } from './harmony.ts';
-import { granite, hermes, phi } from './hermes.ts';
-import { llamaJson } from './llama-json.ts';
+import { granite, hermes, llamaJson, phi } from './hermes.ts';
 import { markedAnswer } from './marked-answer.ts';
 import { mistral, mistralList } from './mistral.ts';
 import { lfm2, pythonic, toolCode } from './pythonic.ts';
@@ -20,8 +18,7 @@ import {
   think,
 } from './reasoning.ts';
 import { deepseekV3, deepseekV31, kimiK2 } from './sectioned.ts';
-import type { ToolFormat } from './tool-format.ts';
-import { qwenXml, seedXml } from './xml.ts';
+import { glm, qwenXml, seedXml } from './xml.ts';
 
 export interface DetectedFormat {
   readonly format: AnswerFormat;

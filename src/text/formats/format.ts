@@ -2,6 +2,8 @@
 // written (a grammar) and what was written (a reader). Pure: knows neither tokens nor requests.
 
 import type { Expression } from '../../grammar/expression.ts';
+import type { AnswerWriter } from './answer-writer.ts';
+import type { Reading, Tape } from './tape.ts';
 
 export interface Tool {
   readonly name: string;
@@ -87,4 +89,17 @@ export interface AnswerFormat {
   /** What a whole answer may be that consists of `body`, after reasoning if there is any. */
   wrapped(body: Expression, opened: boolean): Expression;
   reader(options: ReaderOptions): AnswerReader;
+}
+
+export interface ToolFormat {
+  readonly name: FormatName;
+  /** What may be a control token, and whatever begins a call in the midst of an answer. */
+  readonly marks: readonly string[];
+  /** Behind reasoning, if there is any. */
+  grammar(tools: readonly Tool[], mode: CallMode, parallel: boolean): Expression;
+  /**
+   * Takes calls where some stand here. Where it gives false, what it took since the tape last began is text.
+   * `fresh`: the answer has held nothing but reasoning so far.
+   */
+  read(tape: Tape, writer: AnswerWriter, fresh: boolean): Reading<boolean>;
 }

@@ -3,11 +3,10 @@
 
 import { sequence, text } from '../../grammar/expression.ts';
 import { mark, objectSchema, oneOf, triggered } from './call-grammar.ts';
-import type { FormatName } from './format.ts';
+import type { FormatName, ToolFormat } from './format.ts';
 import { keyOf, type LiteralStyle, listed, literal, plainWord } from './literal.ts';
 import { objectStart, objectText, type Parameter, parametersByName } from './parameters.ts';
 import type { Reading, Tape } from './tape.ts';
-import type { ToolFormat } from './tool-format.ts';
 
 function gemmaCalls(name: FormatName, open: string, close: string, quote: string): ToolFormat {
   const style: LiteralStyle = {

@@ -9,16 +9,14 @@ import type { Expression } from '../../grammar/expression.ts';
 import { GrammarError } from '../../grammar/grammar-error.ts';
 import type { AnswerFormat, CallMode } from './format.ts';
 import { functiongemma, gemma } from './gemma.ts';
-import { glm } from './glm.ts';
 import { harmony } from './harmony.ts';
-import { granite, hermes, phi } from './hermes.ts';
-import { llamaJson } from './llama-json.ts';
+import { granite, hermes, llamaJson, phi } from './hermes.ts';
 import { markedAnswer } from './marked-answer.ts';
 import { mistral, mistralList } from './mistral.ts';
 import { lfm2, pythonic, toolCode } from './pythonic.ts';
 import { graniteThink, think } from './reasoning.ts';
 import { deepseekV3, deepseekV31, kimiK2 } from './sectioned.ts';
-import { qwenXml, seedXml } from './xml.ts';
+import { glm, qwenXml, seedXml } from './xml.ts';
 
 const formats: readonly AnswerFormat[] = [
   harmony,

@@ -1,11 +1,18 @@
 // Calls as JSON behind a mark: one object a mark (Hermes, Qwen and many others), or all of them in a list (Granite,
 // Phi). Each reader takes both, since models mix them up; a grammar asks for what the model was trained on.
 
-import { type Expression, sequence, text } from '../../grammar/expression.ts';
-import { jsonCallGrammar, jsonListGrammar, mark, oneOf, triggered } from './call-grammar.ts';
-import type { FormatName, Tool } from './format.ts';
-import { jsonCalls } from './json-call.ts';
-import type { ToolFormat } from './tool-format.ts';
+import { type Expression, optional, sequence, text } from '../../grammar/expression.ts';
+import {
+  jsonCallGrammar,
+  jsonListGrammar,
+  leading,
+  mark,
+  oneOf,
+  several,
+  triggered,
+} from './call-grammar.ts';
+import type { FormatName, Tool, ToolFormat } from './format.ts';
+import { jsonCall, jsonCalls } from './json-call.ts';
 
 interface JsonBlock {
   readonly name: FormatName;
@@ -64,3 +71,33 @@ export const phi = jsonBlocks({
   block: (tools, parallel) =>
     sequence(mark('<|tool_call|>'), jsonListGrammar(tools, parallel), mark('<|/tool_call|>')),
 });
+
+// The first is of Llama 3, the others of Llama 4.
+const pythonTag = '<|python_tag|>';
+const pythonStart = '<|python_start|>';
+const pythonEnd = '<|python_end|>';
+
+export const llamaJson: ToolFormat = {
+  name: 'llama-json',
+  marks: [pythonTag, pythonStart, pythonEnd],
+  grammar(tools, mode, parallel) {
+    const call = oneOf(tools, (tool) => jsonCallGrammar(tool, 'parameters'));
+    const calls = sequence(optional(mark(pythonTag)), several(call, text('; '), parallel));
+    return leading(mode, calls, '{', [pythonTag, pythonStart]);
+  },
+  *read(tape, writer, fresh) {
+    const tagged = yield* tape.tookAny([pythonTag, pythonStart]);
+    if (!tagged && !fresh) return false;
+    if (tagged) yield* tape.skipSpace();
+    if (!(yield* jsonCall(tape, writer, tagged))) return false;
+    for (;;) {
+      tape.begin();
+      if (tagged && (yield* tape.tookBehindSpace(pythonEnd))) return true;
+      if (!(yield* tape.tookBehindSpace(';'))) return true;
+      yield* tape.skipSpace();
+      if (yield* jsonCall(tape, writer)) continue;
+      writer.spill(tape);
+      return true;
+    }
+  },
+};

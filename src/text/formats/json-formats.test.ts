@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { itReads, readPieces, readText, shown, tools } from '../../../test/support/answer-formats.ts';
-import { granite, hermes, phi } from './hermes.ts';
-import { llamaJson } from './llama-json.ts';
+import { granite, hermes, llamaJson, phi } from './hermes.ts';
 import { markedAnswer } from './marked-answer.ts';
 import { mistral, mistralList } from './mistral.ts';
 import { deepseekV3, deepseekV31, kimiK2 } from './sectioned.ts';

@@ -1,7 +1,7 @@
 // Most models' answers: reasoning between marks, then text in which calls stand between marks of their own.
 
 import { AnswerWriter, answerReader } from './answer-writer.ts';
-import type { AnswerFormat, FormatName, ReaderOptions } from './format.ts';
+import type { AnswerFormat, FormatName, ReaderOptions, ToolFormat } from './format.ts';
 import {
   afterReasoning,
   opensReasoning,
@@ -11,7 +11,6 @@ import {
   tookOpen,
 } from './reasoning.ts';
 import { isSpace, type Reading, stopsOf, Tape } from './tape.ts';
-import type { ToolFormat } from './tool-format.ts';
 
 export function markedAnswer(calls: ToolFormat, reasoning: ReasoningFormat | undefined): AnswerFormat {
   const marks = [...calls.marks, ...(reasoning === undefined ? [] : reasoningMarks(reasoning))];

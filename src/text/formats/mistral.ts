@@ -4,9 +4,9 @@
 import { sequence, text } from '../../grammar/expression.ts';
 import type { AnswerWriter } from './answer-writer.ts';
 import { gap, jsonListGrammar, mark, objectSchema, oneOf, triggered } from './call-grammar.ts';
+import type { ToolFormat } from './format.ts';
 import { jsonArguments, jsonCalls } from './json-call.ts';
 import type { Reading, Tape } from './tape.ts';
-import type { ToolFormat } from './tool-format.ts';
 
 const begin = '[TOOL_CALLS]';
 const callId = '[CALL_ID]';

@@ -5,16 +5,14 @@ import { describe, expect, it } from 'vitest';
 import { type Piece, readPieces, readText, tokenized } from '../../../test/support/answer-formats.ts';
 import type { AnswerFormat } from './format.ts';
 import { functiongemma, gemma } from './gemma.ts';
-import { glm } from './glm.ts';
 import { harmony } from './harmony.ts';
-import { granite, hermes, phi } from './hermes.ts';
-import { llamaJson } from './llama-json.ts';
+import { granite, hermes, llamaJson, phi } from './hermes.ts';
 import { markedAnswer } from './marked-answer.ts';
 import { mistral, mistralList } from './mistral.ts';
 import { lfm2, pythonic, toolCode } from './pythonic.ts';
 import { gemmaThought, think } from './reasoning.ts';
 import { deepseekV3, deepseekV31, kimiK2 } from './sectioned.ts';
-import { qwenXml, seedXml } from './xml.ts';
+import { glm, qwenXml, seedXml } from './xml.ts';
 
 const formats: readonly AnswerFormat[] = [
   harmony,

@@ -4,13 +4,11 @@
 import { choice, type Expression, optional, sequence, text } from '../../grammar/expression.ts';
 import type { AnswerWriter } from './answer-writer.ts';
 import { leading, mark, oneOf, schema, several, triggered } from './call-grammar.ts';
-import type { Tool } from './format.ts';
+import type { Tool, ToolFormat } from './format.ts';
 import { jsonCalls } from './json-call.ts';
-import { listed, literal } from './literal.ts';
+import { listed, literal, python } from './literal.ts';
 import { objectStart, objectText, type Parameter, parameterList, parametersOf } from './parameters.ts';
-import { python } from './python.ts';
 import type { Reading, Tape } from './tape.ts';
-import type { ToolFormat } from './tool-format.ts';
 
 interface PythonCall {
   readonly tool: Tool;

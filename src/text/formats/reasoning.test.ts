@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { expectCut, readPieces, readText, shown, tokenized } from '../../../test/support/answer-formats.ts';
-import { hermes } from './hermes.ts';
-import { llamaJson } from './llama-json.ts';
+import { hermes, llamaJson } from './hermes.ts';
 import { markedAnswer } from './marked-answer.ts';
 import { bracketThink, gemmaThought, graniteThink, graniteThought, seedThink, think } from './reasoning.ts';
 

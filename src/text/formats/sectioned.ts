@@ -4,10 +4,9 @@
 import { type Expression, sequence, text } from '../../grammar/expression.ts';
 import type { AnswerWriter } from './answer-writer.ts';
 import { mark, objectSchema, oneOf, several, triggered } from './call-grammar.ts';
-import type { FormatName, Tool } from './format.ts';
+import type { FormatName, Tool, ToolFormat } from './format.ts';
 import { jsonArguments } from './json-call.ts';
 import type { Reading, Tape } from './tape.ts';
-import type { ToolFormat } from './tool-format.ts';
 
 interface Sectioned {
   readonly name: FormatName;

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { itReads, readText, tools, weather } from '../../../test/support/answer-formats.ts';
 import { functiongemma, gemma } from './gemma.ts';
-import { glm } from './glm.ts';
 import { markedAnswer } from './marked-answer.ts';
 import { lfm2, pythonic, toolCode } from './pythonic.ts';
-import { qwenXml, seedXml } from './xml.ts';
+import { glm, qwenXml, seedXml } from './xml.ts';
 
 const paris = ['0:get_weather', '{"city":"Paris","days":2}'];
 

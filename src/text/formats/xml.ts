@@ -1,10 +1,10 @@
-// Calls in tags that name function and parameter: Qwen3-Coder, Qwen3.5 and Seed-OSS. Values stand there without
-// quotes; a call is passed on when it is complete.
+// Calls in tags: Qwen3-Coder, Qwen3.5 and Seed-OSS name function and parameter in the tag, GLM 4.5 and later has tags
+// for keys and values. Values have no quotes; a call is passed on when it is complete.
 
-import { type Expression, sequence, text } from '../../grammar/expression.ts';
+import { type Expression, optional, sequence, text } from '../../grammar/expression.ts';
 import type { AnswerWriter } from './answer-writer.ts';
 import { mark, oneOf, triggered } from './call-grammar.ts';
-import type { FormatName, Tool } from './format.ts';
+import type { FormatName, Tool, ToolFormat } from './format.ts';
 import {
   asJson,
   bareValue,
@@ -15,7 +15,6 @@ import {
   parametersByName,
 } from './parameters.ts';
 import type { Reading, Tape } from './tape.ts';
-import type { ToolFormat } from './tool-format.ts';
 
 function functionTags(name: FormatName, open: string, close: string): ToolFormat {
   const spell = (tool: Tool): Expression =>
@@ -46,7 +45,7 @@ function functionTags(name: FormatName, open: string, close: string): ToolFormat
       const tool = yield* writer.named(tape);
       if (tool === undefined || !(yield* tape.took('>'))) return false;
       writer.pend(tool);
-      const values = yield* taggedValues(tape, writer, tool);
+      const values = yield* taggedValues(tape, writer, tool, functionParameters);
       if (values === undefined) return false;
       writer.whole(tool, objectText(values));
       yield* tape.tookBehindSpace(close);
@@ -55,23 +54,40 @@ function functionTags(name: FormatName, open: string, close: string): ToolFormat
   };
 }
 
-/** Up to the end of the function. */
+interface ParameterTags {
+  readonly open: string;
+  readonly nameEnd: string;
+  /** Absent where the value follows the name, on lines of its own. */
+  readonly valueOpen?: string;
+  readonly valueEnd: string;
+  /** Ends all parameters. */
+  readonly close: string;
+}
+
+const functionParameters: ParameterTags = {
+  open: '<parameter=',
+  nameEnd: '>',
+  valueEnd: '</parameter>',
+  close: '</function>',
+};
+
 function* taggedValues(
   tape: Tape,
   writer: AnswerWriter,
   tool: Tool,
+  { open, nameEnd, valueOpen, valueEnd, close }: ParameterTags,
 ): Reading<ReadonlyMap<string, string> | undefined> {
   const parameters = parametersByName(tool);
   const values = new Map<string, string>();
   for (;;) {
     yield* tape.skipSpace();
-    if (yield* tape.took('</function>')) return values;
-    if (!(yield* tape.took('<parameter='))) return undefined;
-    const name = yield* parameterName(tape, parameters, '>');
-    const value = yield* tape.until('</parameter>');
+    if (yield* tape.took(close)) return values;
+    if (!(yield* tape.took(open))) return undefined;
+    const name = yield* parameterName(tape, parameters, nameEnd);
+    if (valueOpen !== undefined && !(yield* tape.tookBehindSpace(valueOpen))) return undefined;
+    const value = yield* tape.until(valueEnd);
     if (name === undefined || value === undefined) return undefined;
-    // Templates put each value on lines of its own.
-    const bare = value.replace(/^\n/, '').replace(/\n$/, '');
+    const bare = valueOpen === undefined ? value.replace(/^\n/, '').replace(/\n$/, '') : value;
     values.set(name, asJson(bare, parameters.get(name)));
     writer.pendArguments(objectStart(values), false);
   }
@@ -79,3 +95,62 @@ function* taggedValues(
 
 export const qwenXml = functionTags('qwen-xml', '<tool_call>', '</tool_call>');
 export const seedXml = functionTags('seed-xml', '<seed:tool_call>', '</seed:tool_call>');
+
+const glmMarks = {
+  open: '<tool_call>',
+  close: '</tool_call>',
+  key: ['<arg_key>', '</arg_key>'],
+  value: ['<arg_value>', '</arg_value>'],
+} as const;
+
+const glmParameters: ParameterTags = {
+  open: glmMarks.key[0],
+  nameEnd: glmMarks.key[1],
+  valueOpen: glmMarks.value[0],
+  valueEnd: glmMarks.value[1],
+  close: glmMarks.close,
+};
+
+// From version 4.7 on, nothing stands between the tags.
+const line = optional(text('\n'));
+
+function glmCall(tool: Tool): Expression {
+  return sequence(
+    text(tool.name),
+    line,
+    parameterRow(tool, (parameter) =>
+      sequence(
+        mark(glmMarks.key[0]),
+        text(parameter.name),
+        mark(glmMarks.key[1]),
+        line,
+        mark(glmMarks.value[0]),
+        bareValue(parameter, tool, glmMarks.value[1]),
+        mark(glmMarks.value[1]),
+        line,
+      ),
+    ),
+  );
+}
+
+export const glm: ToolFormat = {
+  name: 'glm',
+  marks: [glmMarks.open, glmMarks.close, ...glmMarks.key, ...glmMarks.value],
+  grammar: (tools, mode, parallel) =>
+    triggered(mode, parallel, {
+      triggers: [glmMarks.open],
+      separator: line,
+      block: sequence(mark(glmMarks.open), oneOf(tools, glmCall), mark(glmMarks.close)),
+    }),
+  *read(tape, writer) {
+    if (!(yield* tape.took(glmMarks.open))) return false;
+    yield* tape.skipSpace();
+    const tool = yield* writer.named(tape);
+    if (tool === undefined) return false;
+    writer.pend(tool);
+    const values = yield* taggedValues(tape, writer, tool, glmParameters);
+    if (values === undefined) return false;
+    writer.whole(tool, objectText(values));
+    return true;
+  },
+};

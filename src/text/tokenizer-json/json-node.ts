@@ -2,6 +2,7 @@
 
 import { isJsonObject, type JsonObject } from '../../weights/json-file.ts';
 import { ModelFileError } from '../../weights/model-file-error.ts';
+import { fromOniguruma, UnsupportedPattern } from '../oniguruma/oniguruma.ts';
 
 // No vocabulary comes near; a table indexed by id stays small.
 const maxInteger = 2 ** 24;
@@ -75,5 +76,18 @@ export class JsonNode {
 
   #path(key: string): string {
     return this.field === '' ? key : `${this.field}.${key}`;
+  }
+}
+
+export function readPattern(component: JsonNode): RegExp {
+  const pattern = component.child('pattern');
+  if (pattern === undefined) throw component.fault('pattern', 'is missing');
+  if (pattern.value.String !== undefined) {
+    return new RegExp(pattern.string('String').replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'), 'gv');
+  }
+  try {
+    return fromOniguruma(pattern.string('Regex'));
+  } catch (error) {
+    throw error instanceof UnsupportedPattern ? pattern.fault('Regex', error.message) : error;
   }
 }

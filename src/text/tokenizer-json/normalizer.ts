@@ -1,8 +1,7 @@
 // The `normalizer` of a tokenizer.json: what text becomes before it is cut into pieces.
 
-import { bertFolder } from '../bert-words.ts';
-import type { JsonNode } from './json-node.ts';
-import { readPattern } from './pattern.ts';
+import { bertFolder } from '../wordpiece.ts';
+import { type JsonNode, readPattern } from './json-node.ts';
 
 export type Normalizer = (text: string) => string;
 

@@ -1,13 +1,12 @@
 // The `pre_tokenizer` of a tokenizer.json: how text is cut into the pieces that merge on their own.
 
-import { bertWords, punctuation } from '../bert-words.ts';
-import { toByteCharacters } from '../byte-characters.ts';
+import { toByteCharacters } from '../bpe.ts';
 import { fromOniguruma } from '../oniguruma/oniguruma.ts';
 import { gpt2Pattern } from '../pre-tokenizers.ts';
 import { escapedSpace } from '../spm.ts';
 import { cutFurther, type Pieces, type SplitBehavior, splitBy } from '../text-splitter.ts';
-import type { JsonNode } from './json-node.ts';
-import { readPattern } from './pattern.ts';
+import { bertWords, punctuation } from '../wordpiece.ts';
+import { type JsonNode, readPattern } from './json-node.ts';
 
 /** `first`: the piece begins the text. */
 type PieceSplitter = (text: string, first: boolean) => Pieces;

@@ -6,15 +6,14 @@ import { type AddedToken, addedTokenSplitter } from '../added-tokens.ts';
 import {
   bpeEncoder,
   encodePieces,
+  fromByteCharacters,
   MergeOutsideVocabulary,
   type PieceEncoder,
   type SymbolRule,
   spellsEveryByte,
   spellsEveryByteToken,
 } from '../bpe.ts';
-import { fromByteCharacters } from '../byte-characters.ts';
-import { turnEndIds } from '../end-of-generation.ts';
-import { assembleTokenizer, type TextEncoding, type Tokenizer } from '../tokenizer.ts';
+import { assembleTokenizer, type TextEncoding, type Tokenizer, turnEndIds } from '../tokenizer.ts';
 import { wordPieceEncoder } from '../wordpiece.ts';
 import { type JsonDecoder, readDecoder } from './decoder.ts';
 import { JsonNode } from './json-node.ts';

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { fromOniguruma } from './oniguruma/oniguruma.ts';
-import { splitBy } from './text-splitter.ts';
-import { splitThousands } from './thousands.ts';
+import { splitBy, splitThousands } from './text-splitter.ts';
 
 const byExpression = splitBy(fromOniguruma(String.raw`\d{1,3}(?=(?:\d{3})*\b)`), 'Isolated');
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { configOptions } from '../config-options.ts';
 import { chatTemplate } from './chat-template.ts';
-import { namedTemplates } from './named-templates.ts';
+import { namedTemplates } from './chosen-template.ts';
 
 const specialTokens = { bos_token: '<s>', eos_token: '</s>' };
 const messages = [
