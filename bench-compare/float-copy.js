@@ -3,7 +3,7 @@
 
 import { writeGguf } from '../dist/bench/write-gguf.js';
 import { openGguf } from '../dist/weights/gguf.js';
-import { readFloatRows } from '../dist/weights/read-tensor.js';
+import { readFloatRows } from '../dist/weights/weight-source.js';
 
 /**
  * @param {string} path

@@ -1,4 +1,4 @@
-// See iq-readers.h; src/weights/quants/iq1.ts, iq2.ts and iq3.ts describe the blocks.
+// See iq-readers.h; src/weights/quants/iq-quants.ts describes the blocks.
 
 #include "model/iq-readers.h"
 

@@ -2,7 +2,7 @@
 
 import { byteCharacters } from '../text/bpe.ts';
 import type { GgufFile } from '../weights/gguf.ts';
-import type { GgufValue } from '../weights/gguf-values.ts';
+import type { GgufValue } from '../weights/gguf-metadata.ts';
 import { type DummyShape, type DummyShapeName, dummyShapes, seesAll } from './dummy-shapes.ts';
 import { CONVOLUTION, dummyTensors } from './dummy-tensors.ts';
 import { type DummyType, dummyTypes, dummyWeights } from './dummy-weights.ts';

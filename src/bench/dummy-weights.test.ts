@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readFloatRows, readFloats } from '../weights/read-tensor.ts';
 import { rowBytes } from '../weights/tensor-type.ts';
+import { readFloatRows, readFloats } from '../weights/weight-source.ts';
 import { dummyTypes, dummyWeights } from './dummy-weights.ts';
 
 const COLUMNS = 1024;

@@ -1,7 +1,7 @@
 // Random weights of any GGUF type and of MLX's most common ones; a row is the same whenever it is read. Values have mean 0 and
 // spread 1 / sqrt(columns), so that a product keeps the size of its input.
 
-import { toHalf } from '../weights/quants/half.ts';
+import { toHalf } from '../weights/quants/floats.ts';
 import { rowBytes, type TensorType, tensorLayouts } from '../weights/tensor-type.ts';
 import { columnsOf, type TensorInfo, type WeightSource } from '../weights/weight-source.ts';
 

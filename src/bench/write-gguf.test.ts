@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { hasTestdata, testdata } from '../../test/support/testdata.ts';
 import { type GgufFile, openGguf } from '../weights/gguf.ts';
-import type { GgufValue } from '../weights/gguf-values.ts';
+import type { GgufValue } from '../weights/gguf-metadata.ts';
 import { rowBytes } from '../weights/tensor-type.ts';
 import { columnsOf, rowsOf, type TensorInfo } from '../weights/weight-source.ts';
 import { dummyTypes, dummyWeights } from './dummy-weights.ts';

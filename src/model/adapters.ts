@@ -3,8 +3,7 @@
 import type { AdapterFiles, AdapterPair } from '../weights/adapter-files.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
-import { requireTensor } from '../weights/read-tensor.ts';
-import type { WeightSource } from '../weights/weight-source.ts';
+import { requireTensor, type WeightSource } from '../weights/weight-source.ts';
 import { type ExpertPlace, mapLinears } from './adaptable-linears.ts';
 import { layoutOf, type MatrixLayout, publishedLayouts } from './published-layouts.ts';
 import type { AdditionSpec, EmbeddingAdditionSpec, LinearSpec, ModelSpec } from './spec.ts';

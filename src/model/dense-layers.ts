@@ -6,9 +6,8 @@ import { join } from 'node:path';
 import { readJsonFile } from '../weights/json-file.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
-import { readFloats } from '../weights/read-tensor.ts';
 import { floatWeights, openSafetensors } from '../weights/safetensors.ts';
-import { columnsOf, rowsOf, type WeightSource } from '../weights/weight-source.ts';
+import { columnsOf, readFloats, rowsOf, type WeightSource } from '../weights/weight-source.ts';
 import { modulesOf } from './modules.ts';
 
 interface DenseShape {

@@ -1,10 +1,9 @@
 // A GGUF file's metadata under Hugging Face field names. What those files say by the presence of a tensor
 // (biases, rotary factors) becomes a field too.
 
-import type { GgufValue } from '../weights/gguf-values.ts';
+import type { GgufValue } from '../weights/gguf-metadata.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
-import { readFloats } from '../weights/read-tensor.ts';
-import type { WeightSource } from '../weights/weight-source.ts';
+import { readFloats, type WeightSource } from '../weights/weight-source.ts';
 import type { Config } from './config.ts';
 import { yarnMagnitude } from './rope.ts';
 

@@ -1,8 +1,13 @@
 // Reads the tensors a ModelSpec names in the order backends know: slices resolved, rotary rows as halves.
 
-import { readFloatRows, readFloats, requireTensor } from '../weights/read-tensor.ts';
 import { rowBytes, type TensorType, tensorLayouts } from '../weights/tensor-type.ts';
-import { columnsOf, type WeightSource } from '../weights/weight-source.ts';
+import {
+  columnsOf,
+  readFloatRows,
+  readFloats,
+  requireTensor,
+  type WeightSource,
+} from '../weights/weight-source.ts';
 import type { InterleavedHeads, NormSpec, RowSlice, VectorSpec } from './spec.ts';
 
 /** How rows of a slice are encoded: as in the file; in float32 where blocks would have to be turned. */

@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import { buildSpec } from '../model/build-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import { attendingOf, feedForwardSizes } from '../model/spec-walk.ts';
-import type { GgufValue } from '../weights/gguf-values.ts';
+import type { GgufValue } from '../weights/gguf-metadata.ts';
 import { type OpenedModel, openModelFiles } from '../weights/open-model.ts';
 import { columnsOf, rowsOf } from '../weights/weight-source.ts';
 import { modelFilesAt } from './model-files.ts';

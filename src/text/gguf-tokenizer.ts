@@ -1,8 +1,7 @@
 // A tokenizer from a GGUF file's metadata: byte-level BPE ("gpt2"), SentencePiece ("llama"), SentencePiece's symbols
 // with the merges of BPE ("gemma4"), or WordPiece ("bert"). Where a file leaves a rule out, the defaults are the ones its converters rely on.
 
-import { MetadataReader } from '../weights/gguf-metadata.ts';
-import type { GgufValue } from '../weights/gguf-values.ts';
+import { type GgufValue, MetadataReader } from '../weights/gguf-metadata.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { type AddedToken, addedTokenSplitter } from './added-tokens.ts';
 import {

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { writeGguf } from '../../test/support/gguf-writer.ts';
 import { float32Bytes, writeSafetensors } from '../../test/support/safetensors-writer.ts';
 import { openAdapter } from './adapter-files.ts';
-import { readFloatRows, readFloats } from './read-tensor.ts';
+import { readFloatRows, readFloats } from './weight-source.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'chairlift-'));
 afterAll(() => rmSync(root, { recursive: true }));

@@ -5,12 +5,11 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { unreadableFile } from './file-reader.ts';
 import { openGguf } from './gguf.ts';
-import type { GgufValue } from './gguf-values.ts';
+import type { GgufValue } from './gguf-metadata.ts';
 import { type JsonObject, readJsonFile } from './json-file.ts';
-import { isMlxAdapter, mlxPart, mlxSettings } from './mlx-adapter.ts';
+import { isMlxAdapter, mlxPart, mlxSettings, turnedWeights } from './mlx-adapter.ts';
 import { ModelFileError, printable } from './model-file-error.ts';
 import { floatWeights, openSafetensors, type Safetensors } from './safetensors.ts';
-import { turnedWeights } from './turned-weights.ts';
 import { columnsOf, type TensorInfo, type WeightSource } from './weight-source.ts';
 
 /** What is added to one matrix. */

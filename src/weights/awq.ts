@@ -4,15 +4,17 @@
 //   X.qzeros  int32 [groups, outputs / 8]   likewise
 //   X.scales  float [groups, outputs]
 
-import { readScales, type WordMatrix, wordMatrix } from './column-window.ts';
 import {
   type DerivedTensor,
   derivedWeights,
   partFault,
+  readScales,
   requireDtype,
   requireFloats,
   requirePart,
   requireShape,
+  type WordMatrix,
+  wordMatrix,
 } from './derived-weights.ts';
 import { type IntegerRows, integerTensor } from './integer-matrix.ts';
 import type { JsonObject } from './json-file.ts';

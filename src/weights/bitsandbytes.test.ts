@@ -12,7 +12,7 @@ import {
 } from '../../test/support/safetensors-writer.ts';
 import { ModelFileError } from './model-file-error.ts';
 import { openModelFiles } from './open-model.ts';
-import { readFloatRows, readFloats } from './read-tensor.ts';
+import { readFloatRows, readFloats } from './weight-source.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'chairlift-bitsandbytes-'));
 afterAll(() => rmSync(folder, { recursive: true }));

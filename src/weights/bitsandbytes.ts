@@ -23,7 +23,7 @@ import {
 import { type JsonObject, parseJsonObject } from './json-file.ts';
 import { printable } from './model-file-error.ts';
 import { requireSetting } from './quantization-settings.ts';
-import { encodeFloats } from './quants/encode-floats.ts';
+import { encodeFloats } from './quants/floats.ts';
 import type { Safetensors, SafetensorsEntry } from './safetensors.ts';
 import type { WeightSource } from './weight-source.ts';
 

@@ -1,8 +1,7 @@
 // How config.json says that compressed-tensors (llm-compressor) has quantized a model. Which module belongs to which group of
 // settings is told by its parts; here is what such groups may ask for.
 
-import type { ScaleBlock } from './fp8.ts';
-import { readBlock } from './fp8-config.ts';
+import { readBlock, type ScaleBlock } from './fp8.ts';
 import type { CodeBits } from './integer-matrix.ts';
 import { isJsonObject, type JsonObject } from './json-file.ts';
 import { refuseSetting, requireSetting, SETTINGS, shown } from './quantization-settings.ts';

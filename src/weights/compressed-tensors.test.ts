@@ -8,7 +8,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { type SafetensorsWriterTensor, writeSafetensors } from '../../test/support/safetensors-writer.ts';
 import { ModelFileError } from './model-file-error.ts';
 import { openModelFiles } from './open-model.ts';
-import { readFloats } from './read-tensor.ts';
+import { readFloats } from './weight-source.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'chairlift-compressed-'));
 afterAll(() => rmSync(folder, { recursive: true }));

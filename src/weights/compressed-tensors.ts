@@ -9,7 +9,6 @@
 //   float-quantized  X.weight             F8_E4M3                               see fp8.ts
 //   nvfp4, mxfp4     X.weight_packed      uint8 [outputs, inputs / 2]           see packed-floats.ts
 
-import { wordMatrix } from './column-window.ts';
 import type { CompressedSettings, IntegerScheme } from './compressed-tensors-config.ts';
 import {
   type DerivedTensor,
@@ -21,6 +20,7 @@ import {
   requireFloats,
   requirePart,
   requireShape,
+  wordMatrix,
 } from './derived-weights.ts';
 import { fp8Tensors } from './fp8.ts';
 import { type CodeBits, codeAt, integerTensor } from './integer-matrix.ts';

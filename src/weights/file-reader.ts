@@ -112,3 +112,16 @@ function shrunkWhileReading(path: string, field: string): ModelFileError {
     remedy: 'Leave model files alone while they are in use; load the model again.',
   });
 }
+
+const POINTER_START = 'version https://git-lfs';
+
+export function refuseLfsPointer(file: FileReader): void {
+  if (file.size < POINTER_START.length) return;
+  if (file.readAt(0, POINTER_START.length, 'start').toString('latin1') !== POINTER_START) return;
+  throw new ModelFileError({
+    file: file.path,
+    field: 'start',
+    problem: 'is a Git LFS pointer, not the weights themselves',
+    remedy: 'Run "git lfs pull" in the model’s folder, or download the file.',
+  });
+}

@@ -9,7 +9,7 @@ import {
 } from '../../test/support/safetensors-writer.ts';
 import { ModelFileError } from './model-file-error.ts';
 import { openModelFiles } from './open-model.ts';
-import { readFloatRows, readFloats } from './read-tensor.ts';
+import { readFloatRows, readFloats } from './weight-source.ts';
 
 interface ScaleVector {
   readonly shape: readonly number[];

@@ -13,6 +13,9 @@ import {
   requireFloats,
   requireShape,
 } from './derived-weights.ts';
+import type { JsonObject } from './json-file.ts';
+import { ModelFileError } from './model-file-error.ts';
+import { shown } from './quantization-settings.ts';
 import type { Safetensors, SafetensorsEntry } from './safetensors.ts';
 import { tensorLayouts } from './tensor-type.ts';
 import type { WeightSource } from './weight-source.ts';
@@ -174,4 +177,34 @@ function fillGroups(type: F8Type, codes: Buffer, scales: Float32Array, into: Uin
     for (const end = to + wordsPerGroup; to < end; ) words[to++] = codeWords[from++] as number;
   }
   into.set(new Uint8Array(words.buffer));
+}
+
+const FIELD = 'quantization_config';
+
+/** Methods whose weights may be floats of eight bits. */
+export const fp8Methods: readonly unknown[] = ['fp8', 'fbgemm_fp8', 'modelopt'];
+
+/** The blocks that share a scale, where there are any. Throws where something else than floats of eight bits is meant. */
+export function fp8Block(settings: JsonObject, configPath: string): ScaleBlock | undefined {
+  switch (settings.quant_method) {
+    case 'modelopt':
+      if (settings.quant_algo === 'FP8') return undefined;
+      throw fault(configPath, `${FIELD}.quant_algo`, `${shown(settings.quant_algo)} is not supported`);
+    default:
+      return readBlock(settings.weight_block_size, configPath, `${FIELD}.weight_block_size`);
+  }
+}
+
+export function readBlock(value: unknown, configPath: string, field: string): ScaleBlock | undefined {
+  if (value === undefined || value === null) return undefined;
+  const isSize = (size: unknown) => Number.isSafeInteger(size) && (size as number) > 0;
+  if (Array.isArray(value) && value.length === 2 && value.every(isSize)) {
+    return { rows: value[0], columns: value[1] };
+  }
+  throw fault(configPath, field, `${shown(value)} is not a pair of sizes`);
+}
+
+function fault(file: string, field: string, problem: string): ModelFileError {
+  const remedy = 'Use the model in FP8 as its makers publish it, the unquantized one, or a GGUF.';
+  return new ModelFileError({ file, field, problem, remedy });
 }

@@ -2,7 +2,7 @@
 
 import type { FileReader } from './file-reader.ts';
 import type { GgufCursor } from './gguf-cursor.ts';
-import type { GgufValue } from './gguf-values.ts';
+import type { GgufValue } from './gguf-metadata.ts';
 import { refuseOverlap, type StoredTensor } from './stored-weights.ts';
 import { rowBytes, type TensorType, tensorLayouts } from './tensor-type.ts';
 

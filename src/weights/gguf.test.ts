@@ -11,8 +11,8 @@ import { MetadataReader } from './gguf-metadata.ts';
 import { supportedTypes } from './gguf-tensors.ts';
 import { ModelFileError } from './model-file-error.ts';
 import { dequantize } from './quants/dequantize.ts';
-import { readFloatRows, readFloats } from './read-tensor.ts';
 import { tensorLayouts } from './tensor-type.ts';
+import { readFloatRows, readFloats } from './weight-source.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'chairlift-gguf-'));
 afterAll(() => rmSync(folder, { recursive: true }));

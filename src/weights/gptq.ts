@@ -5,16 +5,18 @@
 //   X.scales  float [groups, outputs]
 //   X.g_idx   int32 [inputs]                        each input's group; with act-order they are scattered
 
-import { readScales, type WordMatrix, wordMatrix } from './column-window.ts';
 import {
   type DerivedTensor,
   derivedWeights,
   partFault,
   readPart,
+  readScales,
   requireDtype,
   requireFloats,
   requirePart,
   requireShape,
+  type WordMatrix,
+  wordMatrix,
 } from './derived-weights.ts';
 import { codeAt, type IntegerRows, integerTensor } from './integer-matrix.ts';
 import { isJsonObject, type JsonObject } from './json-file.ts';

@@ -7,7 +7,7 @@
 // Groups whose inputs are scattered (GPTQ's act-order) have no such type: their weights become floats as wide as their scales.
 
 import { type DerivedTensor, partFault } from './derived-weights.ts';
-import { encodeFloats } from './quants/encode-floats.ts';
+import { encodeFloats } from './quants/floats.ts';
 import { floatType, type SafetensorsEntry } from './safetensors.ts';
 import { mlxType, type TensorType, tensorLayouts } from './tensor-type.ts';
 

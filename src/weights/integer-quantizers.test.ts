@@ -12,7 +12,7 @@ import {
 } from '../../test/support/safetensors-writer.ts';
 import { ModelFileError } from './model-file-error.ts';
 import { openModelFiles } from './open-model.ts';
-import { readFloats } from './read-tensor.ts';
+import { readFloats } from './weight-source.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'chairlift-integers-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -11,9 +11,8 @@ import { hasTestdata, testdata } from '../../test/support/testdata.ts';
 import { mlxWeights } from './mlx.ts';
 import { ModelFileError } from './model-file-error.ts';
 import { openModelFiles } from './open-model.ts';
-import { readFloatRows, readFloats } from './read-tensor.ts';
 import { openSafetensors } from './safetensors.ts';
-import { rowsOf } from './weight-source.ts';
+import { readFloatRows, readFloats, rowsOf } from './weight-source.ts';
 
 // Random matrices quantized and dequantized by the Python package mlx 0.32, in base64.
 interface MlxVector {

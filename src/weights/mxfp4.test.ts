@@ -9,7 +9,7 @@ import {
 } from '../../test/support/safetensors-writer.ts';
 import { ModelFileError } from './model-file-error.ts';
 import { openModelFiles } from './open-model.ts';
-import { readFloatRows, readFloats } from './read-tensor.ts';
+import { readFloatRows, readFloats } from './weight-source.ts';
 
 // Random blocks and scales of two experts with three rows of 64 values, and what numpy makes of them by the
 // definition: the low nibble of a byte first, a table of floats, times 2^(scale - 127). In base64.

@@ -7,7 +7,7 @@ import { float32Bytes, writeSafetensors } from '../../test/support/safetensors-w
 import { hasTestdata, testdata } from '../../test/support/testdata.ts';
 import { ModelFileError } from './model-file-error.ts';
 import { openModelFiles } from './open-model.ts';
-import { readFloats } from './read-tensor.ts';
+import { readFloats } from './weight-source.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'chairlift-open-'));
 afterAll(() => rmSync(root, { recursive: true }));

@@ -5,12 +5,11 @@ import { basename, dirname, join } from 'node:path';
 import { unreadableFile } from './file-reader.ts';
 import { type GgufFile, openGguf } from './gguf.ts';
 import type { JsonObject } from './json-file.ts';
-import { isMlxConfig } from './mlx-config.ts';
+import { isMlxConfig } from './mlx.ts';
 import { ModelFileError, printable } from './model-file-error.ts';
-import { withQuantizationFile } from './older-quantization-files.ts';
+import { withQuantizationFile } from './quantization-settings.ts';
 import { weightsOpener } from './quantized-weights.ts';
-import { openSafetensors, type Safetensors } from './safetensors.ts';
-import { openSafetensorsIndex } from './safetensors-index.ts';
+import { openSafetensors, openSafetensorsIndex, type Safetensors } from './safetensors.ts';
 import type { WeightSource } from './weight-source.ts';
 
 export interface SafetensorsModel {

@@ -17,9 +17,8 @@ import {
   requireShape,
 } from './derived-weights.ts';
 import { fourBitTensor } from './mxfp4.ts';
-import { encodeFloats } from './quants/encode-floats.ts';
-import { f8Values } from './quants/f8.ts';
-import { fp4Steps } from './quants/mxfp4.ts';
+import { encodeFloats, f8Values } from './quants/floats.ts';
+import { fp4Steps } from './quants/nibble-tables.ts';
 import type { Safetensors, SafetensorsEntry } from './safetensors.ts';
 
 const NVFP4_GROUP = 16;

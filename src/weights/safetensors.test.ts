@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { float32Bytes, joinSafetensors, writeSafetensors } from '../../test/support/safetensors-writer.ts';
 import { ModelFileError } from './model-file-error.ts';
-import { readFloats } from './read-tensor.ts';
-import { floatWeights, openSafetensors } from './safetensors.ts';
-import { openSafetensorsIndex } from './safetensors-index.ts';
+import { floatWeights, openSafetensors, openSafetensorsIndex } from './safetensors.ts';
+import { readFloats } from './weight-source.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'chairlift-safetensors-'));
 afterAll(() => rmSync(folder, { recursive: true }));

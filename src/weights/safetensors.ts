@@ -1,9 +1,9 @@
 // Safetensors: a JSON header of names, types, shapes and byte ranges before the bytes themselves. A model is
 // one file or several; entries of all kinds are checked here, and those of float types served as weights.
 
-import { type FileReader, openFile } from './file-reader.ts';
-import { isJsonObject, jsonFault, MAX_JSON_BYTES, parseJsonObject } from './json-file.ts';
-import { refuseLfsPointer } from './lfs-pointer.ts';
+import { basename, dirname, join } from 'node:path';
+import { type FileReader, openFile, refuseLfsPointer } from './file-reader.ts';
+import { isJsonObject, jsonFault, MAX_JSON_BYTES, parseJsonObject, readJsonFile } from './json-file.ts';
 import { ModelFileError, printable } from './model-file-error.ts';
 import { refuseOverlap, type StoredTensor, storedWeights } from './stored-weights.ts';
 import type { TensorType } from './tensor-type.ts';
@@ -162,4 +162,38 @@ function readEntry(file: FileReader, dataStart: number, name: string, value: unk
 
 function isSizes(value: unknown): value is readonly number[] {
   return Array.isArray(value) && value.every((size) => Number.isSafeInteger(size) && size >= 0);
+}
+
+export function openSafetensorsIndex(indexPath: string): Safetensors {
+  const shardOf = readWeightMap(indexPath);
+  const directory = dirname(indexPath);
+  const shardPaths = [...new Set(shardOf.values())].map((shard) => join(directory, shard));
+  const model = openSafetensors(indexPath, shardPaths);
+  for (const [name, shard] of shardOf) {
+    const entry = model.entries.get(name);
+    if (entry !== undefined && basename(entry.file.path) === shard) continue;
+    for (const file of model.files) file.close();
+    throw new ModelFileError({
+      file: indexPath,
+      field: name,
+      problem: `is said to lie in ${shard}, but that file has no such tensor`,
+      remedy: 'Index and shards belong to different versions: download all of them again.',
+    });
+  }
+  return model;
+}
+
+function readWeightMap(indexPath: string): ReadonlyMap<string, string> {
+  const { weight_map: weightMap } = readJsonFile(indexPath);
+  if (!isJsonObject(weightMap)) throw jsonFault(indexPath, 'weight_map', 'is missing or not an object');
+  const shardOf = new Map<string, string>();
+  for (const [name, shard] of Object.entries(weightMap)) shardOf.set(name, shardName(indexPath, name, shard));
+  if (shardOf.size === 0) throw jsonFault(indexPath, 'weight_map', 'names no tensor');
+  return shardOf;
+}
+
+/** A shard is a plain file name: an index must not reach outside its folder, nor name another index. */
+function shardName(indexPath: string, tensor: string, shard: unknown): string {
+  if (typeof shard === 'string' && /^[^/\\\0]+\.safetensors$/.test(shard)) return shard;
+  throw jsonFault(indexPath, tensor, 'its shard is not the name of a .safetensors file in the same folder');
 }

@@ -18,7 +18,7 @@ import { modelPooling } from '../../src/model/pooling.ts';
 import { openText } from '../../src/text/open-text.ts';
 import { ModelFileError } from '../../src/weights/model-file-error.ts';
 import { type OpenedModel, openModelFiles } from '../../src/weights/open-model.ts';
-import { readFloats } from '../../src/weights/read-tensor.ts';
+import { readFloats } from '../../src/weights/weight-source.ts';
 import { joinSafetensors } from '../support/safetensors-writer.ts';
 import { hasTestdata, testdata } from '../support/testdata.ts';
 import { cases, some } from '../support/thorough.ts';

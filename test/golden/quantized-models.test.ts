@@ -9,7 +9,7 @@ import type { CreateBackend } from '../../src/compute/backend.ts';
 import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { openModelFiles } from '../../src/weights/open-model.ts';
-import { readFloatRows, readFloats } from '../../src/weights/read-tensor.ts';
+import { readFloatRows, readFloats } from '../../src/weights/weight-source.ts';
 import { cosine } from '../support/backend-properties.ts';
 import { formulaLogits, knownLogits } from '../support/formula-model.ts';
 import { addon, hasAddon } from '../support/native.ts';

@@ -8,7 +8,7 @@ import { type AttendShape, attendKernel } from '../../src/compute/webgpu/kernels
 import { attendManyKernel, manyQueries } from '../../src/compute/webgpu/kernels/attend-many.ts';
 import { type KvLayout, kvLayout } from '../../src/compute/webgpu/kernels/kv-layout.ts';
 import { type AttentionCounts, planStep } from '../../src/compute/webgpu/plan-step.ts';
-import { toHalf } from '../../src/weights/quants/half.ts';
+import { toHalf } from '../../src/weights/quants/floats.ts';
 import { type SharedGpu, sharedGpu } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { seededRandom } from '../support/random-blocks.ts';

@@ -1,6 +1,6 @@
 // Encoders in the form that GGUF files have: named as the tool that converts Hugging Face folders does it.
 
-import type { GgufValue } from '../../src/weights/gguf-values.ts';
+import type { GgufValue } from '../../src/weights/gguf-metadata.ts';
 import type { OpenedModel } from '../../src/weights/open-model.ts';
 import type { EncoderModel } from './encoder-models.ts';
 import { formulaTensors } from './formula-model.ts';

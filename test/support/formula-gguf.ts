@@ -1,7 +1,7 @@
 // Formula models in the form that GGUF files have: named, stacked and ordered as the tool that converts Hugging Face
 // folders does it.
 
-import type { GgufValue } from '../../src/weights/gguf-values.ts';
+import type { GgufValue } from '../../src/weights/gguf-metadata.ts';
 import type { OpenedModel } from '../../src/weights/open-model.ts';
 import { type FormulaModel, type FormulaTensor, formulaTensors } from './formula-model.ts';
 import { floatTensor, memoryWeights } from './memory-weights.ts';

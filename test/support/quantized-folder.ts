@@ -2,7 +2,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { toHalf } from '../../src/weights/quants/half.ts';
+import { toHalf } from '../../src/weights/quants/floats.ts';
 import type { FormulaModel } from './formula-model.ts';
 import { type SafetensorsWriterTensor, writeSafetensors } from './safetensors-writer.ts';
 

@@ -1,7 +1,7 @@
 // Random but valid weights of any tensor type: random bits with scales that keep values near a wanted size,
 // so that no quantizer is needed.
 
-import { f8Values } from '../../src/weights/quants/f8.ts';
+import { f8Values } from '../../src/weights/quants/floats.ts';
 import {
   eachMlxType,
   type MlxLayout,

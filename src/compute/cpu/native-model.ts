@@ -19,9 +19,8 @@ import type {
 import { isHeadTied } from '../../model/spec-walk.ts';
 import { type NormWeights, readBias, readNorm, readVector, rowType } from '../../model/weight-reader.ts';
 import { ModelFileError } from '../../weights/model-file-error.ts';
-import { readFloats } from '../../weights/read-tensor.ts';
 import { type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
-import type { WeightSource } from '../../weights/weight-source.ts';
+import { readFloats, type WeightSource } from '../../weights/weight-source.ts';
 
 interface NativeLinear {
   /** What `addMatrix` gave. */

@@ -13,11 +13,8 @@
 //              power, one number  a quarter of a word a lane: the exponent of a float32
 //   floats   per panel and pair of inputs a word a lane (halves, or float32 as two planes)
 
-import { iq1Codebook } from '../../weights/quants/iq1.ts';
-import { iq2Codebook } from '../../weights/quants/iq2.ts';
-import { iq3sCodebook, iq3xxsCodebook } from '../../weights/quants/iq3.ts';
-import { iq4Steps } from '../../weights/quants/iq4.ts';
-import { fp4Steps } from '../../weights/quants/mxfp4.ts';
+import { iq1Codebook, iq2Codebook, iq3sCodebook, iq3xxsCodebook } from '../../weights/quants/iq-quants.ts';
+import { fp4Steps, iq4Steps } from '../../weights/quants/nibble-tables.ts';
 import { eachMlxType, type MlxLayout, type TensorType } from '../../weights/tensor-type.ts';
 
 export const PANEL_COLUMNS = 32;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { randomBlocks, seededRandom } from '../../../test/support/random-blocks.ts';
 import { dequantize } from '../../weights/quants/dequantize.ts';
-import { halfToNumber, toHalf } from '../../weights/quants/half.ts';
+import { halfToNumber, toHalf } from '../../weights/quants/floats.ts';
 import { rowBytes, type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
 import {
   type CodedFormat,

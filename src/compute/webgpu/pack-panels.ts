@@ -1,9 +1,8 @@
 // Turns rows of a weight file into panels (see format.ts), a few at a time.
 
-import { f8Values } from '../../weights/quants/f8.ts';
+import { groupReaders, type QuantType } from '../../weights/quants/dequantize.ts';
+import { f8Values, toHalf } from '../../weights/quants/floats.ts';
 import { emptyGroup, GROUP_SIZE, type Group } from '../../weights/quants/group.ts';
-import { groupReaders, type QuantType } from '../../weights/quants/group-readers.ts';
-import { toHalf } from '../../weights/quants/half.ts';
 import { rowBytes, type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
 import {
   type CodedFormat,

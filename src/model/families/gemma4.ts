@@ -2,7 +2,7 @@
 // KV cache, per-layer embeddings, and experts parallel to the feed-forward.
 
 import { ModelFileError } from '../../weights/model-file-error.ts';
-import { readFloats } from '../../weights/read-tensor.ts';
+import { readFloats } from '../../weights/weight-source.ts';
 import { configError, optionalCount, optionalFlag, optionalSize } from '../config.ts';
 import type { LayerBuilder } from '../layer-builder.ts';
 import { layerList, periodicSlidingLayers, sharedCaches, windowOf } from '../layer-config.ts';

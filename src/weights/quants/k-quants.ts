@@ -6,8 +6,8 @@
 //   Q5_K { half d, dmin; 6-bit scales and mins [12]; fifth bits [32]; nibbles q[128] }
 //   Q6_K { nibbles [128]; upper 2 bits [64]; int8 scales [16]; half d }      d*scale*(q-32)
 
+import { halfAt } from './floats.ts';
 import { byteAt, type Group, type GroupReader, setScale, signedByteAt } from './group.ts';
-import { halfAt } from './half.ts';
 
 export const readQ2_K: GroupReader = (bytes, at, group, to) => {
   const d = halfAt(bytes, at + 80);

@@ -4,8 +4,8 @@
 //   Q4_1 { half d; half m; nibbles q[16] }         d * q + m
 //   Q5_0, Q5_1: as Q4 with the fifth bits in a uint32 before the nibbles; Q5_0 is d * (q - 16)
 
+import { halfAt } from './floats.ts';
 import { byteAt, type GroupReader, setScale, signedByteAt } from './group.ts';
-import { halfAt } from './half.ts';
 
 export const readQ8_0: GroupReader = (bytes, at, _group, to) => {
   setScale(to, halfAt(bytes, at), 0);

@@ -2,8 +2,8 @@
 // the lowest.
 
 import { type MlxLayout, mlxScaleBytes } from '../tensor-type.ts';
+import { halfToNumber } from './floats.ts';
 import { byteAt, type GroupReader, setScale, shortAt, wordAt } from './group.ts';
-import { halfToNumber } from './half.ts';
 
 type ReadValues = (bytes: Uint8Array, at: number, values: Int16Array) => void;
 

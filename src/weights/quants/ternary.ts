@@ -4,8 +4,8 @@
 // A byte of TQ1_0 is a fraction of 256 in base 3: times 3^n, what overflows of three times the rest is digit n. Digits 0 of 32
 // bytes are the first 32 values, digits 1 the next; then those of 16 bytes, then those of 4.
 
+import { halfAt } from './floats.ts';
 import { byteAt, type GroupReader, setScale } from './group.ts';
-import { halfAt } from './half.ts';
 
 const powersOfThree = [1, 3, 9, 27, 81] as const;
 
