@@ -1,7 +1,7 @@
 // The grammars of running answers: made of tables once, and shared by all requests that bring the same.
 
+import { SharedMasks } from '../grammar/masks.ts';
 import { Grammar, Matcher } from '../grammar/matcher.ts';
-import { SharedMasks } from '../grammar/shared-masks.ts';
 import type { GrammarTables } from '../grammar/tables.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { AnswerRequest, RequestError } from './request.ts';

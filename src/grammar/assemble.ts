@@ -6,12 +6,11 @@ import type { Expression, StringMarks } from './expression.ts';
 import { GrammarError, malformed, tooLarge } from './grammar-error.ts';
 import { isObject } from './json/schema-document.ts';
 import { schemaNode } from './json/schema-rules.ts';
-import { jsonStrings, type StringSpelling, stringsWithout } from './json/string-spelling.ts';
-import { codePoints } from './regular/code-points.ts';
-import { toDfa } from './regular/pattern-dfa.ts';
+import { jsonStrings, type StringSpelling, stringsWithout } from './json/strings.ts';
+import { codePoints, hasHalves } from './regular/code-points.ts';
+import { toDfa } from './regular/pattern.ts';
 import { readRegex } from './regular/regex.ts';
 import { type Node, RuleBook, type Rules } from './rules.ts';
-import { hasHalves } from './utf8.ts';
 
 /** The id of the control token of a spelling, where the vocabulary has one. */
 type FindControl = (spelling: string) => number | undefined;

@@ -3,9 +3,8 @@
 import { tooLarge } from './grammar-error.ts';
 import { type HexWriter, jsonCharacter, stringCharacter } from './json/string-bytes.ts';
 import type { CharacterDfa } from './regular/character-dfa.ts';
-import type { CodePoints } from './regular/code-points.ts';
+import { type CodePoints, utf8Sequences } from './regular/code-points.ts';
 import type { Encoding, Node } from './rules.ts';
-import { utf8Sequences } from './utf8.ts';
 
 export interface ByteEdge {
   readonly first: number;

@@ -2,9 +2,8 @@
 // (groups), `|`, and `? * + {n,m}` behind what they repeat. Comments begin with `#`. The answer is the rule `root`.
 
 import { type GrammarError, malformed, tooLarge } from './grammar-error.ts';
-import { type CodePoints, codePoints, complement, single, union } from './regular/code-points.ts';
+import { type CodePoints, codePoints, complement, hasHalves, single, union } from './regular/code-points.ts';
 import type { Node, RuleBook } from './rules.ts';
-import { hasHalves } from './utf8.ts';
 
 const MAX_CHARACTERS = 200_000;
 const MAX_DEPTH = 200;

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { rulesOf } from './assemble.ts';
 import { compileRules } from './compile.ts';
 import { TooAmbiguous } from './effort.ts';
+import { SharedMasks } from './masks.ts';
 import { Grammar, Matcher } from './matcher.ts';
-import { SharedMasks } from './shared-masks.ts';
 import { vocabularyTables } from './vocabulary.ts';
 
 /** All texts of one or two printable characters, and many of three. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { rulesOf } from './assemble.ts';
 import { compileRules } from './compile.ts';
+import { SharedMasks } from './masks.ts';
 import { Grammar, Matcher } from './matcher.ts';
-import { SharedMasks } from './shared-masks.ts';
 import { vocabularyTables } from './vocabulary.ts';
 
 const pieces = ['a', 'b', 'c', '"', ':', ' ', '{', '}', 'ab', 'abc', '": ', 'aa', '1', ','];

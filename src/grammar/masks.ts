@@ -2,16 +2,13 @@
 // same wherever its state stands, but for tokens that go on beyond the end of its rule: so the tree of all tokens is
 // walked once for each state, and only the ends of those tokens are walked for each caller.
 
-import { countAfter, countedRule } from './count.ts';
 import type { Effort } from './effort.ts';
 import type { Frame, Place, Places } from './places.ts';
-import { type RestTree, restTree } from './rest-tree.ts';
-import type { SharedMasks } from './shared-masks.ts';
-import type { GrammarTables } from './tables.ts';
-import type { VocabularyTables } from './vocabulary.ts';
+import { countAfter, countedRule, type GrammarTables } from './tables.ts';
+import { type RestTree, restTree, type VocabularyTables } from './vocabulary.ts';
 
 /** What a state allows, whoever has called its rule. */
-export interface StateMask {
+interface StateMask {
   /** As a list where they are few, else as a mask. */
   readonly tokens: Int32Array | Uint32Array;
   /** Nodes of the vocabulary's tree where the rule may have ended, and tokens go on. */
@@ -279,4 +276,23 @@ export class Masks {
 
 function allow(mask: Uint32Array, token: number): void {
   mask[token >>> 5] = (mask[token >>> 5] as number) | (1 << (token & 31));
+}
+
+export class SharedMasks {
+  readonly #maxEntries: number;
+  /** Least recently used first. */
+  readonly #entries = new Map<string, StateMask>();
+
+  constructor(maxEntries: number) {
+    this.#maxEntries = maxEntries;
+  }
+
+  get(key: string, make: () => StateMask): StateMask {
+    const entry = this.#entries.get(key) ?? make();
+    this.#entries.delete(key);
+    this.#entries.set(key, entry);
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size > this.#maxEntries && oldest !== undefined) this.#entries.delete(oldest);
+    return entry;
+  }
 }

@@ -9,8 +9,8 @@ import { openModelFiles } from '../weights/open-model.ts';
 import { rulesOf } from './assemble.ts';
 import { compileRules } from './compile.ts';
 import type { Expression } from './expression.ts';
+import { SharedMasks } from './masks.ts';
 import { Grammar } from './matcher.ts';
-import { SharedMasks } from './shared-masks.ts';
 import { type TokenSource, vocabularyTables } from './vocabulary.ts';
 
 const files = openModelFiles(embeddedModelPath);

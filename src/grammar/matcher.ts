@@ -3,12 +3,10 @@
 
 import { Allowance, Effort, TooAmbiguous } from './effort.ts';
 import { endingBytes, likelyBytes } from './likely-bytes.ts';
-import { longestTokens } from './longest-tokens.ts';
-import { Masks } from './masks.ts';
+import { Masks, type SharedMasks } from './masks.ts';
 import { type Place, Places } from './places.ts';
-import type { SharedMasks } from './shared-masks.ts';
 import type { GrammarTables } from './tables.ts';
-import type { VocabularyTables } from './vocabulary.ts';
+import { longestTokens, type VocabularyTables } from './vocabulary.ts';
 
 const SPACE = 0x20;
 /** What a look ahead may cost: a few new masks of a large vocabulary. */

@@ -2,10 +2,8 @@
 // that reads the next byte. Stacks and places are made once and kept, so that the same place is the same object, and what
 // was found out about it stays known.
 
-import { countAfter } from './count.ts';
-import { denseRows } from './dense-rows.ts';
 import { Effort, TooAmbiguous } from './effort.ts';
-import type { ControlTable, GrammarTables } from './tables.ts';
+import { type ControlTable, countAfter, denseRows, type GrammarTables } from './tables.ts';
 
 /** A state and where to go on when its rule ends. */
 export interface Frame {

@@ -51,3 +51,48 @@ export function tableBytes(tables: GrammarTables): number {
   const arrays = Object.values(tables).filter((value) => ArrayBuffer.isView(value));
   return arrays.reduce((sum, { byteLength }) => sum + byteLength, 0) + tables.rules.length * 100;
 }
+
+/** Characters read after going from one state to another; -1 where it must not be. */
+export function countAfter(
+  tables: GrammarTables,
+  from: number,
+  to: number,
+  count: number,
+  counted: CountedRule | undefined = countedRule(tables, from),
+): number {
+  if (counted === undefined) return 0;
+  const { body, least, most } = counted;
+  if (from === body) {
+    if (tables.accepts[to] === 1) return count < least ? -1 : count;
+    // No character may begin that could not end.
+    if (count >= most) return -1;
+  } else if (from === tables.starts[tables.ruleOf[from] as number]) return 0;
+  return to === body ? count + 1 : count;
+}
+
+export function countedRule({ rules, ruleOf }: GrammarTables, state: number): CountedRule | undefined {
+  return rules[ruleOf[state] as number]?.counted;
+}
+
+const MAX_KEPT = 16_384;
+
+export function denseRows({
+  byteEdges,
+  byteFirst,
+  byteLast,
+  byteTo,
+}: GrammarTables): (state: number) => Int32Array {
+  const rows = new Map<number, Int32Array>();
+  return (state) => {
+    const known = rows.get(state);
+    if (known !== undefined) return known;
+    const row = new Int32Array(256).fill(-1);
+    for (let edge = byteEdges[state] as number; edge < (byteEdges[state + 1] as number); edge++) {
+      row.fill(byteTo[edge] as number, byteFirst[edge], (byteLast[edge] as number) + 1);
+    }
+    // A row takes a kilobyte, and a grammar may have hundreds of thousands of states.
+    if (rows.size >= MAX_KEPT) rows.clear();
+    rows.set(state, row);
+    return row;
+  };
+}

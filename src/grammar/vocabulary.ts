@@ -109,3 +109,112 @@ function commonLength(a: Uint8Array, b: Uint8Array): number {
   while (at < limit && a[at] === b[at]) at++;
   return at;
 }
+
+/** Ends before the first byte that no token begins with. */
+export function longestTokens(text: Uint8Array, vocabulary: VocabularyTables): number[] {
+  const tokens: number[] = [];
+  for (let at = 0; at < text.length; ) {
+    const { token, length } = longest(text, at, vocabulary);
+    if (length === 0) break;
+    tokens.push(token);
+    at += length;
+  }
+  return tokens;
+}
+
+function longest(
+  text: Uint8Array,
+  at: number,
+  { nodeByte, nodeDepth, nodeEnd, nodeToken }: VocabularyTables,
+): { readonly token: number; readonly length: number } {
+  let token = -1;
+  let length = 0;
+  for (let node = 0; node < nodeByte.length; ) {
+    const depth = nodeDepth[node] as number;
+    if (nodeByte[node] !== text[at + depth]) {
+      node = nodeEnd[node] as number;
+      continue;
+    }
+    if ((nodeToken[node] as number) >= 0) {
+      token = nodeToken[node] as number;
+      length = depth + 1;
+    }
+    // Its children follow it; behind a leaf nothing longer fits.
+    if (nodeEnd[node] === node + 1) break;
+    node += 1;
+  }
+  return { token, length };
+}
+
+/** Laid out as the tree of the vocabulary; the tokens of a node are `tokens[tokenStarts[i] … tokenStarts[i + 1] - 1]`. */
+export interface RestTree {
+  readonly byte: Uint8Array;
+  readonly depth: Uint16Array;
+  readonly end: Int32Array;
+  readonly tokenStarts: Int32Array;
+  readonly tokens: Int32Array;
+}
+
+interface Branch {
+  readonly children: Map<number, Branch>;
+  readonly tokens: number[];
+}
+
+export function restTree(vocabulary: VocabularyTables, nodes: readonly number[]): RestTree {
+  const root = newBranch();
+  for (const node of nodes) addBelow(vocabulary, node, root);
+  return flat(root);
+}
+
+function newBranch(): Branch {
+  return { children: new Map(), tokens: [] };
+}
+
+function addBelow(
+  { nodeByte, nodeDepth, nodeEnd, nodeToken, twin }: VocabularyTables,
+  top: number,
+  root: Branch,
+): void {
+  const base = (nodeDepth[top] as number) + 1;
+  const path: Branch[] = [root];
+  for (let node = top + 1; node < (nodeEnd[top] as number); node++) {
+    const depth = (nodeDepth[node] as number) - base;
+    const byte = nodeByte[node] as number;
+    const above = path[depth] as Branch;
+    let branch = above.children.get(byte);
+    if (branch === undefined) {
+      branch = newBranch();
+      above.children.set(byte, branch);
+    }
+    path[depth + 1] = branch;
+    for (let token = nodeToken[node] as number; token >= 0; token = twin[token] as number)
+      branch.tokens.push(token);
+  }
+}
+
+function flat(root: Branch): RestTree {
+  const byte: number[] = [];
+  const depth: number[] = [];
+  const end: number[] = [];
+  const tokenStarts = [0];
+  const tokens: number[] = [];
+  const visit = (branch: Branch, at: number) => {
+    for (const [own, child] of branch.children) {
+      const node = byte.push(own) - 1;
+      depth.push(at);
+      end.push(0);
+      tokens.push(...child.tokens);
+      tokenStarts.push(tokens.length);
+      visit(child, at + 1);
+      end[node] = byte.length;
+    }
+  };
+  visit(root, 0);
+  return {
+    byte: Uint8Array.from(byte),
+    depth: Uint16Array.from(depth),
+    end: Int32Array.from(end),
+    tokenStarts: Int32Array.from(tokenStarts),
+    tokens: Int32Array.from(tokens),
+  };
+}

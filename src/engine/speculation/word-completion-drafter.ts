@@ -1,8 +1,7 @@
 // Proposes that a word which has begun is one of the prompt's, whatever stands before it: values of JSON are words of a text
 // after a quote instead of a space, and therefore other tokens. Needs to know what tokens spell.
 
-import { longestTokens } from '../../grammar/longest-tokens.ts';
-import type { VocabularyTables } from '../../grammar/vocabulary.ts';
+import { longestTokens, type VocabularyTables } from '../../grammar/vocabulary.ts';
 import type { DraftToken } from '../scheduler/draft.ts';
 import type { Drafter } from './drafter.ts';
 

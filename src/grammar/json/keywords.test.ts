@@ -11,7 +11,7 @@ import { compileRules } from '../compile.ts';
 import { GrammarError } from '../grammar-error.ts';
 import type { GrammarTables } from '../tables.ts';
 import { enforcedKeywords } from './schema-document.ts';
-import { formats } from './text-languages.ts';
+import { formats } from './strings.ts';
 
 interface Case {
   readonly schema: unknown;

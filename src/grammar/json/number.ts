@@ -4,8 +4,16 @@
 
 import { GrammarError, tooLarge } from '../grammar-error.ts';
 import { type CharacterDfa, intersection } from '../regular/character-dfa.ts';
-import { choiceOf, nothing, type Pattern, range, repeatOf, sequenceOf, spelled } from '../regular/pattern.ts';
-import { toDfa } from '../regular/pattern-dfa.ts';
+import {
+  choiceOf,
+  nothing,
+  type Pattern,
+  range,
+  repeatOf,
+  sequenceOf,
+  spelled,
+  toDfa,
+} from '../regular/pattern.ts';
 import type { Node } from '../rules.ts';
 
 export interface NumberRules {

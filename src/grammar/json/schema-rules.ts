@@ -12,13 +12,11 @@ import {
 } from '../regular/character-dfa.ts';
 import type { Node, RuleBook } from '../rules.ts';
 import { alternativesOf, type Conjunction } from './alternatives.ts';
-import { Impossible } from './impossible.ts';
 import { numberNode } from './number.ts';
-import { listedValues, numberRules, smallest, textLanguage, typesOf } from './plain-schemas.ts';
+import { Impossible, listedValues, numberRules, smallest, textLanguage, typesOf } from './plain-schemas.ts';
 import { isObject, type Schema, SchemaDocument, type SchemaObject } from './schema-document.ts';
 import { arrayNode, objectNode, type Property } from './shapes.ts';
-import { anyText, jsonStrings, type StringSpelling } from './string-spelling.ts';
-import { patternDfa } from './text-languages.ts';
+import { anyText, jsonStrings, patternDfa, type StringSpelling } from './strings.ts';
 import { isValid, propertySchemas } from './validate.ts';
 
 const MAX_RULES = 20_000;

@@ -3,7 +3,7 @@
 import { accepts } from '../regular/character-dfa.ts';
 import { endless } from './alternatives.ts';
 import { isObject, type Schema, type SchemaDocument, type SchemaObject } from './schema-document.ts';
-import { formatDfa, patternDfa } from './text-languages.ts';
+import { formatDfa, patternDfa } from './strings.ts';
 
 export function isValid(value: unknown, schema: Schema, document: SchemaDocument): boolean {
   return new Validator(document).valid(value, schema);

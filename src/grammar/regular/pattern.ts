@@ -1,6 +1,8 @@
 // Regular languages as trees: what regular expressions, numbers and formats are written as before they become automata.
 
-import { type CodePoints, codePoints, single } from './code-points.ts';
+import { tooLarge } from '../grammar-error.ts';
+import { type CharacterDfa, type CharacterEdge, distinct, MAX_STATES, trimmed } from './character-dfa.ts';
+import { type CodePoints, classesOf, codePoints, partition, single } from './code-points.ts';
 
 export type Pattern =
   | { readonly kind: 'characters'; readonly set: CodePoints }
@@ -43,3 +45,147 @@ export function spelled(text: string): Pattern {
 }
 
 export const nothing: Pattern = { kind: 'sequence', parts: [] };
+
+const MAX_NFA_STATES = 100_000;
+
+/** Of the texts that a pattern matches as a whole. */
+export function toDfa(pattern: Pattern): CharacterDfa {
+  const nfa = new Nfa();
+  const accept = nfa.add();
+  const start = nfa.add();
+  nfa.build(pattern, start, accept);
+  return determinize(nfa, start, accept);
+}
+
+type Condition = 'begin' | 'end' | undefined;
+
+class Nfa {
+  /** Without reading: always, or only at the beginning or the end of the text. */
+  readonly silent: { readonly to: number; readonly when: Condition }[][] = [];
+  readonly reading: { readonly set: CodePoints; readonly to: number }[][] = [];
+
+  add(): number {
+    if (this.silent.length >= MAX_NFA_STATES) throw tooLarge('a regular expression');
+    this.silent.push([]);
+    this.reading.push([]);
+    return this.silent.length - 1;
+  }
+
+  step(from: number, to: number, when?: Condition): void {
+    (this.silent[from] as { to: number; when: Condition }[]).push({ to, when });
+  }
+
+  build(pattern: Pattern, from: number, to: number): void {
+    switch (pattern.kind) {
+      case 'characters':
+        (this.reading[from] as CharacterEdge[]).push({ set: pattern.set, to });
+        break;
+      case 'begin':
+      case 'end':
+        this.step(from, to, pattern.kind);
+        break;
+      case 'choice':
+        for (const option of pattern.options) this.build(option, from, to);
+        break;
+      case 'sequence':
+        this.#sequence(pattern.parts, from, to);
+        break;
+      case 'repeat':
+        this.#repeat(pattern, from, to);
+    }
+  }
+
+  #sequence(parts: readonly Pattern[], from: number, to: number): void {
+    let at = from;
+    for (const [index, part] of parts.entries()) {
+      const next = index === parts.length - 1 ? to : this.add();
+      // States of their own keep a loop of one part from leaking into the next.
+      this.build(part, at, next);
+      at = next;
+    }
+    if (parts.length === 0) this.step(from, to);
+  }
+
+  #repeat({ part, least, most }: Extract<Pattern, { kind: 'repeat' }>, from: number, to: number): void {
+    let at = this.add();
+    this.step(from, at);
+    for (let count = 0; count < least; count++) {
+      const next = this.add();
+      this.build(part, at, next);
+      at = next;
+    }
+    if (most === undefined) {
+      const loop = this.add();
+      this.step(at, loop);
+      const back = this.add();
+      this.build(part, loop, back);
+      this.step(back, loop);
+      this.step(loop, to);
+      return;
+    }
+    for (let count = least; count < most; count++) {
+      this.step(at, to);
+      const next = this.add();
+      this.build(part, at, next);
+      at = next;
+    }
+    this.step(at, to);
+  }
+
+  closure(states: Iterable<number>, holds: ReadonlySet<Condition>): number[] {
+    const seen = new Set<number>(states);
+    for (const state of seen) {
+      for (const { to, when } of this.silent[state] as { to: number; when: Condition }[]) {
+        if (when === undefined || holds.has(when)) seen.add(to);
+      }
+    }
+    return [...seen].sort((a, b) => a - b);
+  }
+}
+
+const never: ReadonlySet<Condition> = new Set();
+const atBegin: ReadonlySet<Condition> = new Set<Condition>(['begin']);
+const atEnd: ReadonlySet<Condition> = new Set<Condition>(['end']);
+const atBoth: ReadonlySet<Condition> = new Set<Condition>(['begin', 'end']);
+
+function determinize(nfa: Nfa, start: number, accept: number): CharacterDfa {
+  const sets = nfa.reading.flatMap((edges) => edges.map(({ set }) => set));
+  const parts = partition(distinct(sets));
+  const edgeClasses = nfa.reading.map((edges) =>
+    edges.map(({ set, to }) => ({ classes: classesOf(parts, set), to })),
+  );
+  const first = nfa.closure([start], atBegin);
+  const numbers = new Map<string, number>([['begin', 0]]);
+  const subsets: number[][] = [first];
+  const table: Map<number, number>[] = [];
+  for (let state = 0; state < subsets.length; state++) {
+    const targets = new Map<number, Set<number>>();
+    for (const member of subsets[state] as number[]) {
+      for (const { classes, to } of edgeClasses[member] ?? []) {
+        for (const one of classes) {
+          const known = targets.get(one);
+          if (known === undefined) targets.set(one, new Set([to]));
+          else known.add(to);
+        }
+      }
+    }
+    const row = new Map<number, number>();
+    for (const [one, reached] of targets) {
+      const subset = nfa.closure(reached, never);
+      const name = subset.join();
+      let number = numbers.get(name);
+      if (number === undefined) {
+        number = subsets.length;
+        if (number >= MAX_STATES) throw tooLarge('a regular expression');
+        numbers.set(name, number);
+        subsets.push(subset);
+      }
+      row.set(one, number);
+    }
+    table.push(row);
+  }
+  const accepts = subsets.map((subset, state) =>
+    nfa.closure(subset, state === 0 ? atBoth : atEnd).includes(accept),
+  );
+  return trimmed(table, accepts, parts);
+}
