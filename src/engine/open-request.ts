@@ -1,7 +1,7 @@
 // A request on its way through the engine: its sequence, and what sampling must know of it.
 
-import { TooAmbiguous } from '../grammar/effort.ts';
 import type { Matcher } from '../grammar/matcher.ts';
+import { BudgetExceeded } from '../grammar/step-budget.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { SampleRow } from '../sampling/sample-row.ts';
 import { type FinishReason, finishReason, forbiddenIds } from '../sampling/stop-condition.ts';
@@ -123,7 +123,7 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
       this.#mask ??= this.#matcher?.mask();
       return undefined;
     } catch (error) {
-      if (error instanceof TooAmbiguous) return { code: 'grammar-failed', message: error.message };
+      if (error instanceof BudgetExceeded) return { code: 'grammar-failed', message: error.message };
       throw error;
     }
   }
@@ -133,7 +133,7 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     try {
       return this.#sampleRow(tokens, matcher);
     } catch (error) {
-      if (error instanceof TooAmbiguous) return undefined;
+      if (error instanceof BudgetExceeded) return undefined;
       throw error;
     }
   }

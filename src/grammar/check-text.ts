@@ -1,7 +1,7 @@
 // Whether a grammar allows a text, and where not: byte by byte, or token by token as a model would write it.
 
 import { type Grammar, Matcher } from './matcher.ts';
-import { Places } from './places.ts';
+import { ParserStates } from './parser-states.ts';
 import type { GrammarTables } from './tables.ts';
 
 export type TextVerdict =
@@ -14,17 +14,17 @@ const encoder = new TextEncoder();
 /** Without a vocabulary. */
 export function checkBytes(tables: GrammarTables, text: string): TextVerdict {
   const bytes = encoder.encode(text);
-  let places = new Places(tables);
-  let place = places.start;
+  let parserStates = new ParserStates(tables);
+  let parserState = parserStates.start;
   for (const [at, byte] of bytes.entries()) {
-    const next = places.next(place, byte);
+    const next = parserStates.next(parserState, byte);
     if (next === null) return { accepted: false, at, problem: unexpected(bytes, at) };
-    place = next;
-    if (!places.full) continue;
-    places = new Places(tables);
-    place = places.adopt(place);
+    parserState = next;
+    if (!parserStates.full) continue;
+    parserStates = new ParserStates(tables);
+    parserState = parserStates.adopt(parserState);
   }
-  return place.complete
+  return parserState.complete
     ? { accepted: true }
     : { accepted: false, at: bytes.length, problem: 'the text ends too early' };
 }

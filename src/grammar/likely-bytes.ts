@@ -1,6 +1,6 @@
 // The text that comes next: what a grammar leaves no choice about, and, where only white space is left open, what is usual.
 
-import type { Place, Places } from './places.ts';
+import type { ParserState, ParserStates } from './parser-states.ts';
 
 const [SPACE, COMMA, COLON] = [0x20, 0x2c, 0x3a];
 /** What ends a value whose length is free: a text, then numbers between others. */
@@ -14,21 +14,21 @@ interface LikelyBytes {
 
 /** At most so many bytes. `last`: the byte before them, where there is one. */
 export function likelyBytes(
-  places: Places,
-  from: Place,
+  parserStates: ParserStates,
+  from: ParserState,
   last: number | undefined,
   most: number,
 ): LikelyBytes {
   const bytes: number[] = [];
   let forced = 0;
   let isForced = true;
-  for (let place: Place | null = from; bytes.length < most && !place.complete; ) {
-    const only = places.onlyByte(place);
+  for (let parserState: ParserState | null = from; bytes.length < most && !parserState.complete; ) {
+    const only = parserStates.onlyByte(parserState);
     isForced &&= only !== undefined;
-    const byte = only ?? usualByte(places, place, bytes.at(-1) ?? last);
+    const byte = only ?? usualByte(parserStates, parserState, bytes.at(-1) ?? last);
     if (byte === undefined) break;
-    place = places.next(place, byte);
-    if (place === null) break;
+    parserState = parserStates.next(parserState, byte);
+    if (parserState === null) break;
     bytes.push(byte);
     if (isForced) forced = bytes.length;
   }
@@ -36,20 +36,24 @@ export function likelyBytes(
 }
 
 /** The end of the value at hand, and what follows it; nothing where nothing would have to. */
-export function endingBytes(places: Places, from: Place, most: number): Uint8Array {
+export function endingBytes(parserStates: ParserStates, from: ParserState, most: number): Uint8Array {
   for (const end of ENDS) {
-    const place = places.next(from, end);
-    if (place === null) continue;
-    const { bytes } = likelyBytes(places, place, end, most - 1);
+    const parserState = parserStates.next(from, end);
+    if (parserState === null) continue;
+    const { bytes } = likelyBytes(parserStates, parserState, end, most - 1);
     return bytes.length === 0 ? bytes : Uint8Array.from([end, ...bytes]);
   }
   return new Uint8Array(0);
 }
 
 /** As most models write JSON: a space behind colons and commas, none elsewhere. */
-function usualByte(places: Places, place: Place, last: number | undefined): number | undefined {
-  const byte = places.onlyByte(place, true);
+function usualByte(
+  parserStates: ParserStates,
+  parserState: ParserState,
+  last: number | undefined,
+): number | undefined {
+  const byte = parserStates.onlyByte(parserState, true);
   if (byte === undefined) return undefined;
   const isGap = last === COLON || last === COMMA;
-  return isGap && places.next(place, SPACE) !== null ? SPACE : byte;
+  return isGap && parserStates.next(parserState, SPACE) !== null ? SPACE : byte;
 }

@@ -1,9 +1,9 @@
-// Which tokens may come next at a place. A token is allowed where any frame allows it, and what a frame allows is the
+// Which tokens may come next at a parser state. A token is allowed where any stack allows it, and what a stack allows is the
 // same wherever its state stands, but for tokens that go on beyond the end of its rule: so the tree of all tokens is
 // walked once for each state, and only the ends of those tokens are walked for each caller.
 
-import type { Effort } from './effort.ts';
-import type { Frame, Place, Places } from './places.ts';
+import type { ParserState, ParserStates, Stack } from './parser-states.ts';
+import type { StepBudget } from './step-budget.ts';
 import { countAfter, countedRule, type GrammarTables } from './tables.ts';
 import { type RestTree, restTree, type VocabularyTables } from './vocabulary.ts';
 
@@ -29,55 +29,55 @@ const MAX_LISTED = 2048;
 /** Rests of more nodes are walked where they stand: mostly little of them fits what follows. */
 const MAX_REST_NODES = 30_000;
 
-/** What adding one to a mask costs, beside its words: see effort.ts. */
-const STEPS_PER_FRAME = 10;
+/** What adding one to a mask costs, beside its words: see step-budget.ts. */
+const STEPS_PER_STACK = 10;
 
-/** Masks of places that are kept: 16 KB each for 128,000 tokens. */
+/** Masks of parser states that are kept: 16 KB each for 128,000 tokens. */
 const MAX_KEPT_BYTES = 32 * 2 ** 20;
 
 export class Masks {
   readonly #tables: GrammarTables;
   readonly #vocabulary: VocabularyTables;
-  readonly #places: Places;
+  readonly #parserStates: ParserStates;
   readonly #shared: SharedMasks;
   readonly #rowOf: (state: number) => Int32Array;
-  readonly #effort: Effort;
+  readonly #budget: StepBudget;
   readonly #byState = new Map<number, StateMask>();
-  readonly #kept: Place[] = [];
+  readonly #kept: ParserState[] = [];
 
   constructor(
     tables: GrammarTables,
     vocabulary: VocabularyTables,
-    places: Places,
+    parserStates: ParserStates,
     shared: SharedMasks,
-    effort: Effort,
+    budget: StepBudget,
   ) {
-    this.#effort = effort;
+    this.#budget = budget;
     this.#tables = tables;
     this.#vocabulary = vocabulary;
-    this.#places = places;
+    this.#parserStates = parserStates;
     this.#shared = shared;
-    this.#rowOf = places.rowOf;
+    this.#rowOf = parserStates.rowOf;
   }
 
   /** Must not be changed: it is kept. */
-  of(place: Place): Uint32Array {
-    place.mask ??= this.#make(place);
-    return place.mask;
+  of(parserState: ParserState): Uint32Array {
+    parserState.mask ??= this.#make(parserState);
+    return parserState.mask;
   }
 
-  #make(place: Place): Uint32Array {
+  #make(parserState: ParserState): Uint32Array {
     const mask = this.#empty();
-    if (place.isOwn) this.#walk(place, mask);
-    else for (const frame of place.frames) this.#addFrame(frame, mask);
-    if (place.complete) for (const token of this.#vocabulary.ends) allow(mask, token);
-    this.#keep(place, mask);
+    if (parserState.isOwn) this.#walk(parserState, mask);
+    else for (const stack of parserState.stacks) this.#addFrame(stack, mask);
+    if (parserState.complete) for (const token of this.#vocabulary.ends) allow(mask, token);
+    this.#keep(parserState, mask);
     return mask;
   }
 
   /** The oldest go first. */
-  #keep(place: Place, { byteLength }: Uint32Array): void {
-    this.#kept.push(place);
+  #keep(parserState: ParserState, { byteLength }: Uint32Array): void {
+    this.#kept.push(parserState);
     if (this.#kept.length * byteLength <= MAX_KEPT_BYTES) return;
     for (const one of this.#kept.splice(0, this.#kept.length >> 2)) one.mask = undefined;
   }
@@ -86,18 +86,18 @@ export class Masks {
     return new Uint32Array((this.#vocabulary.size + 31) >>> 5);
   }
 
-  #addFrame(frame: Frame, mask: Uint32Array): void {
-    const { tokens, ended, rests } = this.#stateMask(frame);
-    this.#effort.spend(STEPS_PER_FRAME + tokens.length / 16);
+  #addFrame(stack: Stack, mask: Uint32Array): void {
+    const { tokens, ended, rests } = this.#stateMask(stack);
+    this.#budget.spend(STEPS_PER_STACK + tokens.length / 16);
     if (tokens instanceof Int32Array) for (const token of tokens) allow(mask, token);
     else for (let at = 0; at < tokens.length; at++) mask[at] = (mask[at] as number) | (tokens[at] as number);
-    if (frame.parent !== undefined && ended.length > 0) {
-      const returned = this.#places.returned(frame.parent);
+    if (stack.parent !== undefined && ended.length > 0) {
+      const returned = this.#parserStates.returned(stack.parent);
       const tree = rests();
       if (tree !== undefined) this.#addRests(tree, returned, mask);
       else for (const node of ended) this.#addBelow(node, returned, mask);
     }
-    this.#addTokens(frame.state, mask);
+    this.#addTokens(stack.state, mask);
   }
 
   #addTokens(state: number, mask: Uint32Array): void {
@@ -106,17 +106,17 @@ export class Masks {
       allow(mask, tokenId[edge] as number);
     }
     const { controls, ends } = this.#vocabulary;
-    for (const { without } of this.#places.controlsOf(state)) {
+    for (const { without } of this.#parserStates.controlsOf(state)) {
       for (const token of controls) if (!without.includes(token) && !ends.includes(token)) allow(mask, token);
     }
   }
 
-  #addRests({ byte, depth, end, tokenStarts, tokens }: RestTree, from: Place, mask: Uint32Array): void {
-    const path: Place[] = [from];
+  #addRests({ byte, depth, end, tokenStarts, tokens }: RestTree, from: ParserState, mask: Uint32Array): void {
+    const path: ParserState[] = [from];
     for (let node = 0; node < byte.length; ) {
-      this.#effort.spend(1);
+      this.#budget.spend(1);
       const at = depth[node] as number;
-      const next = this.#places.next(path[at] as Place, byte[node] as number);
+      const next = this.#parserStates.next(path[at] as ParserState, byte[node] as number);
       if (next === null) {
         node = end[node] as number;
         continue;
@@ -129,26 +129,26 @@ export class Masks {
     }
   }
 
-  #addBelow(top: number, from: Place, mask: Uint32Array): void {
+  #addBelow(top: number, from: ParserState, mask: Uint32Array): void {
     const { nodeDepth, nodeEnd, nodeToken } = this.#vocabulary;
     const below = { first: top + 1, end: nodeEnd[top] as number, base: (nodeDepth[top] as number) + 1 };
-    const start = (byte: number) => this.#places.next(from, byte);
+    const start = (byte: number) => this.#parserStates.next(from, byte);
     this.#along(below, start, (node) => this.#allowAll(mask, nodeToken[node] as number));
   }
 
-  /** Visits those of some nodes that places lead to; `start` is where the first byte leads. */
+  /** Visits those of some nodes that parser states lead to; `start` is where the first byte leads. */
   #along(
     { first, end, base }: NodeRange,
-    start: (byte: number) => Place | null,
-    visit: (node: number, place: Place) => void,
+    start: (byte: number) => ParserState | null,
+    visit: (node: number, parserState: ParserState) => void,
   ): void {
     const { nodeByte, nodeDepth, nodeEnd } = this.#vocabulary;
-    const path: Place[] = [];
+    const path: ParserState[] = [];
     for (let node = first; node < end; ) {
-      this.#effort.spend(1);
+      this.#budget.spend(1);
       const depth = (nodeDepth[node] as number) - base;
       const byte = nodeByte[node] as number;
-      const next = depth === 0 ? start(byte) : this.#places.next(path[depth] as Place, byte);
+      const next = depth === 0 ? start(byte) : this.#parserStates.next(path[depth] as ParserState, byte);
       if (next === null) {
         node = nodeEnd[node] as number;
         continue;
@@ -163,7 +163,7 @@ export class Masks {
     return { first: 0, end: this.#vocabulary.nodeByte.length, base: 0 };
   }
 
-  #stateMask({ state, count }: Frame): StateMask {
+  #stateMask({ state, count }: Stack): StateMask {
     const rule = this.#tables.ruleOf[state] as number;
     const leaf = this.#tables.rules[rule]?.leaf;
     if (leaf === undefined) {
@@ -184,8 +184,8 @@ export class Masks {
             least: Math.min(Math.max(counted.least - count, 0), reach),
             most: Math.min(counted.most - count, reach),
           };
-    const place = state - (this.#tables.starts[rule] as number);
-    const key = `${leaf} ${place} ${limits?.least ?? ''} ${limits?.most ?? ''}`;
+    const parserState = state - (this.#tables.starts[rule] as number);
+    const key = `${leaf} ${parserState} ${limits?.least ?? ''} ${limits?.most ?? ''}`;
     return this.#shared.get(key, () => this.#leaf(state, limits));
   }
 
@@ -200,7 +200,7 @@ export class Masks {
     states[0] = state;
     const rows: Int32Array[] = [this.#rowOf(state)];
     for (let node = 0; node < nodeByte.length; ) {
-      this.#effort.spend(1);
+      this.#budget.spend(1);
       const depth = nodeDepth[node] as number;
       const to = (rows[depth] as Int32Array)[nodeByte[node] as number] as number;
       const count =
@@ -221,7 +221,7 @@ export class Masks {
     return this.#stateMaskOf(tokens, ended);
   }
 
-  /** Within a rule that calls others. What they read belongs to frames of their own. */
+  /** Within a rule that calls others. What they read belongs to stacks of their own. */
   #structure(state: number): StateMask {
     const { nodeEnd, nodeToken } = this.#vocabulary;
     const tokens: number[] = [];
@@ -229,7 +229,7 @@ export class Masks {
     const row = this.#rowOf(state);
     const start = (byte: number) => {
       const to = row[byte] as number;
-      return to < 0 ? null : this.#places.at(to);
+      return to < 0 ? null : this.#parserStates.at(to);
     };
     this.#along(this.#allNodes, start, (node, { complete }) => {
       this.#addAll(tokens, nodeToken[node] as number);
@@ -238,12 +238,12 @@ export class Masks {
     return this.#stateMaskOf(tokens, ended);
   }
 
-  #walk(place: Place, mask: Uint32Array): void {
-    const start = (byte: number) => this.#places.next(place, byte);
+  #walk(parserState: ParserState, mask: Uint32Array): void {
+    const start = (byte: number) => this.#parserStates.next(parserState, byte);
     this.#along(this.#allNodes, start, (node) =>
       this.#allowAll(mask, this.#vocabulary.nodeToken[node] as number),
     );
-    for (const { state } of place.frames) this.#addTokens(state, mask);
+    for (const { state } of parserState.stacks) this.#addTokens(state, mask);
   }
 
   #stateMaskOf(tokens: readonly number[], ended: readonly number[]): StateMask {

@@ -130,24 +130,24 @@ describe.each(Object.entries(tokenizers))('a mask over a vocabulary %s', (_, tok
         return (state >>> 8) % below;
       };
       for (const continues of [false, true, false]) {
-        let place = grammar.start(continues);
+        let parserState = grammar.start(continues);
         const before: number[] = [];
         while (before.length < 40) {
-          const mask = grammar.mask(place);
+          const mask = grammar.mask(parserState);
           const possible: number[] = [];
           for (let token = 0; token < tokenizer.vocabSize; token++) {
             if (tokenizer.eosIds.has(token)) {
-              expect(allowed(mask, token), `end after ${before}`).toBe(place.complete);
+              expect(allowed(mask, token), `end after ${before}`).toBe(parserState.complete);
               continue;
             }
-            const isPossible = grammar.next(place, token) !== null;
+            const isPossible = grammar.next(parserState, token) !== null;
             if (isPossible !== allowed(mask, token)) expect.fail(`${token} after ${before}: ${isPossible}`);
             if (isPossible) possible.push(token);
           }
           const token = possible[random(possible.length)];
           if (token === undefined) break;
           before.push(token);
-          place = grammar.next(place, token) as typeof place;
+          parserState = grammar.next(parserState, token) as typeof parserState;
         }
         expect(before.length).toBeGreaterThan(0);
       }

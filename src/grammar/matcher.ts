@@ -1,10 +1,10 @@
 // An answer on its way through a grammar: which tokens may come next, and where it stands after one has come. All answers
-// of one grammar share what was found out about its places.
+// of one grammar share what was found out about its parser states.
 
-import { Allowance, Effort, TooAmbiguous } from './effort.ts';
 import { endingBytes, likelyBytes } from './likely-bytes.ts';
 import { Masks, type SharedMasks } from './masks.ts';
-import { type Place, Places } from './places.ts';
+import { type ParserState, ParserStates } from './parser-states.ts';
+import { AnswerBudget, BudgetExceeded, StepBudget } from './step-budget.ts';
 import type { GrammarTables } from './tables.ts';
 import { longestTokens, type VocabularyTables } from './vocabulary.ts';
 
@@ -16,7 +16,7 @@ const FORK_STEPS = 1_000_000;
 const TOKEN_BYTES = 6;
 
 /** Where an answer stands whose beginning cannot be found. */
-const NOWHERE: Place = { frames: [], complete: false, next: undefined, mask: undefined };
+const NOWHERE: ParserState = { stacks: [], complete: false, next: undefined, mask: undefined };
 
 export interface LikelyTokens {
   readonly tokens: readonly number[];
@@ -28,10 +28,10 @@ export class Grammar {
   readonly vocabulary: VocabularyTables;
   readonly tables: GrammarTables;
   /** Of whoever looks now. */
-  readonly effort = new Effort();
+  readonly budget = new StepBudget();
   readonly #shared: SharedMasks;
   readonly #controls: ReadonlySet<number>;
-  #places: Places;
+  #parserStates: ParserStates;
   #masks: Masks;
   /** How often everything was forgotten. */
   #age = 0;
@@ -41,8 +41,8 @@ export class Grammar {
     this.tables = tables;
     this.#shared = shared;
     this.#controls = new Set(vocabulary.controls);
-    this.#places = new Places(tables, this.effort);
-    this.#masks = new Masks(tables, vocabulary, this.#places, shared, this.effort);
+    this.#parserStates = new ParserStates(tables, this.budget);
+    this.#masks = new Masks(tables, vocabulary, this.#parserStates, shared, this.budget);
   }
 
   get age(): number {
@@ -50,38 +50,38 @@ export class Grammar {
   }
 
   /** `continues`: the answer goes on with a text, so that a space before its first word is its own. */
-  start(continues: boolean): Place {
-    const { start } = this.#places;
+  start(continues: boolean): ParserState {
+    const { start } = this.#parserStates;
     if (continues || !this.vocabulary.stripsLeadingSpace) return start;
-    const opening: Place = { ...start, next: undefined, mask: undefined, isOwn: true };
-    for (let byte = 0; byte < 256; byte++) this.#places.next(opening, byte);
+    const opening: ParserState = { ...start, next: undefined, mask: undefined, isOwn: true };
+    for (let byte = 0; byte < 256; byte++) this.#parserStates.next(opening, byte);
     if (opening.next !== undefined) opening.next[SPACE] = start;
     return opening;
   }
 
-  adopt(place: Place): Place {
-    return place.isOwn ? this.start(false) : this.#places.adopt(place);
+  adopt(parserState: ParserState): ParserState {
+    return parserState.isOwn ? this.start(false) : this.#parserStates.adopt(parserState);
   }
 
-  mask(place: Place): Uint32Array {
-    return this.#masks.of(place);
+  mask(parserState: ParserState): Uint32Array {
+    return this.#masks.of(parserState);
   }
 
   /** Null where the token is not possible. */
-  next(place: Place, token: number): Place | null {
-    if (this.#controls.has(token)) return this.#places.afterToken(place, token);
+  next(parserState: ParserState, token: number): ParserState | null {
+    if (this.#controls.has(token)) return this.#parserStates.afterToken(parserState, token);
     const { starts, bytes } = this.vocabulary;
-    let at: Place | null = place;
+    let at: ParserState | null = parserState;
     const end = starts[token + 1] as number;
     if (end === starts[token]) return null;
     for (let i = starts[token] as number; i < end && at !== null; i++)
-      at = this.#places.next(at, bytes[i] as number);
+      at = this.#parserStates.next(at, bytes[i] as number);
     return at;
   }
 
   /** Of the text that follows. */
-  likely(place: Place, last: number | undefined, most: number): LikelyTokens {
-    const likely = likelyBytes(this.#places, place, last, most * TOKEN_BYTES);
+  likely(parserState: ParserState, last: number | undefined, most: number): LikelyTokens {
+    const likely = likelyBytes(this.#parserStates, parserState, last, most * TOKEN_BYTES);
     const tokens = longestTokens(likely.bytes, this.vocabulary).slice(0, most);
     const sure = longestTokens(likely.bytes.subarray(0, likely.forced), this.vocabulary);
     let forced = 0;
@@ -89,8 +89,8 @@ export class Grammar {
     return { tokens, forced };
   }
 
-  ending(place: Place, most: number): number[] {
-    const bytes = endingBytes(this.#places, place, most * TOKEN_BYTES);
+  ending(parserState: ParserState, most: number): number[] {
+    const bytes = endingBytes(this.#parserStates, parserState, most * TOKEN_BYTES);
     return longestTokens(bytes, this.vocabulary).slice(0, most);
   }
 
@@ -102,33 +102,33 @@ export class Grammar {
 
   /** Keeps memory bounded, whatever grammars and answers do. */
   tidy(): void {
-    if (!this.#places.full) return;
+    if (!this.#parserStates.full) return;
     this.#age++;
-    this.#places = new Places(this.tables, this.effort);
-    this.#masks = new Masks(this.tables, this.vocabulary, this.#places, this.#shared, this.effort);
+    this.#parserStates = new ParserStates(this.tables, this.budget);
+    this.#masks = new Masks(this.tables, this.vocabulary, this.#parserStates, this.#shared, this.budget);
   }
 }
 
 export class Matcher {
   readonly #grammar: Grammar;
-  #place = NOWHERE;
+  #parserState = NOWHERE;
   #age: number;
-  readonly #allowance: Allowance;
-  #failure: TooAmbiguous | undefined;
+  readonly #answerBudget: AnswerBudget;
+  #failure: BudgetExceeded | undefined;
   #looksAhead = false;
   #lastByte: number | undefined;
 
-  constructor(grammar: Grammar, continues: boolean, allowance = new Allowance()) {
+  constructor(grammar: Grammar, continues: boolean, answerBudget = new AnswerBudget()) {
     this.#grammar = grammar;
-    this.#allowance = allowance;
+    this.#answerBudget = answerBudget;
     this.#age = grammar.age;
-    this.#place = this.#found(() => grammar.start(continues)) ?? NOWHERE;
+    this.#parserState = this.#found(() => grammar.start(continues)) ?? NOWHERE;
   }
 
   /** Another that goes its own way from here, at no cost to this one: for what may follow. */
   fork(): Matcher {
-    const fork = new Matcher(this.#grammar, true, new Allowance(FORK_STEPS));
-    fork.#place = this.#place;
+    const fork = new Matcher(this.#grammar, true, new AnswerBudget(FORK_STEPS));
+    fork.#parserState = this.#parserState;
     fork.#lastByte = this.#lastByte;
     fork.#age = this.#age;
     fork.#failure = this.#failure;
@@ -153,62 +153,62 @@ export class Matcher {
 
   /** The answer may end here. */
   get complete(): boolean {
-    return this.#place.complete;
+    return this.#parserState.complete;
   }
 
   /** The answer is complete and nothing may follow. */
   get ended(): boolean {
-    return this.#place.complete && this.#place.frames.length === 0;
+    return this.#parserState.complete && this.#parserState.stacks.length === 0;
   }
 
   /**
    * Tokens that may come next, as SampleRow wants them; the end tokens where the answer may end. Not to be changed. Throws
-   * TooAmbiguous where it cannot go on.
+   * BudgetExceeded where it cannot go on.
    */
   mask(): Uint32Array {
     if (this.#failure !== undefined) throw this.#failure;
-    return this.#allowance.within(this.#grammar.effort, () => this.#grammar.mask(this.#current()));
+    return this.#answerBudget.within(this.#grammar.budget, () => this.#grammar.mask(this.#current()));
   }
 
   /** False, and nothing changes, where the token is not possible. */
   accept(token: number): boolean {
     const next = this.#found(() => this.#grammar.next(this.#current(), token));
     if (next === null) return false;
-    this.#place = next;
+    this.#parserState = next;
     this.#lastByte = this.#grammar.lastByte(token);
-    this.#allowance.renew();
-    // What answers know of their places is theirs: who only looks ahead takes nothing away.
+    this.#answerBudget.renew();
+    // What answers know of their parser states is theirs: who only looks ahead takes nothing away.
     if (!this.#looksAhead) this.#grammar.tidy();
     return true;
   }
 
-  /** The place that `look` finds; where that is too much, the failure is kept until a mask is asked for. */
-  #found(look: () => Place | null): Place | null {
-    if (this.#failure !== undefined) return this.#place;
+  /** The parser state that `look` finds; where that is too much, the failure is kept until a mask is asked for. */
+  #found(look: () => ParserState | null): ParserState | null {
+    if (this.#failure !== undefined) return this.#parserState;
     try {
-      return this.#allowance.within(this.#grammar.effort, look);
+      return this.#answerBudget.within(this.#grammar.budget, look);
     } catch (error) {
-      if (!(error instanceof TooAmbiguous)) throw error;
+      if (!(error instanceof BudgetExceeded)) throw error;
       this.#failure = error;
-      return this.#place;
+      return this.#parserState;
     }
   }
 
   /** Undefined where that is too much. */
   #looked<Found>(look: () => Found): Found | undefined {
     try {
-      return this.#allowance.within(this.#grammar.effort, look);
+      return this.#answerBudget.within(this.#grammar.budget, look);
     } catch (error) {
-      if (error instanceof TooAmbiguous) return undefined;
+      if (error instanceof BudgetExceeded) return undefined;
       throw error;
     }
   }
 
-  #current(): Place {
+  #current(): ParserState {
     if (this.#age !== this.#grammar.age) {
-      this.#place = this.#grammar.adopt(this.#place);
+      this.#parserState = this.#grammar.adopt(this.#parserState);
       this.#age = this.#grammar.age;
     }
-    return this.#place;
+    return this.#parserState;
   }
 }

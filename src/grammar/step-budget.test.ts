@@ -3,9 +3,9 @@
 import { describe, expect, it } from 'vitest';
 import { rulesOf } from './assemble.ts';
 import { compileRules } from './compile.ts';
-import { TooAmbiguous } from './effort.ts';
 import { SharedMasks } from './masks.ts';
 import { Grammar, Matcher } from './matcher.ts';
+import { BudgetExceeded } from './step-budget.ts';
 import { vocabularyTables } from './vocabulary.ts';
 
 /** All texts of one or two printable characters, and many of three. */
@@ -52,7 +52,7 @@ describe('a grammar', () => {
       'root ::= a | b | [a-z]\na ::= [a-z] root "x"\nb ::= [a-z] root "y"',
     ],
   ])('%s is given up before it holds others up', (_, text) => {
-    expect(() => writes(text)).toThrow(TooAmbiguous);
+    expect(() => writes(text)).toThrow(BudgetExceeded);
   });
 
   it('of an ordinary kind never is', () => {

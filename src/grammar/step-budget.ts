@@ -7,8 +7,8 @@ const AT_FIRST = 8_000_000;
 const PER_TOKEN = 500_000;
 
 /** The text can be read in too many ways. */
-export class TooAmbiguous extends Error {
-  override readonly name = 'TooAmbiguous';
+export class BudgetExceeded extends Error {
+  override readonly name = 'BudgetExceeded';
 
   constructor() {
     super('the grammar is too ambiguous: what may follow the text so far takes too long to find out');
@@ -16,17 +16,17 @@ export class TooAmbiguous extends Error {
 }
 
 /** Steps that are left to whoever looks now. */
-export class Effort {
+export class StepBudget {
   left = Number.POSITIVE_INFINITY;
 
   spend(steps: number): void {
     this.left -= steps;
-    if (this.left < 0) throw new TooAmbiguous();
+    if (this.left < 0) throw new BudgetExceeded();
   }
 }
 
 /** What one answer may still spend. */
-export class Allowance {
+export class AnswerBudget {
   #left: number;
 
   constructor(steps = AT_FIRST) {
@@ -38,13 +38,13 @@ export class Allowance {
     this.#left = Math.min(this.#left + PER_TOKEN, AT_FIRST);
   }
 
-  within<Result>(effort: Effort, look: () => Result): Result {
-    effort.left = this.#left;
+  within<Result>(budget: StepBudget, look: () => Result): Result {
+    budget.left = this.#left;
     try {
       return look();
     } finally {
-      this.#left = Math.max(0, effort.left);
-      effort.left = Number.POSITIVE_INFINITY;
+      this.#left = Math.max(0, budget.left);
+      budget.left = Number.POSITIVE_INFINITY;
     }
   }
 }

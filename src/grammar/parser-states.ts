@@ -1,59 +1,59 @@
-// Where in a grammar a text has got to. A place is a set of stacks: at each level of calls a state, and on top the one
-// that reads the next byte. Stacks and places are made once and kept, so that the same place is the same object, and what
+// Where in a grammar a text has got to. A parser state is a set of stacks: at each level of calls a state, and on top the one
+// that reads the next byte. Stacks and parser states are made once and kept, so that the same parser state is the same object, and what
 // was found out about it stays known.
 
-import { Effort, TooAmbiguous } from './effort.ts';
+import { BudgetExceeded, StepBudget } from './step-budget.ts';
 import { type ControlTable, countAfter, denseRows, type GrammarTables } from './tables.ts';
 
 /** A state and where to go on when its rule ends. */
-export interface Frame {
+export interface Stack {
   readonly state: number;
   /** Of a rule that counts. */
   readonly count: number;
   /** The state to return to; undefined where the answer then may end. */
-  readonly parent: Frame | undefined;
+  readonly parent: Stack | undefined;
   /** Frames on top of this one. */
-  readonly children: Map<number, Frame>;
+  readonly children: Map<number, Stack>;
   readonly number: number;
-  /** The place that is reached by returning here. */
-  returned: Place | undefined;
+  /** The parser state that is reached by returning here. */
+  returned: ParserState | undefined;
 }
 
-export interface Place {
+export interface ParserState {
   /** Those that may read on. */
-  readonly frames: readonly Frame[];
+  readonly stacks: readonly Stack[];
   /** The answer may end here. */
   readonly complete: boolean;
   /** By byte: where it leads; undefined where that is not known yet. */
-  next: (Place | null | undefined)[] | undefined;
+  next: (ParserState | null | undefined)[] | undefined;
   mask: Uint32Array | undefined;
-  /** Its edges are not those of its frames. */
+  /** Its edges are not those of its stacks. */
   readonly isOwn?: boolean;
 }
 
 /** What keeps the work for one byte bounded. */
-const MAX_FRAMES = 4096;
-/** What they cost to make: see effort.ts. */
-const STEPS_PER_PLACE = 20;
-const STEPS_PER_FRAME = 10;
+const MAX_STACKS = 4096;
+/** What they cost to make: see step-budget.ts. */
+const STEPS_PER_PARSER_STATE = 20;
+const STEPS_PER_STACK = 10;
 /** Text that can be read in more ways is not looked at for what must follow. */
-const MOST_FORCED_FRAMES = 16;
+const MAX_FORCED_STACKS = 16;
 /** So much is kept at most. */
 const MAX_KEPT = 4000;
 
-export class Places {
+export class ParserStates {
   readonly #tables: GrammarTables;
-  readonly #effort: Effort;
+  readonly #budget: StepBudget;
   /** By byte: the state that it leads to, or -1. */
   readonly rowOf: (state: number) => Int32Array;
   readonly #controls: ReadonlyMap<number, readonly ControlTable[]>;
-  readonly #bottom = new Map<number, Frame>();
-  readonly #places = new Map<string, Place>();
-  #frames = 0;
+  readonly #bottom = new Map<number, Stack>();
+  readonly #parserStates = new Map<string, ParserState>();
+  #stacks = 0;
 
-  constructor(tables: GrammarTables, effort = new Effort()) {
+  constructor(tables: GrammarTables, budget = new StepBudget()) {
     this.#tables = tables;
-    this.#effort = effort;
+    this.#budget = budget;
     this.rowOf = denseRows(tables);
     const controls = new Map<number, ControlTable[]>();
     for (const control of tables.controls) {
@@ -71,12 +71,12 @@ export class Places {
    * The one byte that may come next, or that may beside white space. Undefined where there are several, where a control token
    * may come, and where too much would have to be looked at.
    */
-  onlyByte({ frames, isOwn }: Place, besideBlanks = false): number | undefined {
-    if (isOwn === true || frames.length > MOST_FORCED_FRAMES) return undefined;
-    this.#effort.spend(STEPS_PER_FRAME * frames.length);
+  onlyByte({ stacks, isOwn }: ParserState, besideBlanks = false): number | undefined {
+    if (isOwn === true || stacks.length > MAX_FORCED_STACKS) return undefined;
+    this.#budget.spend(STEPS_PER_STACK * stacks.length);
     const { byteEdges, byteFirst, byteLast } = this.#tables;
     let only: number | undefined;
-    for (const { state } of frames) {
+    for (const { state } of stacks) {
       if (this.#readsTokens(state)) return undefined;
       for (let edge = byteEdges[state] as number; edge < (byteEdges[state + 1] as number); edge++) {
         const byte = byteFirst[edge] as number;
@@ -96,69 +96,69 @@ export class Places {
 
   /** Time to begin anew, with empty hands. */
   get full(): boolean {
-    return this.#frames > MAX_KEPT || this.#places.size > MAX_KEPT;
+    return this.#stacks > MAX_KEPT || this.#parserStates.size > MAX_KEPT;
   }
 
   /** Where every answer begins. */
-  get start(): Place {
+  get start(): ParserState {
     return this.at(this.#tables.starts[0] as number);
   }
 
   /** In a state of its own, with nothing known of who called. */
-  at(state: number): Place {
+  at(state: number): ParserState {
     return this.#closed((add) => add(state, 0, undefined));
   }
 
   /** Where the caller goes on. */
-  returned(frame: Frame): Place {
-    frame.returned ??= this.#closed((add) => add(frame.state, frame.count, frame.parent));
-    return frame.returned;
+  returned(stack: Stack): ParserState {
+    stack.returned ??= this.#closed((add) => add(stack.state, stack.count, stack.parent));
+    return stack.returned;
   }
 
-  /** A place of others of the same grammar, as one of these. */
-  adopt(place: Place): Place {
+  /** A parser state of others of the same grammar, as one of these. */
+  adopt(parserState: ParserState): ParserState {
     return this.#closed((add) => {
-      for (const { state, count, parent } of place.frames) add(state, count, this.#copy(parent));
-    }, place.complete);
+      for (const { state, count, parent } of parserState.stacks) add(state, count, this.#copy(parent));
+    }, parserState.complete);
   }
 
-  #copy(frame: Frame | undefined): Frame | undefined {
-    const stack: Frame[] = [];
-    for (let at = frame; at !== undefined; at = at.parent) stack.push(at);
-    return stack.reduceRight<Frame | undefined>(
-      (parent, { state, count }) => this.#frame(state, count, parent),
+  #copy(stack: Stack | undefined): Stack | undefined {
+    const chain: Stack[] = [];
+    for (let at = stack; at !== undefined; at = at.parent) chain.push(at);
+    return chain.reduceRight<Stack | undefined>(
+      (parent, { state, count }) => this.#stack(state, count, parent),
       undefined,
     );
   }
 
   /** Null where the byte is not possible. */
-  next(place: Place, byte: number): Place | null {
-    place.next ??= new Array<Place | null | undefined>(256);
-    const known = place.next[byte];
+  next(parserState: ParserState, byte: number): ParserState | null {
+    parserState.next ??= new Array<ParserState | null | undefined>(256);
+    const known = parserState.next[byte];
     if (known !== undefined) return known;
-    const result = place.frames.some(({ state }) => (this.rowOf(state)[byte] as number) >= 0)
-      ? this.#reached(place, byte)
+    const result = parserState.stacks.some(({ state }) => (this.rowOf(state)[byte] as number) >= 0)
+      ? this.#reached(parserState, byte)
       : null;
-    place.next[byte] = result;
+    parserState.next[byte] = result;
     return result;
   }
 
-  #reached(place: Place, byte: number): Place | null {
+  #reached(parserState: ParserState, byte: number): ParserState | null {
     const reached = this.#closed((add) => {
-      for (const frame of place.frames) {
-        const to = this.rowOf(frame.state)[byte] as number;
-        const count = to < 0 ? -1 : countAfter(this.#tables, frame.state, to, frame.count);
-        if (count >= 0) add(to, count, frame.parent);
+      for (const stack of parserState.stacks) {
+        const to = this.rowOf(stack.state)[byte] as number;
+        const count = to < 0 ? -1 : countAfter(this.#tables, stack.state, to, stack.count);
+        if (count >= 0) add(to, count, stack.parent);
       }
     });
     return isDead(reached) ? null : reached;
   }
 
   /** Where a control token leads; null where it is not possible. */
-  afterToken(place: Place, token: number): Place | null {
+  afterToken(parserState: ParserState, token: number): ParserState | null {
     const { tokenEdges, tokenId, tokenTo } = this.#tables;
     const reached = this.#closed((add) => {
-      for (const { state, parent } of place.frames) {
+      for (const { state, parent } of parserState.stacks) {
         for (let edge = tokenEdges[state] as number; edge < (tokenEdges[state + 1] as number); edge++) {
           if (tokenId[edge] === token) add(tokenTo[edge] as number, 0, parent);
         }
@@ -170,23 +170,23 @@ export class Places {
   }
 
   #closed(
-    begin: (add: (state: number, count: number, parent: Frame | undefined) => void) => void,
+    begin: (add: (state: number, count: number, parent: Stack | undefined) => void) => void,
     complete = false,
-  ): Place {
+  ): ParserState {
     const { accepts, starts, callEdges, callRule, callTo } = this.#tables;
-    const seen = new Set<Frame>();
-    const open: Frame[] = [];
+    const seen = new Set<Stack>();
+    const open: Stack[] = [];
     let ends = complete;
-    const add = (state: number, count: number, parent: Frame | undefined) => {
-      const frame = this.#frame(state, count, parent);
-      if (seen.has(frame)) return;
-      if (seen.size >= MAX_FRAMES) throw new TooAmbiguous();
-      seen.add(frame);
-      open.push(frame);
+    const add = (state: number, count: number, parent: Stack | undefined) => {
+      const stack = this.#stack(state, count, parent);
+      if (seen.has(stack)) return;
+      if (seen.size >= MAX_STACKS) throw new BudgetExceeded();
+      seen.add(stack);
+      open.push(stack);
     };
     begin(add);
-    for (let frame = open.pop(); frame !== undefined; frame = open.pop()) {
-      const { state, parent } = frame;
+    for (let stack = open.pop(); stack !== undefined; stack = open.pop()) {
+      const { state, parent } = stack;
       if (accepts[state] === 1) {
         if (parent === undefined) ends = true;
         else add(parent.state, parent.count, parent.parent);
@@ -194,13 +194,13 @@ export class Places {
       for (let edge = callEdges[state] as number; edge < (callEdges[state + 1] as number); edge++) {
         const to = callTo[edge] as number;
         // A call at the very end of a rule returns straight to whoever called that rule.
-        const back = this.#isLast(to) ? parent : this.#frame(to, 0, parent);
+        const back = this.#isLast(to) ? parent : this.#stack(to, 0, parent);
         add(starts[callRule[edge] as number] as number, 0, back);
       }
     }
-    this.#effort.spend(STEPS_PER_PLACE + seen.size * STEPS_PER_FRAME);
-    const frames = [...seen].filter(({ state }) => this.#reads(state)).sort((a, b) => a.number - b.number);
-    return this.#place(frames, ends);
+    this.#budget.spend(STEPS_PER_PARSER_STATE + seen.size * STEPS_PER_STACK);
+    const stacks = [...seen].filter(({ state }) => this.#reads(state)).sort((a, b) => a.number - b.number);
+    return this.#parserState(stacks, ends);
   }
 
   #reads(state: number): boolean {
@@ -213,35 +213,35 @@ export class Places {
     return accepts[state] === 1 && callEdges[state] === callEdges[state + 1] && !this.#reads(state);
   }
 
-  #frame(state: number, count: number, parent: Frame | undefined): Frame {
+  #stack(state: number, count: number, parent: Stack | undefined): Stack {
     const children = parent === undefined ? this.#bottom : parent.children;
     const key = state * 2 ** 24 + count;
     const known = children.get(key);
     if (known !== undefined) return known;
-    const frame: Frame = {
+    const stack: Stack = {
       state,
       count,
       parent,
       children: new Map(),
-      number: this.#frames++,
+      number: this.#stacks++,
       returned: undefined,
     };
-    children.set(key, frame);
-    return frame;
+    children.set(key, stack);
+    return stack;
   }
 
-  #place(frames: readonly Frame[], complete: boolean): Place {
-    const key = `${complete ? 'e' : ''}${frames.map(({ number }) => number).join()}`;
-    const known = this.#places.get(key);
+  #parserState(stacks: readonly Stack[], complete: boolean): ParserState {
+    const key = `${complete ? 'e' : ''}${stacks.map(({ number }) => number).join()}`;
+    const known = this.#parserStates.get(key);
     if (known !== undefined) return known;
-    const place: Place = { frames, complete, next: undefined, mask: undefined };
-    this.#places.set(key, place);
-    return place;
+    const parserState: ParserState = { stacks, complete, next: undefined, mask: undefined };
+    this.#parserStates.set(key, parserState);
+    return parserState;
   }
 }
 
-function isDead({ frames, complete }: Place): boolean {
-  return frames.length === 0 && !complete;
+function isDead({ stacks, complete }: ParserState): boolean {
+  return stacks.length === 0 && !complete;
 }
 
 /** Of JSON. Ranges of bytes do not begin with one and end with another but 9 and 10. */
