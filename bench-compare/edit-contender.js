@@ -60,7 +60,7 @@ async function openChairlift({ modelPath, threads, contextTokens, endIds, draftL
       modelPath,
       backend: 'cpu',
       threads,
-      memorySlots: 4,
+      stateSlots: 4,
       engine: {
         blockCount: Math.ceil(1.25 * (contextTokens / BLOCK_TOKENS + 1)),
         endIds,

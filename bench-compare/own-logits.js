@@ -2,7 +2,7 @@
 
 import { BLOCK_TOKENS } from '../dist/compute/backend.js';
 import { buildBatch } from '../dist/compute/batch.js';
-import { ownSlot } from '../dist/compute/batch-memories.js';
+import { ownSlot } from '../dist/compute/batch-states.js';
 import { chooseBackend } from '../dist/compute/choose-backend.js';
 import { buildSpec } from '../dist/model/build-spec.js';
 import { openModelFiles } from '../dist/weights/open-model.js';
@@ -31,13 +31,13 @@ export async function openOwnLogits(path, { backend: name, threads, contextToken
   const blockCount = contextTokens / BLOCK_TOKENS;
   const blocks = Array.from({ length: blockCount }, (_, block) => block);
   const { create } = chooseBackend(name, { threads });
-  const backend = await create(spec, files.weights, { blockCount, memorySlots: 1 });
+  const backend = await create(spec, files.weights, { blockCount, stateSlots: 1 });
   files.weights.close();
   return {
     async logitsAfter(tokens, start) {
       const sequence = { tokens, start, blocks, wantLogits: /** @type {const} */ ('all') };
-      const memory = spec.memories.length === 0 ? {} : { memory: ownSlot(sequence, 0) };
-      const { logits } = await backend.step(buildBatch([{ ...sequence, ...memory }]));
+      const state = spec.recurrentStates.length === 0 ? {} : { state: ownSlot(sequence, 0) };
+      const { logits } = await backend.step(buildBatch([{ ...sequence, ...state }]));
       return tokens.map((_, row) => logits.slice(row * spec.vocabSize, (row + 1) * spec.vocabSize));
     },
     async close() {

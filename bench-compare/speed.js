@@ -38,8 +38,8 @@ function readOptions() {
     },
   });
   const wanted = values.peers.split(',').filter((name) => name !== '');
-  const stranger = wanted.find((name) => !peers.includes(name));
-  if (stranger !== undefined) give(`--peers: ${stranger} is not known; there are ${peers.join(', ')}`);
+  const unknown = wanted.find((name) => !peers.includes(name));
+  if (unknown !== undefined) give(`--peers: ${unknown} is not known; there are ${peers.join(', ')}`);
   const streams = values.streams ?? (values.quick ? '1,8' : '1,4,8,16');
   const wishes =
     values.dummy ?? (values.model === undefined ? ['llama-3.2-1b:q8_0', 'llama-3.2-1b:q4_0'] : []);

@@ -29,7 +29,7 @@ export const chairlift = {
       backend: 'cpu',
       threads,
       // Its own for each stream, and room for what is kept of prompts.
-      memorySlots: 3 * streams,
+      stateSlots: 3 * streams,
       engine: {
         blockCount,
         endIds: [],
