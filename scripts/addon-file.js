@@ -1,7 +1,19 @@
 // Reads what a shared library asks of a system and offers to it, in the three formats that addons have: ELF, Mach-O and PE.
 // So a package can be checked where the systems are not at hand that it is for. Knows of 64 bits and little-endian alone.
 
-/** @returns {import('./addon-file.js').AddonFile} */
+/**
+ * @typedef {object} AddonFile
+ * @property {string} format `elf`, `mach-o` or `pe`
+ * @property {string} arch
+ * @property {readonly string[]} exports
+ * @property {readonly string[]} libraries loaded with it
+ * @property {readonly string[]} imports names that come from them
+ * @property {readonly string[]} hostImports names that may come from anywhere
+ * @property {string} minimum the oldest glibc, macOS or Windows it says it runs on
+ * @property {boolean} [signed]
+ */
+
+/** @returns {AddonFile} */
 export function readAddonFile(bytes) {
   const view = new Reader(bytes);
   const magic = view.u32(0);

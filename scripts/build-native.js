@@ -237,7 +237,7 @@ function headerFlags() {
  * For this machine, if no other is named, with the kernels of all instruction sets, if none are. `spell` gives the flags of a
  * source as the compiler knows them; `headers` resolves when Node's headers are installed.
  * @param {{ compiler: string | string[], output: string, arch?: string, platform?: string, sets?: string[],
- *   spell?: (flags: string[]) => string[], extraFlags?: string[], shared?: string[], linkFlags?: string[], headers?: Promise<void>,
+ *   spell?: (flags: string[]) => string[], extraFlags?: string[], shared?: string[] | undefined, linkFlags?: string[], headers?: Promise<void>,
  *   progress?: { add(count: number): void, done(): void } }} options
  * @returns {Promise<boolean>} whether anything was built
  */

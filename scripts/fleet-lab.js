@@ -263,7 +263,7 @@ export class FleetLab {
     return key;
   }
 
-  /** What was used, by day; of one key alone where its name is given. */
+  /** @returns {{ requests: number, promptTokens: number, completionTokens: number }[]} by day; of one key where it is given */
   usage(key) {
     const whose = key === undefined ? [] : ['--key', key];
     return JSON.parse(this.#command('usage', '--database', this.database, '--json', ...whose));

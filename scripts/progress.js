@@ -5,6 +5,8 @@ const REWRITE_MS = 500;
 const REPEAT_MS = 10_000;
 const CLEAR_LINE = '\r\x1b[K';
 
+/** @typedef {{ add(count: number): void, done(): void }} Pieces */
+
 export class Progress {
   #prefix;
   #stream;
@@ -13,6 +15,10 @@ export class Progress {
   #tasks = new Map();
   #timer;
 
+  /**
+   * @param {string} prefix
+   * @param {{ isTTY?: boolean, columns?: number, write(text: string): void }} stream
+   */
   constructor(prefix, stream = process.stderr) {
     this.#prefix = prefix;
     this.#stream = stream;
@@ -27,7 +33,7 @@ export class Progress {
    * Runs `work` as a task that the line names; it may tell how many pieces there are, and of which kind.
    * @template T
    * @param {string} name
-   * @param {(pieces: { add(count: number): void, done(): void }) => Promise<T>} work
+   * @param {(pieces: Pieces) => Promise<T>} work
    * @param {string} [kind]
    * @returns {Promise<T>}
    */

@@ -43,8 +43,8 @@ const known: Readonly<Record<keyof ComparisonOptions, true>> = {
 /** Compares serving requests one by one with batching them. Takes its time: seconds to minutes. */
 export async function benchmark(options: BenchmarkOptions = {}): Promise<BenchmarkReport> {
   const { path, backend, gpu, onPhase = () => {}, signal, ...wanted } = options;
-  const stranger = Object.keys(wanted).find((name) => !Object.hasOwn(known, name));
-  if (stranger !== undefined) throw invalidValue(stranger, 'there is no such option of benchmark()');
+  const unknown = Object.keys(wanted).find((name) => !Object.hasOwn(known, name));
+  if (unknown !== undefined) throw invalidValue(unknown, 'there is no such option of benchmark()');
   const target = await chooseTarget({ backend, gpu, threads: wanted.threads });
   const model = openModel(resolve(path ?? embeddedModelPath()));
   try {

@@ -77,8 +77,8 @@ export function samplingOf(
   names: ParameterNames,
 ): SamplingParameters {
   const parameters = samplingSettings(request, vocabSize, names);
-  const stranger = Object.keys(request).find((name) => !Object.hasOwn(parameters, name));
-  if (stranger !== undefined) throw invalidValue(stranger, 'there is no such option for this call');
+  const unknown = Object.keys(request).find((name) => !Object.hasOwn(parameters, name));
+  if (unknown !== undefined) throw invalidValue(unknown, 'there is no such option for this call');
   return parameters;
 }
 
@@ -172,8 +172,8 @@ function toolOf(given: unknown, where: string): WireTool {
   if (typeof name !== 'string' || !toolNamePattern.test(name)) {
     throw invalidValue(`${where}.name`, toolNameProblem);
   }
-  const stranger = Object.keys(tool).find((field) => !toolFields.includes(field));
-  if (stranger !== undefined) throw invalidValue(`${where}.${stranger}`, 'a tool has no such field');
+  const unknown = Object.keys(tool).find((field) => !toolFields.includes(field));
+  if (unknown !== undefined) throw invalidValue(`${where}.${unknown}`, 'a tool has no such field');
   if (parameters !== undefined && !isObject(parameters)) {
     throw invalidValue(`${where}.parameters`, 'give a JSON schema as an object');
   }

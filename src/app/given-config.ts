@@ -19,9 +19,9 @@ export function configFrom(
   given: GivenConfig,
   known: readonly string[] = [...optionNames, 'config'],
 ): Config {
-  const stranger = Object.keys(given).find((name) => !known.includes(name));
-  if (stranger !== undefined) {
-    throw new ConfigError(`${stranger}: there is no such option; known are ${known.join(', ')}`);
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    throw new ConfigError(`${unknown}: there is no such option; known are ${known.join(', ')}`);
   }
   return resolveConfig(processInputs(given)).config;
 }

@@ -121,8 +121,8 @@ export class ModelCalls {
     signal: AbortSignal,
   ): Promise<EmbedResult> {
     const model = this.#model;
-    const [stranger] = Object.keys(others);
-    if (stranger !== undefined) throw invalidValue(stranger, 'there is no such option for this call');
+    const [unknown] = Object.keys(others);
+    if (unknown !== undefined) throw invalidValue(unknown, 'there is no such option for this call');
     checkDimensions(dimensions, model, 'dimensions');
     const prompts: Prompt[] = [];
     for (const [at, text] of textsOf(given).entries()) {

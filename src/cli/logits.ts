@@ -68,10 +68,10 @@ async function run(options: LogitsOptions): Promise<void> {
 }
 
 function checkIds(ids: readonly number[], spec: ModelSpec): void {
-  const stranger = ids.find((id) => id >= spec.vocabSize);
-  if (stranger !== undefined) {
+  const unknown = ids.find((id) => id >= spec.vocabSize);
+  if (unknown !== undefined) {
     throw new UsageError(
-      `--ids: ${stranger} is no token of this model; give ids from 0 to ${spec.vocabSize - 1}`,
+      `--ids: ${unknown} is no token of this model; give ids from 0 to ${spec.vocabSize - 1}`,
     );
   }
   if (ids.length > spec.contextLength) {
