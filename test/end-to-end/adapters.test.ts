@@ -2,7 +2,7 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { addGenerate } from '../../src/cli/generate.ts';
 import { addInspect } from '../../src/cli/inspect.ts';
 import { load } from '../../src/index.ts';
@@ -12,7 +12,7 @@ import { embeddedModelPath } from '../support/embedded-model.ts';
 import { writeGguf } from '../support/gguf-writer.ts';
 import { seededRandom } from '../support/random-blocks.ts';
 import { runCommand } from '../support/run-command.ts';
-import { ServerHome, type ServerProcess } from '../support/server-process.ts';
+import { type ServerProcess, serverHome } from '../support/server-process.ts';
 
 /** Random, for queries and what attention gives; of another model where the inputs are not its own. */
 function writeAdapter(path: string, seed: number, extraInputs = 0): string {
@@ -41,22 +41,16 @@ function writeAdapter(path: string, seed: number, extraInputs = 0): string {
   return path;
 }
 
-let home: ServerHome;
+const home = serverHome();
 let server: ServerProcess;
 let key: string;
 
 beforeAll(async () => {
-  home = new ServerHome();
   key = home.createKey('tester', 'normal', '--admin');
   const one = writeAdapter(join(home.folder, 'one.gguf'), 1);
   const two = writeAdapter(join(home.folder, 'two.gguf'), 2);
   const flags = ['--model', `tiny=${embeddedModelPath}`, '--alias', 'second=tiny:two'];
   server = await home.start(...flags, '--adapter', `tiny:one=${one}`, '--adapter', `tiny:two=${two}`);
-});
-
-afterAll(async () => {
-  await server.stop();
-  home.remove();
 });
 
 const request = (path: string, body?: object) =>

@@ -6,8 +6,8 @@ import { get } from 'node:https';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { ServerHome, type ServerProcess, serverHome, waitUntil } from '../support/server-process.ts';
 
 const fixtures = fileURLToPath(new URL('../fixtures/tls/', import.meta.url));
 const authorities = ['cert.pem', 'next-cert.pem'].map((name) => readFileSync(join(fixtures, name)));
@@ -36,7 +36,7 @@ function fetchSecurely(url: string, headers: Record<string, string> = {}): Promi
 }
 
 describe('a server with a certificate and a port for administrators', () => {
-  let home: ServerHome;
+  const home = serverHome();
   let server: ServerProcess;
   let adminUrl: string;
   let headers: Record<string, string>;
@@ -47,18 +47,12 @@ describe('a server with a certificate and a port for administrators', () => {
   };
 
   beforeAll(async () => {
-    home = new ServerHome();
     useCertificate('');
     const key = home.createKey('boss', 'normal', '--admin');
     headers = { authorization: `Bearer ${key}` };
     const files = ['--tls-cert', 'cert.pem', '--tls-key', 'key.pem'];
     server = await home.start(...files, '--admin-port', '0', '--protect-metrics');
     adminUrl = /\/admin are on (\S+)/.exec(server.output())?.[1] ?? '';
-  });
-
-  afterAll(async () => {
-    await server.stop();
-    home.remove();
   });
 
   it('speaks HTTPS on both, and nothing else', async () => {

@@ -2,9 +2,9 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import OpenAI, { toFile } from 'openai';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import type { OutputLine } from '../support/batch-server.ts';
-import { ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
+import { type ServerProcess, serverHome, waitUntil } from '../support/server-process.ts';
 
 const LINES = 240;
 const KILLS = 3;
@@ -17,18 +17,12 @@ const bodies = Array.from({ length: 30 }, (_, n) => ({
 }));
 const bodyOf = (line: number) => bodies[line % bodies.length] as (typeof bodies)[number];
 
-let home: ServerHome;
+const home = serverHome();
 let server: ServerProcess;
 let client: OpenAI;
 
 beforeAll(async () => {
-  home = new ServerHome();
   await startServer();
-});
-
-afterAll(async () => {
-  await server.stop();
-  home.remove();
 });
 
 async function startServer(): Promise<void> {

@@ -2,23 +2,22 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { RequestRecord } from '../../src/bench/serve/request-record.ts';
 import type { Summary } from '../../src/bench/serve/summary.ts';
 import type { Distribution } from '../../src/bench/statistics.ts';
 import { addBenchServe } from '../../src/cli/bench-serve.ts';
 import { hasAddon } from '../support/native.ts';
 import { type CommandOutcome, runCommand } from '../support/run-command.ts';
-import { ServerHome, type ServerProcess } from '../support/server-process.ts';
+import { type ServerProcess, serverHome } from '../support/server-process.ts';
 
 const ALLOWED = 4;
 
-let home: ServerHome;
+const home = serverHome();
 let server: ServerProcess;
 let keys: Readonly<Record<'vip' | 'bulk' | 'limited', string>>;
 
 beforeAll(async () => {
-  home = new ServerHome();
   keys = {
     vip: home.createKey('vip', 'high'),
     bulk: home.createKey('bulk', 'low'),
@@ -26,11 +25,6 @@ beforeAll(async () => {
     limited: home.createKey('limited', 'normal', '--rpm', String(ALLOWED + 2)),
   };
   server = await home.start();
-});
-
-afterAll(async () => {
-  await server?.stop();
-  home.remove();
 });
 
 type Line = Summary & { readonly keys: readonly (Summary & { readonly name: string })[] };

@@ -2,7 +2,7 @@
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { load } from '../../src/app/loaded-model.ts';
 import { addBenchOffline } from '../../src/cli/bench-offline.ts';
 import { addChat } from '../../src/cli/chat.ts';
@@ -12,15 +12,14 @@ import { addLogits } from '../../src/cli/logits.ts';
 import { wordPiece } from '../fixtures/tokenizers/tokenizer-fixtures.ts';
 import { writeEncoderFolder, writeEncoderGguf } from '../support/encoder-folder.ts';
 import { runCommand } from '../support/run-command.ts';
-import { ServerHome, type ServerProcess } from '../support/server-process.ts';
+import { type ServerProcess, serverHome } from '../support/server-process.ts';
 
-let home: ServerHome;
+const home = serverHome();
 let server: ServerProcess;
 let key: string;
 let folder: string;
 
 beforeAll(async () => {
-  home = new ServerHome();
   key = home.createKey('tester', 'normal');
   folder = join(home.folder, 'models');
   mkdirSync(folder);
@@ -29,11 +28,6 @@ beforeAll(async () => {
   writeEncoderFolder(join(folder, 'mapped'), { dense: true });
   writeEncoderGguf(join(folder, 'file.gguf'));
   server = await home.start('--models-folder', folder);
-});
-
-afterAll(async () => {
-  await server.stop();
-  home.remove();
 });
 
 const post = (path: string, body: object) =>

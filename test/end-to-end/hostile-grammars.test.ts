@@ -5,11 +5,11 @@ import { existsSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type HostileRequest, hostileRequest } from '../support/hostile-requests.ts';
 import { hasAddon } from '../support/native.ts';
 import { seededRandom } from '../support/random-schemas.ts';
-import { ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
+import { type ServerProcess, serverHome, waitUntil } from '../support/server-process.ts';
 import { StreamClient } from '../support/stream-client.ts';
 
 /** `CHAIRLIFT_HOSTILE_REQUESTS=1000` takes some minutes. */
@@ -37,7 +37,7 @@ interface Reply {
   readonly ms: number;
 }
 
-const home = new ServerHome();
+const home = serverHome();
 let key: string;
 let server: ServerProcess;
 
@@ -45,11 +45,6 @@ beforeAll(async () => {
   key = home.createKey('tester', 'normal', '--admin');
   home.environment = { NODE_OPTIONS: `--import=${probe}` };
   server = await home.start();
-});
-
-afterAll(async () => {
-  await server.stop();
-  home.remove();
 });
 
 async function health(): Promise<Health> {

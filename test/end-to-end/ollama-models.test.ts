@@ -6,14 +6,14 @@ import { Ollama, type ProgressResponse } from 'ollama';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { embeddedModelPath } from '../support/embedded-model.ts';
 import { type HubStandIn, startHub } from '../support/hub-stand-in.ts';
-import { ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
+import { type ServerProcess, serverHome, waitUntil } from '../support/server-process.ts';
 
 const bytes = readFileSync(embeddedModelPath);
 const repository = 'hf.co/ann/tiny';
 const file = 'tiny-Q8_0.gguf';
 
 let hub: HubStandIn;
-let home: ServerHome;
+const home = serverHome();
 let server: ServerProcess;
 let folder: string;
 let client: Ollama;
@@ -25,7 +25,6 @@ beforeAll(async () => {
       'other-Q4_0.gguf': { bytes: Buffer.from('no model at all'), lfs: true },
     },
   });
-  home = new ServerHome();
   const key = home.createKey('tester', 'normal', '--admin');
   folder = join(home.folder, 'models');
   mkdirSync(folder);
@@ -34,11 +33,7 @@ beforeAll(async () => {
   client = new Ollama({ host: server.url, headers: { authorization: `Bearer ${key}` } });
 });
 
-afterAll(async () => {
-  await server.stop();
-  await hub.close();
-  home.remove();
-});
+afterAll(() => hub.close());
 
 const names = async () => (await client.list()).models.map(({ name }) => name);
 const loaded = async () => (await client.ps()).models.map(({ name }) => name);

@@ -1,26 +1,20 @@
 // The page's side of the running program: it looks on while engines die, and has the server measure itself.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { BenchProgress, BenchResult, LiveTick, RequestTrace } from '../../src/server/live/live-event.ts';
 import { hasAddon } from '../support/native.ts';
-import { ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
+import { type ServerProcess, serverHome, waitUntil } from '../support/server-process.ts';
 import { StreamClient } from '../support/stream-client.ts';
 
-let home: ServerHome;
+const home = serverHome();
 let server: ServerProcess;
 let boss: string;
 let guest: string;
 
 beforeAll(async () => {
-  home = new ServerHome();
   boss = home.createKey('boss', 'high', '--admin');
   guest = home.createKey('guest', 'normal');
   server = await home.start();
-});
-
-afterAll(async () => {
-  await server.stop();
-  home.remove();
 });
 
 interface Heard {

@@ -3,8 +3,8 @@
 
 import { copyFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type ServerProcess, serverHome, waitUntil } from '../support/server-process.ts';
 import { type Answer, answersAlone, type StreamBody, StreamClient } from '../support/stream-client.ts';
 
 const bodies: readonly StreamBody[] = ['miller', 'fox', 'queen'].map((hero, n) => ({
@@ -14,23 +14,17 @@ const bodies: readonly StreamBody[] = ['miller', 'fox', 'queen'].map((hero, n) =
   ...(n % 2 === 0 ? { temperature: 0 } : { temperature: 0.9, seed: n }),
 }));
 
-let home: ServerHome;
+const home = serverHome();
 let server: ServerProcess;
 let alone: Answer[];
 
 beforeAll(async () => {
-  home = new ServerHome();
   // A Node of its own, which can be taken away as an update in place does.
   const node = join(home.folder, 'node');
   copyFileSync(process.execPath, node);
   home.node = node;
   server = await home.start('--step-timeout', '6s');
   alone = await answersAlone(server.url, bodies);
-});
-
-afterAll(async () => {
-  await server.stop();
-  home.remove();
 });
 
 async function underWay(): Promise<StreamClient[]> {

@@ -4,28 +4,22 @@
 import { copyFileSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { embeddedModelPath } from '../support/embedded-model.ts';
-import { ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
+import { ServerHome, type ServerProcess, serverHome, waitUntil } from '../support/server-process.ts';
 
-let home: ServerHome;
+const home = serverHome();
 let server: ServerProcess;
 let key: string;
 let folder: string;
 
 beforeAll(async () => {
-  home = new ServerHome();
   key = home.createKey('tester', 'normal', '--admin');
   folder = join(home.folder, 'models');
   mkdirSync(folder);
   for (const name of ['one', 'two', 'three']) copyFileSync(embeddedModelPath, join(folder, `${name}.gguf`));
   // Each takes 15 MB of weights and starts with 8 MB of KV; one alone might take 500 MB.
   server = await home.start('--models-folder', folder, '--memory', '80MB');
-});
-
-afterAll(async () => {
-  await server.stop();
-  home.remove();
 });
 
 const post = (path: string, body: object) =>

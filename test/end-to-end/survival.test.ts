@@ -1,14 +1,14 @@
 // The running program under violence: engines killed, clients gone, the server told to end. Nobody who stays
 // loses or gains a token.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { StepEvent } from '../../src/engine/step-report.ts';
 import { hasAddon } from '../support/native.ts';
 import {
   engineStats,
   isAlive,
-  ServerHome,
   type ServerProcess,
+  serverHome,
   waitUntil,
 } from '../support/server-process.ts';
 import {
@@ -29,22 +29,16 @@ const bodies: readonly StreamBody[] = heroes.map((hero, n) => ({
   ...(n % 2 === 0 ? { temperature: 0 } : { temperature: 0.9, seed: n }),
 }));
 
-let home: ServerHome;
+const home = serverHome();
 let key: string;
 let server: ServerProcess;
 let alone: Answer[];
 
 beforeAll(async () => {
-  home = new ServerHome();
   key = home.createKey('tester', 'normal', '--admin');
   server = await home.start();
   alone = await answersAlone(server.url, bodies, { key });
   for (const { status, done, reason } of alone) expect({ status, done, reason }).toEqual(complete);
-});
-
-afterAll(async () => {
-  await server.stop();
-  home.remove();
 });
 
 const complete = { status: 200, done: true, reason: 'length' };

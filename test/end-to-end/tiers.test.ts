@@ -1,21 +1,20 @@
 // The running program when more is asked than it can do: HIGH keys go before NORMAL before LOW, everyone is served in
 // the end, and a flood from one key does not bury the others of its tier.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { hasAddon } from '../support/native.ts';
-import { engineStats, ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
+import { engineStats, type ServerProcess, serverHome, waitUntil } from '../support/server-process.ts';
 import { type StreamBody, StreamClient } from '../support/stream-client.ts';
 
 const PLACES = 2;
 
-let home: ServerHome;
+const home = serverHome();
 let keys: Readonly<Record<'admin' | 'high' | 'normal' | 'low' | 'flood' | 'modest', string>>;
 /** One for each place: an account that runs several would make place for another. */
 let holderKeys: readonly string[];
 let server: ServerProcess;
 
 beforeAll(async () => {
-  home = new ServerHome();
   keys = {
     admin: home.createKey('admin', 'high', '--admin'),
     high: home.createKey('high', 'high'),
@@ -26,11 +25,6 @@ beforeAll(async () => {
   };
   holderKeys = Array.from({ length: PLACES }, (_, n) => home.createKey(`holder-${n}`, 'high'));
   server = await home.start('--max-batch-size', String(PLACES));
-});
-
-afterAll(async () => {
-  await server.stop();
-  home.remove();
 });
 
 interface Wish {

@@ -3,22 +3,16 @@
 import type { ChildProcess } from 'node:child_process';
 import { type AddressInfo, createServer } from 'node:net';
 import OpenAI, { toFile } from 'openai';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { childrenOf, ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
+import { beforeAll, expect, it } from 'vitest';
+import { childrenOf, type ServerProcess, serverHome, waitUntil } from '../support/server-process.ts';
 
 const LINES = 10_000;
 
-let home: ServerHome;
+const home = serverHome();
 let server: ServerProcess;
 
 beforeAll(async () => {
-  home = new ServerHome();
   server = await home.start('--batch-concurrency', '1');
-});
-
-afterAll(async () => {
-  await server.stop();
-  home.remove();
 });
 
 const clientOf = ({ url }: ServerProcess) =>

@@ -3,10 +3,10 @@
 
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { writeSecondModel } from '../chaos/second-model.ts';
 import { describeOnFastestGpu, gpuEnvironment } from '../support/on-gpu.ts';
-import { ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
+import { type ServerProcess, serverHome, waitUntil } from '../support/server-process.ts';
 import { type Answer, type StreamBody, StreamClient } from '../support/stream-client.ts';
 
 const losableGpu = fileURLToPath(new URL('../support/losable-gpu.js', import.meta.url));
@@ -22,12 +22,11 @@ const bodies: readonly StreamBody[] = heroes.map((hero, n) => ({
 }));
 
 describeOnFastestGpu('a server on a GPU with eight streams', () => {
-  let home: ServerHome;
+  const home = serverHome();
   let server: ServerProcess;
   let undisturbed: Answer[];
 
   beforeAll(async () => {
-    home = new ServerHome();
     home.environment = { ...gpuEnvironment, NODE_OPTIONS: `--import=${losableGpu}` };
     const model = join(home.folder, 'model.gguf');
     writeSecondModel(model, { spellsOut: true, layers: 1 });
@@ -46,11 +45,6 @@ describeOnFastestGpu('a server on a GPU with eight streams', () => {
       ...inStep,
     );
     undisturbed = await Promise.all(bodies.map((body) => new StreamClient(server.url, body).answer));
-  });
-
-  afterAll(async () => {
-    await server?.stop();
-    home.remove();
   });
 
   /** The answers of streams that a signal to the engine process strikes in the middle. */

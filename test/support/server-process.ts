@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { afterAll } from 'vitest';
 import type { EngineStats } from '../../src/engine/engine.ts';
 import type { Tier } from '../../src/store/key-record.ts';
 
@@ -29,8 +30,16 @@ export interface ServerProcess {
   stop(): Promise<void>;
 }
 
+/** A home for tests of a file or a describe: in the end its servers are stopped, and it is removed. */
+export function serverHome(): ServerHome {
+  const home = new ServerHome();
+  afterAll(() => home.close());
+  return home;
+}
+
 /** A home for the database and the keys of one server; remove it at the end. */
 export class ServerHome {
+  readonly #started: ServerProcess[] = [];
   readonly folder = mkdtempSync(join(tmpdir(), 'chairlift-'));
   readonly database: string;
   /** What runs the server and its engines. */
@@ -63,7 +72,9 @@ export class ServerHome {
 
   /** Resolves when it listens. */
   async start(...flags: string[]): Promise<ServerProcess> {
-    return watch(this.launch(...flags));
+    const server = await watch(this.launch(...flags));
+    this.#started.push(server);
+    return server;
   }
 
   /** The process alone, which may not listen yet. */
@@ -88,6 +99,11 @@ export class ServerHome {
 
   command(...flags: string[]): string[] {
     return [this.node, program, 'serve', '--port', '0', '--database', this.database, ...flags];
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#started.map((server) => server.stop()));
+    this.remove();
   }
 
   remove(): void {
