@@ -385,9 +385,16 @@ export class Engine {
       }
       const { token, logprobs } = result;
       tokens.push(token);
-      events.push({ kind: 'token', id: open.request.id, token, ...(logprobs ? { logprobs } : {}) });
       this.#recorder.generated();
-      const end = endOf(open, open.accept(token, tokens.length));
+      const last = open.accept(token, tokens.length);
+      events.push({
+        kind: 'token',
+        id: open.request.id,
+        token,
+        ...(logprobs ? { logprobs } : {}),
+        ...(last?.stop ? { stop: last.stop } : {}),
+      });
+      const end = endOf(open, last?.reason);
       if (end !== undefined) return { open, draft, tokens, events, end };
       if (draft.tokens[i] !== token) break;
     }

@@ -4,7 +4,13 @@ import type { Matcher } from '../grammar/matcher.ts';
 import { BudgetExceeded } from '../grammar/step-budget.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { SampleRow } from '../sampling/sample-row.ts';
-import { type FinishReason, finishReason, forbiddenIds } from '../sampling/stop-condition.ts';
+import {
+  type FinishReason,
+  finishReason,
+  forbiddenIds,
+  type StopToken,
+  stopToken,
+} from '../sampling/stop-condition.ts';
 import { needsCounts, TokenCounts } from '../sampling/token-counts.ts';
 import type {
   AnswerRequest,
@@ -59,6 +65,11 @@ interface AnswerLimits {
   readonly vocabSize: number;
 }
 
+interface AnswerEnd {
+  readonly reason: FinishReason;
+  readonly stop?: StopToken;
+}
+
 export class OpenAnswer extends OpenRequest<AnswerRequest> {
   readonly #endIds: readonly number[];
   readonly #vocabSize: number;
@@ -105,15 +116,19 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     };
   }
 
-  /** Takes note of a token that was sampled, `count` behind those of the sequence; tells whether it is the last. */
-  accept(token: number, count: number): FinishReason | undefined {
+  /** Takes a token that was sampled, the `count`th after those of the sequence. Here alone is decided whether it is the last. */
+  accept(token: number, count: number): AnswerEnd | undefined {
     this.#counts?.addGenerated(token);
-    const reason = finishReason(this.request.parameters, this.#endIds, token, this.generated + count);
-    if (reason === 'stop') return reason;
+    const { parameters } = this.request;
+    const generated = this.generated + count;
+    const stop = stopToken(parameters, this.#endIds, token, generated);
+    if (stop !== undefined) return { reason: 'stop', stop };
     this.#mask = undefined;
     this.#matcher?.accept(token);
-    if (this.#matcher?.ended === true) return 'stop';
-    return reason ?? (this.sequence.length + count === this.sequence.maxTokens ? 'length' : undefined);
+    if (this.#matcher?.ended === true) return { reason: 'stop' };
+    const isLast =
+      generated === parameters.maxTokens || this.sequence.length + count === this.sequence.maxTokens;
+    return isLast ? { reason: 'length' } : undefined;
   }
 
   /** Why the answer cannot go on, though it is not complete: found out before the step in which it would be sampled. */

@@ -4,7 +4,7 @@ import type { GrammarTables } from '../grammar/tables.ts';
 import type { Pooling } from '../model/pooling.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { TokenLogprob } from '../sampling/sample-row.ts';
-import type { FinishReason } from '../sampling/stop-condition.ts';
+import type { FinishReason, StopToken } from '../sampling/stop-condition.ts';
 import type { Priority } from './scheduler/sequence.ts';
 
 export type { Priority } from './scheduler/sequence.ts';
@@ -87,6 +87,8 @@ export interface TokenEvent {
   readonly id: string;
   readonly token: number;
   readonly logprobs?: Logprobs;
+  /** Where it ends the answer and is no part of its text. */
+  readonly stop?: StopToken;
 }
 
 export interface DraftTokenCounts {

@@ -5,6 +5,7 @@ import type { EngineStats } from '../engine/engine.ts';
 import type { EngineRequest, FinishEvent, Logprobs } from '../engine/request.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { ModelState } from '../pool/model-pool.ts';
+import type { StopToken } from '../sampling/stop-condition.ts';
 import type { CacheBatch, CacheSnapshot } from './routing/cache-events.ts';
 import type { ModelReport } from './routing/heartbeat.ts';
 import type { TextSide } from './text-side.ts';
@@ -82,6 +83,8 @@ export interface AnswerUpdate extends Attempt {
   readonly from: number;
   readonly tokens: readonly number[];
   readonly logprobs?: readonly Logprobs[] | undefined;
+  /** Of the last of them, where it ends the answer. */
+  readonly stop?: StopToken | undefined;
   readonly finish?: FinishEvent | undefined;
   /** It cannot continue here; another worker may take it. */
   readonly returned?: Returned | undefined;
@@ -142,6 +145,7 @@ interface KnownAnswer {
   readonly attempt: number;
   readonly model: string;
   readonly tokens: readonly number[];
+  readonly stop?: StopToken | undefined;
   readonly finish?: FinishEvent | undefined;
 }
 

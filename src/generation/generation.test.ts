@@ -90,7 +90,7 @@ describe('a generation', () => {
     const { generation, cancelled } = generationOf(async function* ({ id }) {
       yield token(id, 0);
       yield token(id, 1);
-      yield token(id, 25);
+      yield { ...token(id, 25), stop: 'eos' } as RequestEvent;
       yield finish(id, {});
     });
     const { choices, events, error } = await read(generation);

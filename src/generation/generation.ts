@@ -12,7 +12,7 @@ import type {
 } from '../engine/request.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
-import { type FinishReason, finishReason } from '../sampling/stop-condition.ts';
+import type { FinishReason } from '../sampling/stop-condition.ts';
 import { AnswerParts, type AnswerPiece } from './answer-parts.ts';
 import { type AnswerPlan, plainAnswer } from './answer-plan.ts';
 import { cancelAll, mergeStreams } from './engine-streams.ts';
@@ -143,7 +143,6 @@ export class Generation {
   readonly #observer: GenerationObserver;
   readonly #choices: Choice[] = [];
   readonly #prompts: readonly PromptUse[];
-  readonly #endIds: readonly number[];
   #completionTokens = 0;
   #whenReleased: (() => void) | undefined;
 
@@ -153,7 +152,6 @@ export class Generation {
     this.#request = request;
     this.#signal = signal;
     this.#observer = observer;
-    this.#endIds = [...model.tokenizer.eosIds];
     this.#prompts = request.prompts.map(() => ({
       running: 0,
       begun: false,
@@ -274,7 +272,7 @@ export class Generation {
     for (const { request, released } of this.#choices) if (!released) yield request.id;
   }
 
-  *#token(choice: Choice, { token, logprobs }: TokenEvent): Generator<GenerationEvent> {
+  *#token(choice: Choice, { token, logprobs, stop }: TokenEvent): Generator<GenerationEvent> {
     if (this.#completionTokens === 0) this.#observer.firstToken();
     this.#completionTokens++;
     choice.tokens++;
@@ -282,8 +280,8 @@ export class Generation {
     const { index, request } = choice;
     this.#observer.token(index);
     // Like a stop string, the token that ends the answer is not part of its text.
-    if (finishReason(request.parameters, this.#endIds, token, choice.tokens) === 'stop') {
-      choice.cut = !this.#endIds.includes(token);
+    if (stop !== undefined) {
+      choice.cut = stop !== 'eos';
       yield { kind: 'piece', index, token, logprobs, parts: choice.parts.endWith(token), details: [] };
       return;
     }

@@ -1,6 +1,7 @@
 // A request that a gateway has not answered yet: its tokens so far, its worker, and its attempt.
 
 import type { EngineRequest, FinishEvent, RequestEvent } from '../../engine/request.ts';
+import type { StopToken } from '../../sampling/stop-condition.ts';
 import type { AnswerUpdate, Attempt, NodeStatus } from '../messages.ts';
 
 /** After this many suspect returns a request fails: it may cause the failures itself. */
@@ -16,6 +17,7 @@ export interface AskedModel {
 export interface FoundAnswer {
   readonly attempt: number;
   readonly tokens: readonly number[];
+  readonly stop?: StopToken | undefined;
   readonly finish?: FinishEvent | undefined;
   readonly determinism: string;
 }
@@ -92,10 +94,10 @@ export class OpenAnswer {
     const known = 'parameters' in this.request && this.request.parameters.logprobs === undefined ? found : [];
     const [longest] = [...known].sort((a, b) => b.tokens.length - a.tokens.length);
     if (longest === undefined) return [];
-    const { attempt, tokens, determinism, finish } = longest;
+    const { attempt, tokens, determinism, stop, finish } = longest;
     const { id } = this.request;
     this.determinism = determinism;
-    const events = this.accept({ id, attempt, from: 0, tokens });
+    const events = this.accept({ id, attempt, from: 0, tokens, stop });
     if (events === 'gap') return [];
     const isWhole = finish?.reason === 'stop' || finish?.reason === 'length';
     return isWhole ? [...events, { ...finish, id }] : events;
@@ -107,7 +109,7 @@ export class OpenAnswer {
   }
 
   /** The events of tokens that are new; known ones are dropped. */
-  accept({ from, tokens, logprobs }: AnswerUpdate): RequestEvent[] | 'gap' {
+  accept({ from, tokens, logprobs, stop }: AnswerUpdate): RequestEvent[] | 'gap' {
     if (from > this.tokens.length) return 'gap';
     const fresh = tokens.slice(this.tokens.length - from);
     const skipped = tokens.length - fresh.length;
@@ -119,7 +121,13 @@ export class OpenAnswer {
     this.tokens.push(...fresh);
     return fresh.map((token, i) => {
       const own = logprobs?.[skipped + i];
-      return { kind: 'token', id, token, ...(own === undefined ? {} : { logprobs: own }) };
+      return {
+        kind: 'token',
+        id,
+        token,
+        ...(own === undefined ? {} : { logprobs: own }),
+        ...(stop === undefined || i < fresh.length - 1 ? {} : { stop }),
+      };
     });
   }
 

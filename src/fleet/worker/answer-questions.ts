@@ -40,8 +40,8 @@ async function answer(question: Question, { pool, worker, prefixes }: WorkerPart
     case 'answer': {
       const entry = worker.ledger.get(question.id);
       if (entry === undefined) return { kind: 'answer' };
-      const { attempt, model, tokens, finish } = entry;
-      return { kind: 'answer', found: { attempt, model, tokens, finish } };
+      const { attempt, model, tokens, stop, finish } = entry;
+      return { kind: 'answer', found: { attempt, model, tokens, stop, finish } };
     }
     case 'stats': {
       const served = pool.loaded().find(({ name }) => name === question.model);

@@ -159,10 +159,11 @@ export class FleetWorker {
     }
   }
 
-  #note(entry: LedgerEntry, { token, logprobs }: TokenEvent): void {
+  #note(entry: LedgerEntry, { token, logprobs, stop }: TokenEvent): void {
     if (entry.endedMs !== undefined) return;
     const heard = entry.tokens.length;
     entry.tokens.push(token);
+    entry.stop = stop;
     if (logprobs !== undefined) entry.logprobs.push(logprobs);
     this.#outbox.add(entry, heard);
   }

@@ -3,6 +3,7 @@
 
 import type { FinishEvent, Logprobs } from '../../engine/request.ts';
 import type { Priority } from '../../engine/scheduler/sequence.ts';
+import type { StopToken } from '../../sampling/stop-condition.ts';
 import type { AnswerProgress, AnswerUpdate, Attempt, Returned } from '../messages.ts';
 
 /** How long an answer is kept after its end. */
@@ -26,6 +27,8 @@ export interface LedgerEntry extends Attempt {
   readonly tokens: number[];
   readonly given: number;
   readonly logprobs: Logprobs[];
+  /** Of its last token, where that ends the answer. */
+  stop: StopToken | undefined;
   finish: FinishEvent | undefined;
   returned: Returned | undefined;
   /** Its gateway has all of it. */
@@ -60,6 +63,7 @@ export class Ledger {
       tokens: [...answer],
       given: answer.length,
       logprobs: [],
+      stop: undefined,
       finish: undefined,
       returned: undefined,
       settled: false,
@@ -123,7 +127,7 @@ export class Ledger {
   }
 
   updateFrom(entry: LedgerEntry, count: number): AnswerUpdate {
-    const { id, attempt, tokens, given, logprobs, finish, returned } = entry;
+    const { id, attempt, tokens, given, logprobs, stop, finish, returned } = entry;
     // For tokens it came with there is nothing else to send.
     const from = Math.max(count, given);
     return {
@@ -132,6 +136,7 @@ export class Ledger {
       from,
       tokens: tokens.slice(from),
       logprobs: logprobs.length === 0 ? undefined : logprobs.slice(from - given),
+      stop,
       finish,
       returned,
     };
