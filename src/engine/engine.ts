@@ -3,6 +3,7 @@
 
 import { type Backend, BLOCK_TOKENS, type StepResult } from '../compute/backend.ts';
 import type { Matcher } from '../grammar/matcher.ts';
+import type { GrammarTables } from '../grammar/tables.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { applyDense, type DenseLayer } from '../model/dense-layers.ts';
 import type { SampleResult, SampleRow } from '../sampling/sample-row.ts';
@@ -189,6 +190,11 @@ export class Engine {
   /** What tokens spell; before the first request with a grammar. */
   setVocabulary(vocabulary: VocabularyTables): void {
     this.#grammars ??= new Grammars(vocabulary);
+  }
+
+  /** Those that a request came with; undefined where it has none by this key any more. */
+  grammarTables(key: string): GrammarTables | undefined {
+    return this.#grammars?.tablesOf(key);
   }
 
   /** Whether reports say what enters and leaves the prefix cache; all that is in it comes at once. */

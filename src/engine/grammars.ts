@@ -7,7 +7,7 @@ import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { AnswerRequest, RequestError } from './request.ts';
 
 /** Those that are used last stay. */
-const MAX_GRAMMARS = 32;
+export const MAX_GRAMMARS = 32;
 /** Masks that grammars share, in bytes: 16 KB each for a vocabulary of 128,000. */
 const MAX_SHARED_BYTES = 32 * 2 ** 20;
 
@@ -27,12 +27,16 @@ export class Grammars {
     this.#shared = new SharedMasks(Math.max(64, Math.floor(MAX_SHARED_BYTES / maskBytes)));
   }
 
-  /** Where the answer stands: behind the tokens that it has already. */
+  /** Where the answer stands: after the tokens that it has already. */
   matcher({ grammar, answer = [] }: AnswerRequest): Matching {
     if (grammar === undefined) return { ok: true, matcher: undefined };
     const matcher = new Matcher(this.#grammar(grammar.tables), grammar.continues);
     if (answer.every((token) => matcher.accept(token))) return { ok: true, matcher };
     return { ok: false, error: { code: 'invalid', message: 'the answer so far does not fit its grammar' } };
+  }
+
+  tablesOf(key: string): GrammarTables | undefined {
+    return this.#grammars.get(key)?.tables;
   }
 
   #grammar(tables: GrammarTables): Grammar {

@@ -2,11 +2,12 @@
 // many in a message, so that those of one prompt carry it once.
 
 import type { BackendName, KvType } from '../compute/backend.ts';
+import type { GrammarTables } from '../grammar/tables.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { AdapterPath } from '../model/open-spec.ts';
 import type { Engine, EngineOptions, EngineStats } from './engine.ts';
 import type { EngineSnapshot } from './live/snapshot.ts';
-import type { EngineRequest } from './request.ts';
+import type { AnswerGrammar, AnswerRequest, EngineRequest } from './request.ts';
 import type { BudgetOptions } from './scheduler/token-budget.ts';
 import type { StepReport } from './step-report.ts';
 
@@ -35,9 +36,16 @@ export interface EngineSettings {
   };
 }
 
+/** Grammar tables that were sent before are named by their key alone. */
+export type SentRequest =
+  | EngineRequest
+  | (Omit<AnswerRequest, 'grammar'> & {
+      readonly grammar: Omit<AnswerGrammar, 'tables'> & { readonly tables: Pick<GrammarTables, 'key'> };
+    });
+
 export type ToEngine =
   | { readonly kind: 'load'; readonly settings: EngineSettings }
-  | { readonly kind: 'submit'; readonly requests: readonly EngineRequest[] }
+  | { readonly kind: 'submit'; readonly requests: readonly SentRequest[] }
   | { readonly kind: 'cancel'; readonly ids: readonly string[] }
   | { readonly kind: 'stats'; readonly ticket: number }
   /** Whether reports carry full stats. */
@@ -64,6 +72,8 @@ export type FromEngine =
     }
   /** The model cannot be served; trying again would end the same way. */
   | { readonly kind: 'unservable'; readonly message: string }
+  /** It has no grammar by the key that the request names: the tables must be sent again. */
+  | { readonly kind: 'unknown-grammar'; readonly id: string; readonly key: string }
   | { readonly kind: 'report'; readonly report: StepReport }
   | { readonly kind: 'stats'; readonly ticket: number; readonly stats: EngineStats }
   | { readonly kind: 'snapshot'; readonly ticket: number; readonly view: EngineSnapshot };
@@ -72,7 +82,7 @@ export type FromEngine =
 export function handleCommand(engine: Engine, command: ToEngine, send: (message: FromEngine) => void): void {
   switch (command.kind) {
     case 'submit':
-      for (const request of command.requests) engine.submit(request);
+      for (const request of command.requests) submit(engine, request, send);
       break;
     case 'cancel':
       for (const id of command.ids) engine.cancel(id);
@@ -104,4 +114,15 @@ export function handleCommand(engine: Engine, command: ToEngine, send: (message:
     case 'load':
       throw new Error('the model is loaded already');
   }
+}
+
+function submit(engine: Engine, request: SentRequest, send: (message: FromEngine) => void): void {
+  if (request.pooling !== undefined || request.grammar === undefined || 'starts' in request.grammar.tables) {
+    engine.submit(request as EngineRequest);
+    return;
+  }
+  const { key } = request.grammar.tables;
+  const tables = engine.grammarTables(key);
+  if (tables === undefined) send({ kind: 'unknown-grammar', id: request.id, key });
+  else engine.submit({ ...request, grammar: { ...request.grammar, tables } });
 }

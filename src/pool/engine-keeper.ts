@@ -41,6 +41,8 @@ interface KeeperListener {
   /** An engine is ready that knows of no request. */
   ready(): void;
   report(report: StepReport): void;
+  /** The request was not taken: the tables of its grammar must be sent again. */
+  unknownGrammar(id: string, key: string): void;
   stats(ticket: number, stats: EngineStats): void;
   snapshot(ticket: number, view: EngineSnapshot): void;
   /** The engine is there no more, another one comes; `died` where it was not put aside in good order. */
@@ -254,6 +256,10 @@ export class EngineKeeper {
         if (message.report.step === undefined) this.#watchdog?.heard();
         else this.#watchdog?.advanced();
         this.#listener.report(message.report);
+        break;
+      case 'unknown-grammar':
+        this.#watchdog?.heard();
+        this.#listener.unknownGrammar(message.id, message.key);
         break;
       case 'stats':
         this.#noteProgress(message.stats);

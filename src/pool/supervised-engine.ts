@@ -12,6 +12,7 @@ import { RequestStreams } from '../engine/request-streams.ts';
 import type { StepReport } from '../engine/step-report.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { EngineKeeper, type KeeperOptions, type StartResult } from './engine-keeper.ts';
+import { SentGrammars } from './sent-grammars.ts';
 import { DEATHS_TO_GIVE_UP, UnfinishedRequests } from './unfinished-requests.ts';
 
 /** Requests, ids and events that are passed on in one turn of the event loop: where there are more, others come in between. */
@@ -34,6 +35,7 @@ export class SupervisedEngine implements EngineClient {
   readonly #keeper: EngineKeeper;
   readonly #streams = new RequestStreams();
   readonly #unfinished = new UnfinishedRequests();
+  readonly #grammars = new SentGrammars();
   readonly #statsWaiting = new Map<number, Waiter<EngineStats>>();
   readonly #snapshotsWaiting = new Map<number, Waiter<EngineSnapshot>>();
   readonly #whenDrained: (() => void)[] = [];
@@ -55,6 +57,7 @@ export class SupervisedEngine implements EngineClient {
     this.#keeper = new EngineKeeper(settings, options, {
       ready: () => this.#ready(),
       report: (report) => this.#hear(report),
+      unknownGrammar: (id, key) => this.#resubmit(id, key),
       stats: (ticket, stats) => answer(this.#statsWaiting, ticket, stats),
       snapshot: (ticket, view) => answer(this.#snapshotsWaiting, ticket, view),
       lost: (cause, died) => this.#lost(cause, died),
@@ -195,8 +198,17 @@ export class SupervisedEngine implements EngineClient {
     this.#noteDrained();
   }
 
+  #resubmit(id: string, key: string): void {
+    this.#grammars.forget(key);
+    this.#unfinished.resubmit(id);
+    const request = this.#cancelled.has(id) ? this.#unfinished.unsubmitted(id) : undefined;
+    if (request !== undefined) this.#endCancelled(request);
+    this.#send();
+  }
+
   #lost(cause: string, died: boolean): void {
     this.#tellSome(Number.POSITIVE_INFINITY);
+    this.#grammars.clear();
     this.#refuseAnswers(`the engine process ${cause}`);
     this.monitor.lost(died);
     if (!died) this.#unfinished.takeBack();
@@ -232,7 +244,9 @@ export class SupervisedEngine implements EngineClient {
   #send(): void {
     if (this.#sending || !this.#keeper.isReady) return;
     const requests = this.#unfinished.takeSubmittable(REQUESTS_A_TURN);
-    if (requests.length > 0) this.#keeper.send({ kind: 'submit', requests });
+    if (requests.length > 0) {
+      this.#keeper.send({ kind: 'submit', requests: requests.map((one) => this.#grammars.pack(one)) });
+    }
     const ids = this.#cancels.splice(0, IDS_A_TURN);
     if (ids.length > 0) this.#keeper.send({ kind: 'cancel', ids });
     if (requests.length < REQUESTS_A_TURN && this.#cancels.length === 0) return;

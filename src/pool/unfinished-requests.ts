@@ -84,6 +84,12 @@ export class UnfinishedRequests {
     }
   }
 
+  /** The engine has not taken it: it must be given again. */
+  resubmit(id: string): void {
+    const one = this.#unfinished.get(id);
+    if (one?.submitted === true) this.#takeBack(one);
+  }
+
   /** The engine was put aside in good order: everything it was given must be given again. */
   takeBack(): void {
     // In the order they came, whether it was given them or not.

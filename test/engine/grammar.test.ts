@@ -4,6 +4,8 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import type { EngineOptions } from '../../src/engine/engine.ts';
+import { type FromEngine, handleCommand, type SentRequest } from '../../src/engine/protocol.ts';
+import type { AnswerRequest } from '../../src/engine/request.ts';
 import { rulesOf } from '../../src/grammar/assemble.ts';
 import { compileRules } from '../../src/grammar/compile.ts';
 import type { Expression } from '../../src/grammar/expression.ts';
@@ -124,10 +126,30 @@ describe('an answer with a grammar', () => {
       }
       expect(engine.restarts).toBe(1);
       expect(tokens).toEqual(alone?.tokens);
+      // Its tables are there by now, and are named by their key.
+      expect((await collect(engine.submit(engineRequest(constrained(2))))).tokens).toEqual(tokens);
       expect(validate(JSON.parse(embeddedTokenizer.decode(tokens)))).toBe(true);
     } finally {
       await engine.close();
     }
+  });
+
+  it('is refused by an engine that does not know the key of its tables, so that they are sent again', async () => {
+    await withEngine({}, async ({ engine }) => {
+      const sent: FromEngine[] = [];
+      const request = engineRequest(constrained(2)) as AnswerRequest;
+      const { key } = grammar;
+      const named = { ...request, grammar: { tables: { key }, continues: false } };
+      const submit = (one: SentRequest) =>
+        handleCommand(engine, { kind: 'submit', requests: [one] }, (message) => sent.push(message));
+      engine.setVocabulary(embeddedVocabulary);
+      submit(named);
+      expect(sent.splice(0)).toEqual([{ kind: 'unknown-grammar', id: request.id, key }]);
+      submit(request);
+      submit({ ...named, id: 'by its key' });
+      expect(sent).toEqual([]);
+      expect(engine.stats(0).requests.submitted).toBe(2);
+    });
   });
 
   it('differs from choice to choice, and tells the model’s own probabilities', async () => {
