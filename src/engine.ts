@@ -20,7 +20,8 @@ export { type BlockList, BlockPool } from './engine/cache/block-pool.ts';
 export { BlockTables, blocksFor } from './engine/cache/block-tables.ts';
 export { checkCacheIntegrity } from './engine/cache/integrity.ts';
 export { PrefixCache, type PrefixNode } from './engine/cache/prefix-cache.ts';
-export { Engine, type EngineOptions, type EngineStats, type ReportListener } from './engine/engine.ts';
+export { Engine, type EngineOptions, type EngineStats } from './engine/engine.ts';
+export type { ReportListener } from './engine/engine-reports.ts';
 export { LocalEngine } from './engine/local-engine.ts';
 export { planBatch } from './engine/plan-batch.ts';
 export type {

@@ -105,8 +105,8 @@ export class StepRecorder {
     if (direct) this.#requests.direct++;
   }
 
-  generated(): void {
-    this.#generatedTokens++;
+  generated(tokens: number): void {
+    this.#generatedTokens += tokens;
   }
 
   ended(reason: EndReason): void {

@@ -1,0 +1,183 @@
+// What an engine publishes of its work: a report after each step and where something happened between steps, stats and
+// snapshots. Measures steps and estimates waits.
+
+import { LiveView } from './live/live-view.ts';
+import type { EngineSnapshot } from './live/snapshot.ts';
+import type { FinishEvent, RequestEvent } from './request.ts';
+import type { Scheduler } from './scheduler/scheduler.ts';
+import type { Sequence } from './scheduler/sequence.ts';
+import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
+import type { StepPlan } from './scheduler/step-plan.ts';
+import { type EngineRecord, StepRecorder } from './step-recorder.ts';
+import type { PrefixLookup, StepReport, StepSummary } from './step-report.ts';
+import { WaitEstimates } from './wait-estimates.ts';
+
+/** Events in one report: they are read in one go. */
+const MOST_EVENTS = 256;
+/** How often positions in the queue are published. */
+const POSITIONS_MS = 500;
+/** The same where one of those that wait has just come: in time for the headers of its stream. */
+const FIRST_POSITIONS_MS = 100;
+
+export type ReportListener = (report: StepReport) => void;
+
+export class EngineReports {
+  readonly recorder: StepRecorder;
+  readonly #scheduler: Scheduler;
+  readonly #publish: ReportListener;
+  readonly #nowMs: () => number;
+  readonly #estimates = new WaitEstimates();
+  /** Set while snapshots are taken. */
+  #live: LiveView | undefined;
+  #withStats = false;
+  #publishedBlocks: BlockDemand | undefined;
+  #positionsMs = Number.NEGATIVE_INFINITY;
+  /** Whether requests have come since positions were published. */
+  #hasNewcomers = false;
+
+  constructor(scheduler: Scheduler, publish: ReportListener, nowMs: () => number) {
+    this.#scheduler = scheduler;
+    this.#publish = publish;
+    this.#nowMs = nowMs;
+    this.recorder = new StepRecorder(nowMs);
+  }
+
+  stats(nowMs: number): SchedulerStats & EngineRecord {
+    return { ...this.#scheduler.stats(nowMs), ...this.recorder.record };
+  }
+
+  /** Whether reports carry full stats. */
+  setStats(on: boolean): void {
+    this.#withStats = on;
+  }
+
+  /** Whether reports say what enters and leaves the prefix cache; all that is in it comes at once. */
+  setPrefixes(on: boolean): void {
+    const { prefixes } = this.#scheduler.tables;
+    if (!on) prefixes.endJournal();
+    else this.#publish({ events: [], blocks: this.#scheduler.demand(), prefixes: prefixes.startJournal() });
+  }
+
+  /** What the engine does now, and has done since the last snapshot; the first one makes it gather from then on. */
+  snapshot(nowMs: number): EngineSnapshot {
+    this.#live ??= new LiveView(this.#scheduler);
+    return this.#live.snapshot(nowMs);
+  }
+
+  endSnapshots(): void {
+    this.#live = undefined;
+  }
+
+  /** A request waits. */
+  queued(): void {
+    this.#hasNewcomers = true;
+  }
+
+  /** The first token of a request has come. */
+  begun(id: string): void {
+    this.#estimates.begun(id, this.#nowMs());
+  }
+
+  ended({ id, reason, generatedTokens }: FinishEvent): void {
+    this.#estimates.begun(id, undefined);
+    if (reason === 'stop' || reason === 'length') this.#estimates.answered(generatedTokens);
+    this.recorder.ended(reason);
+  }
+
+  /** A step is about to be computed. */
+  computing(): void {
+    this.recorder.lap('scheduleMs');
+    this.#estimates.beginning(this.#nowMs());
+  }
+
+  /** Nothing could be computed. */
+  rested(events: readonly RequestEvent[]): void {
+    this.#estimates.rested();
+    this.report(events);
+  }
+
+  /** A step is committed. */
+  stepped(plan: StepPlan, events: readonly RequestEvent[]): void {
+    this.recorder.lap('emitMs');
+    const tokens = events.reduce((count, { kind }) => count + Number(kind === 'token'), 0);
+    this.#estimates.stepped(plan, tokens, this.#scheduler, this.#nowMs());
+    this.report(events, plan);
+    this.recorder.end(plan);
+    this.#live?.stepped(plan, this.recorder.lastStepAt(Date.now()));
+  }
+
+  /** Between steps there is something to say where requests have ended, or blocks have been given back or are wanted. */
+  report(events: readonly RequestEvent[], plan?: StepPlan): void {
+    const blocks = this.#scheduler.demand();
+    const prefixes = this.#scheduler.tables.prefixes.takeNews();
+    const isNews = plan !== undefined || events.length > 0 || prefixes !== undefined;
+    if (!isNews && isSame(blocks, this.#publishedBlocks)) return;
+    this.#publishedBlocks = blocks;
+    const last = Math.max(0, events.length - MOST_EVENTS);
+    for (let from = 0; from < last; from += MOST_EVENTS) {
+      this.#publish({ events: events.slice(from, Math.min(last, from + MOST_EVENTS)), blocks });
+    }
+    this.#publish({
+      events: events.slice(last),
+      blocks,
+      ...(prefixes === undefined ? {} : { prefixes }),
+      ...(plan === undefined ? {} : this.#ofStep(plan, events)),
+    });
+  }
+
+  #ofStep(plan: StepPlan, events: readonly RequestEvent[]): Partial<StepReport> {
+    const lookups = lookupsOf(plan);
+    const places = this.#positions();
+    return {
+      step: this.#summary(plan, events),
+      ...(lookups === undefined ? {} : { lookups }),
+      ...(places === undefined ? {} : { places }),
+      ...(this.#withStats ? { stats: this.#scheduler.stats(Date.now()) } : {}),
+    };
+  }
+
+  #summary(plan: StepPlan, events: readonly RequestEvent[]): StepSummary {
+    const ids = (sequences: readonly Sequence[]) => sequences.map(({ id }) => id);
+    return {
+      step: this.recorder.count(),
+      tokens: plan.load.tokens,
+      sequences: plan.load.sequences,
+      admitted: ids(plan.admitted),
+      preempted: ids(plan.preempted),
+      finished: events.filter(({ kind }) => kind === 'finish').map(({ id }) => id),
+      times: this.recorder.times,
+    };
+  }
+
+  /** Now and then, while any wait. */
+  #positions(): StepReport['places'] {
+    const nowMs = this.#nowMs();
+    const pauseMs = this.#hasNewcomers ? FIRST_POSITIONS_MS : POSITIONS_MS;
+    if (this.#scheduler.waitingCount === 0 || nowMs - this.#positionsMs < pauseMs) return undefined;
+    const places = this.#estimates.places(this.#scheduler, nowMs);
+    // Nothing was measured yet.
+    if (places.length === 0) return undefined;
+    this.#positionsMs = nowMs;
+    this.#hasNewcomers = false;
+    return places;
+  }
+}
+
+/** Of those that run for the first time. */
+function lookupsOf({ admitted }: StepPlan): PrefixLookup[] | undefined {
+  if (admitted.length === 0) return undefined;
+  return admitted.flatMap(({ id, promptLength: promptTokens, cachedTokens, preemptions, miss }) =>
+    miss === undefined || preemptions > 0 ? [] : [{ id, promptTokens, cachedTokens, ...miss }],
+  );
+}
+
+function isSame(a: BlockDemand, b: BlockDemand | undefined): boolean {
+  return (
+    a.limit === b?.limit &&
+    a.held === b.held &&
+    a.used === b.used &&
+    a.wanted === b.wanted &&
+    a.short === b.short &&
+    a.required === b.required
+  );
+}
