@@ -3,6 +3,8 @@
 // prompt need not wait for a long one.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import { LONGEST_OVERTAKING } from './flow.ts';
+import type { Sequence } from './sequence.ts';
 
 /** Smallest share worth a place in the step. */
 export const MINIMUM_SHARE = BLOCK_TOKENS / 2;
@@ -27,4 +29,48 @@ export function chunk(start: number, remaining: number, tokens: number): number 
   if (tokens >= remaining) return remaining;
   const whole = tokens - ((start + tokens) % BLOCK_TOKENS);
   return 4 * whole >= 3 * tokens ? whole : tokens;
+}
+
+/**
+ * Of sequences in order of urgency: the leading prompt, and those with less to compute than it, shortest first. The most urgent
+ * one leads, or another of its tier, not more than a minute younger, whose account was served less.
+ */
+export function prefillOrder(
+  running: readonly Sequence[],
+  servedOf: (sequence: Sequence) => number,
+): Sequence[] {
+  const prefills = running.filter(({ remaining }) => remaining > 1);
+  const [urgent] = prefills;
+  if (urgent === undefined) return [];
+  const leader = prefills.length === 1 ? urgent : leastServed(urgent, prefills, servedOf);
+  const shorter = prefills.filter(({ remaining }) => remaining < leader.remaining);
+  return [leader, ...shorter.sort((a, b) => a.remaining - b.remaining)];
+}
+
+function leastServed(
+  urgent: Sequence,
+  prefills: readonly Sequence[],
+  servedOf: (sequence: Sequence) => number,
+): Sequence {
+  let leader = urgent;
+  // Somebody more urgent waits for its blocks.
+  if (urgent.rank < urgent.key) return leader;
+  let least = servedOf(urgent);
+  for (const sequence of prefills) {
+    const { account, priority, key } = sequence;
+    if (account === leader.account || priority !== urgent.priority) continue;
+    const served = servedOf(sequence);
+    if (served >= least || key - urgent.key > LONGEST_OVERTAKING) continue;
+    leader = sequence;
+    least = served;
+  }
+  return leader;
+}
+
+/** Computed tokens of the prefill that has come furthest: its tokens are the dearest. */
+export function longestPrefill(running: readonly Sequence[]): number {
+  return running.reduce(
+    (most, { remaining, computed }) => (remaining > 1 ? Math.max(most, computed) : most),
+    0,
+  );
 }

@@ -1,11 +1,13 @@
-// A step plan while it is being made.
+// A step plan while it is being made: who computes how many tokens, and who is preempted for want of blocks.
 
+import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { StateUse } from '../../compute/batch-states.ts';
-import type { StateSlots } from '../cache/state-slots.ts';
-import type { Draft } from './draft.ts';
-import { LONGEST_OVERTAKING } from './flow.ts';
+import { chunk } from './chunk.ts';
+import { type Draft, noDraft, shortened } from './draft.ts';
+import { leastEntitled } from './give-way.ts';
+import type { RunningBatch } from './running-batch.ts';
 import type { Sequence } from './sequence.ts';
-import { attendedTokens, type StepItem, type StepLoad, type StepPlan } from './step-plan.ts';
+import { attendedTokens, type Propose, type StepItem, type StepLoad, type StepPlan } from './step-plan.ts';
 
 interface PartialItem {
   readonly sequence: Sequence;
@@ -14,28 +16,143 @@ interface PartialItem {
   draft: Draft;
 }
 
-export interface PartialPlan {
-  readonly items: PartialItem[];
-  readonly admitted: Sequence[];
-  readonly preempted: Sequence[];
+export class PartialPlan {
+  readonly items: PartialItem[] = [];
+  readonly admitted: Sequence[] = [];
+  readonly preempted: Sequence[] = [];
   /** Those of them that made place within their own account's part of the blocks. */
-  overShare: number;
+  overShare = 0;
   /** Those of them that made place where only a lane was missing. */
-  notForBlocks: number;
+  notForBlocks = 0;
   /** Prefill tokens not handed out yet. */
-  left: number;
+  left = 0;
   /** The most urgent prompt has its chunk. */
-  hasChunk: boolean;
+  hasChunk = false;
   /** Someone got fewer tokens, or no place, for want of blocks. */
-  short: boolean;
-}
+  short = false;
+  readonly #batch: RunningBatch;
 
-/** Takes a preempted sequence out of the step. */
-export function takeOut(partial: PartialPlan, sequence: Sequence): void {
-  const index = partial.items.findIndex((item) => item.sequence === sequence);
-  if (index < 0) return;
-  partial.left += (partial.items[index] as PartialItem).count;
-  partial.items.splice(index, 1);
+  constructor(batch: RunningBatch) {
+    this.#batch = batch;
+  }
+
+  /** Whether sequences got fewer blocks than they wanted. */
+  get isShort(): boolean {
+    return this.short || this.preempted.length > this.overShare + this.notForBlocks;
+  }
+
+  /** Gives blocks back that may be held no longer. */
+  keepToLimit(): void {
+    const { pool } = this.#batch.tables;
+    while (pool.usedCount > pool.limit) this.#preemptLast();
+  }
+
+  /** Preempts a sequence for the good of another. */
+  giveWay(victim: Sequence): void {
+    const index = this.items.findIndex((item) => item.sequence === victim);
+    if (index >= 0) {
+      this.left += (this.items[index] as PartialItem).count;
+      this.items.splice(index, 1);
+    }
+    this.#batch.preempt(victim);
+    this.preempted.push(victim);
+  }
+
+  placeChunk(sequence: Sequence, share: number): void {
+    if (share === 0) return;
+    this.left -= this.place(sequence, chunk(sequence.computed, sequence.remaining, share));
+    this.hasChunk = true;
+  }
+
+  /** Puts up to `tokens` tokens of a running sequence into the step, preempting where no block is left. */
+  place(sequence: Sequence, tokens: number): number {
+    const { tables } = this.#batch;
+    while (!tables.hasRoom(sequence) && !tables.mayTake(sequence)) {
+      if (this.#preemptOwn(sequence) === sequence) return 0;
+    }
+    while (tables.pool.freeCount === 0 && !tables.hasRoom(sequence)) {
+      if (this.#preemptLast() === sequence) return 0;
+    }
+    const count = tables.grow(sequence, tokens);
+    if (count < tokens && tables.mayTake(sequence)) this.short = true;
+    this.items.push({ sequence, count, draft: noDraft });
+    return count;
+  }
+
+  /** Gives tokens that found no taker to the first who can use them, as far as free blocks go. */
+  spendRest(): void {
+    for (const item of this.items) {
+      if (this.left <= 0) return;
+      const { sequence, count } = item;
+      const tokens = chunk(sequence.computed, sequence.remaining, count + this.left);
+      if (tokens <= count) continue;
+      item.count = this.#batch.tables.grow(sequence, tokens);
+      this.left -= item.count - count;
+    }
+  }
+
+  /** Draft tokens never cost anybody a block or a place. */
+  addDrafts(propose: Propose): void {
+    const decoding = this.items.filter(
+      ({ sequence, count }) => count === 1 && sequence.remaining === 1 && sequence.pooled === undefined,
+    );
+    if (decoding.length === 0) return;
+    const { tables, budget } = this.#batch;
+    const load = loadOf(this.items);
+    const slots = tables.recurrentStates?.spare(this.items.map(({ sequence }) => sequence));
+    let left = Math.min(budget.maxStepTokens - load.tokens, slots ?? Number.POSITIVE_INFINITY);
+    const drafts = propose(
+      decoding.map(({ sequence }) => sequence),
+      load,
+    );
+    for (const item of decoding) {
+      const wanted = drafts.get(item.sequence) ?? noDraft;
+      const most = Math.min(wanted.tokens.length, left, this.#draftRoom(item.sequence));
+      item.draft = shortened(wanted, most <= 0 ? 0 : tables.grow(item.sequence, 1 + most) - 1);
+      left -= item.draft.tokens.length;
+    }
+  }
+
+  /** `load` is what was counted on the way; where nothing was, tokens attend to those before them. */
+  finished(load: StepLoad | undefined): StepPlan {
+    const { items, admitted, preempted } = this;
+    const states = this.#batch.tables.recurrentStates?.plan(
+      items.map(({ sequence, count, draft }) => ({
+        holder: sequence,
+        count,
+        draftTokens: draft.tokens.length,
+      })),
+    );
+    const steps = items.map((item, index) => stepItem(item, states?.[index]));
+    return { items: steps, admitted, preempted, load: load ?? loadOf(items) };
+  }
+
+  /** Draft tokens within its own blocks, and one that holds nothing. */
+  #draftRoom(sequence: Sequence): number {
+    const { tables } = this.#batch;
+    const { freeCount, cachedFreeCount } = tables.pool;
+    const room = sequence.blocks.length * BLOCK_TOKENS - sequence.computed - 1;
+    return Math.min(
+      sequence.maxTokens - 1 - sequence.length,
+      freeCount > cachedFreeCount && tables.isWithinShare(sequence) ? room + BLOCK_TOKENS : room,
+    );
+  }
+
+  #preemptLast(): Sequence {
+    const { running, accounts } = this.#batch;
+    const victim = leastEntitled(running, accounts);
+    this.giveWay(victim);
+    return victim;
+  }
+
+  /** The account's least urgent sequence makes place for another of its own, which runs next to it. */
+  #preemptOwn({ account }: Sequence): Sequence {
+    const victim = this.#batch.running.findLast((each) => each.account === account) as Sequence;
+    this.giveWay(victim);
+    this.overShare += 1;
+    this.#batch.queue.hold(account);
+    return victim;
+  }
 }
 
 /** What the sequences that decode make of the step. */
@@ -48,50 +165,6 @@ export function decodeLoad(running: readonly Sequence[]): StepLoad {
     attended += length;
   }
   return { tokens: sequences, sequences, attended };
-}
-
-/**
- * Of sequences in order of urgency: the leading prompt, and those with less to compute than it, shortest first. The most urgent
- * one leads, or another of its tier, not more than a minute younger, whose account was served less.
- */
-export function prefillOrder(
-  running: readonly Sequence[],
-  servedOf: (sequence: Sequence) => number,
-): Sequence[] {
-  const prefills = running.filter(({ remaining }) => remaining > 1);
-  const [urgent] = prefills;
-  if (urgent === undefined) return [];
-  const leader = prefills.length === 1 ? urgent : leastServed(urgent, prefills, servedOf);
-  const shorter = prefills.filter(({ remaining }) => remaining < leader.remaining);
-  return [leader, ...shorter.sort((a, b) => a.remaining - b.remaining)];
-}
-
-function leastServed(
-  urgent: Sequence,
-  prefills: readonly Sequence[],
-  servedOf: (sequence: Sequence) => number,
-): Sequence {
-  let leader = urgent;
-  // Somebody more urgent waits for its blocks.
-  if (urgent.rank < urgent.key) return leader;
-  let least = servedOf(urgent);
-  for (const sequence of prefills) {
-    const { account, priority, key } = sequence;
-    if (account === leader.account || priority !== urgent.priority) continue;
-    const served = servedOf(sequence);
-    if (served >= least || key - urgent.key > LONGEST_OVERTAKING) continue;
-    leader = sequence;
-    least = served;
-  }
-  return leader;
-}
-
-/** Computed tokens of the prefill that has come furthest: its tokens are the dearest. */
-export function longestPrefill(running: readonly Sequence[]): number {
-  return running.reduce(
-    (most, { remaining, computed }) => (remaining > 1 ? Math.max(most, computed) : most),
-    0,
-  );
 }
 
 function stepItem({ sequence, count: own, draft }: PartialItem, state: StateUse | undefined): StepItem {
@@ -109,25 +182,8 @@ export function besideText({ tokens, sequences, attended }: StepLoad, length: nu
 
 export const noLoad: StepLoad = { tokens: 0, sequences: 0, attended: 0 };
 
-/** `load` is what was counted on the way; where nothing was, tokens attend to those before them. */
-export function finishedPlan(
-  { items, admitted, preempted }: PartialPlan,
-  slots: StateSlots | undefined,
-  load?: StepLoad,
-): StepPlan {
-  const states = slots?.plan(
-    items.map(({ sequence, count, draft }) => ({
-      holder: sequence,
-      count,
-      draftTokens: draft.tokens.length,
-    })),
-  );
-  const steps = items.map((item, index) => stepItem(item, states?.[index]));
-  return { items: steps, admitted, preempted, load: load ?? loadOf(items) };
-}
-
 /** Where tokens attend to those before them. */
-export function loadOf(items: readonly PartialItem[]): StepLoad {
+function loadOf(items: readonly PartialItem[]): StepLoad {
   let tokens = 0;
   let attended = 0;
   for (const { sequence, count, draft } of items) {

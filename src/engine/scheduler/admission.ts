@@ -1,0 +1,158 @@
+// Admits waiting sequences to a step, in the queue's order, as far as there are tokens, lanes and blocks for them.
+
+import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import { blocksFor, reusableBlocks } from '../cache/block-tables.ts';
+import { notShared, prefixMiss } from '../cache/prefix-miss.ts';
+import type { BlockLimits } from './block-limits.ts';
+import { furtherShare, leadingShare } from './chunk.ts';
+import { noDraft } from './draft.ts';
+import { makePlace } from './give-way.ts';
+import { besideText, noLoad, type PartialPlan } from './partial-plan.ts';
+import { pendingPrefix } from './pending-prefix.ts';
+import { outstandingBlocks, type RunningBatch } from './running-batch.ts';
+import type { Sequence } from './sequence.ts';
+import type { StepLoad } from './step-plan.ts';
+
+export class Admission {
+  readonly #batch: RunningBatch;
+  readonly #blocks: BlockLimits;
+  readonly #lanes: number;
+
+  /** `lanes`: sequences that may run at once. */
+  constructor(batch: RunningBatch, blocks: BlockLimits, lanes: number) {
+    this.#batch = batch;
+    this.#blocks = blocks;
+    this.#lanes = lanes;
+  }
+
+  /**
+   * Nothing overtakes the first that does not fit, or large requests would wait for ever. Those that wait for a prefix
+   * which is being computed step aside. Where decodes take all of the step's time, which is not `roomy`, only guests are
+   * admitted: sequences of accounts that run nothing.
+   */
+  admit(partial: PartialPlan, roomy: boolean): void {
+    const { queue, running, tables, deferrals } = this.#batch;
+    for (;;) {
+      const sequence = queue.peek();
+      // What was just preempted must not come straight back.
+      if (sequence === undefined || partial.preempted.includes(sequence)) return;
+      const isGuest = queue.runningOf(sequence.account) === 0;
+      const isFree = roomy && partial.left > 0 && running.length < this.#lanes;
+      if (!isFree && !isGuest) return;
+      const found = tables.match(sequence);
+      const pending = pendingPrefix(sequence, found, running);
+      if (pending !== undefined) {
+        queue.remove(sequence);
+        deferrals.add({ sequence, ...pending });
+        tables.recurrentStates?.wantCheckpoint(pending.owner, pending.blocks * BLOCK_TOKENS);
+        continue;
+      }
+      const matched = tables.resumable(found);
+      if (!this.#holdToShare(sequence, tables.addedBlocks(sequence, matched))) continue;
+      if (!this.#hasPlace(partial, sequence, matched, isGuest)) return;
+      const share = this.#admissionShare(partial, sequence.length - matched.length * BLOCK_TOKENS, isGuest);
+      if (share <= 0) return;
+      queue.remove(sequence);
+      sequence.miss ??= prefixMiss(tables.prefixes, sequence, found, matched);
+      // Where it parts from others, and where one like it would.
+      for (const blocks of [found.length, reusableBlocks(sequence)]) {
+        tables.recurrentStates?.wantCheckpoint(sequence, blocks * BLOCK_TOKENS);
+      }
+      this.#batch.start(sequence, matched);
+      partial.admitted.push(sequence);
+      partial.placeChunk(sequence, share);
+    }
+  }
+
+  /**
+   * Admits whole texts, as many as the budget holds and there are blocks for: all are given back after the step. A text that
+   * is larger than the budget goes alone.
+   */
+  admitTexts(partial: PartialPlan): StepLoad {
+    const { queue, running, tables, budget } = this.#batch;
+    let load = noLoad;
+    while (running.length < this.#lanes) {
+      const sequence = queue.peek();
+      if (sequence === undefined) break;
+      const { length } = sequence;
+      const next = besideText(load, length);
+      if (partial.items.length > 0 && !budget.holds(next)) break;
+      if (!this.#holdToShare(sequence, blocksFor(length))) continue;
+      if (blocksFor(length) > tables.pool.freeCount) {
+        partial.short = true;
+        break;
+      }
+      queue.remove(sequence);
+      sequence.miss ??= notShared;
+      this.#batch.start(sequence, []);
+      partial.admitted.push(sequence);
+      partial.items.push({ sequence, count: tables.grow(sequence, length), draft: noDraft });
+      load = next;
+    }
+    return load;
+  }
+
+  /** Whether `count` of those that wait would find a lane and blocks, as far as can be told without looking at them. */
+  couldAdmit(count: number): boolean {
+    const { queue, running, tables } = this.#batch;
+    if (queue.size < count) return false;
+    const isFree =
+      running.length + count <= this.#lanes && tables.pool.usedCount < this.#blocks.watermarkBlocks();
+    return isFree || (running.length > queue.runningAccounts && this.guestWaits());
+  }
+
+  /** Whether the next is of an account that runs nothing: tokens are kept for it, and accounts that run several make place. */
+  guestWaits(): boolean {
+    const { queue } = this.#batch;
+    const next = queue.peek();
+    return next !== undefined && queue.runningOf(next.account) === 0;
+  }
+
+  /** Whether `added` blocks are within its account's part; where not, the account waits, and nobody else. */
+  #holdToShare(sequence: Sequence, added: number): boolean {
+    const { account, kvShare } = sequence;
+    if (kvShare === undefined) return true;
+    const own = this.#batch.running.filter((each) => each.account === account);
+    const outstanding = own.reduce((sum, each) => sum + outstandingBlocks(each), 0);
+    const fits = this.#batch.tables.fitsShare(sequence, outstanding + added);
+    if (!fits) this.#batch.queue.hold(account);
+    return fits;
+  }
+
+  /** Whether there are blocks and a lane for a sequence; for a guest, others that can do so make place. */
+  #hasPlace(partial: PartialPlan, sequence: Sequence, matched: readonly number[], isGuest: boolean): boolean {
+    const lack = this.#lackOf(sequence, matched);
+    if (lack.blocks <= 0 && lack.lanes <= 0) return true;
+    const { running, accounts, tables } = this.#batch;
+    const yielding = isGuest
+      ? makePlace(
+          running.filter((each) => !partial.admitted.includes(each)),
+          sequence,
+          accounts,
+          { ...lack, freedBy: (each) => tables.ownBlocks(each) + outstandingBlocks(each) },
+        )
+      : undefined;
+    for (const each of yielding ?? []) partial.giveWay(each);
+    if (lack.blocks <= 0) partial.notForBlocks += yielding?.length ?? 0;
+    if (yielding !== undefined && this.#lackOf(sequence, matched).blocks <= 0) return true;
+    partial.short ||= lack.blocks > 0;
+    return false;
+  }
+
+  /** Above 0 where it does not fit: lanes, and blocks below the watermark, or one to write to. */
+  #lackOf(sequence: Sequence, matched: readonly number[]): { lanes: number; blocks: number } {
+    const { running, tables } = this.#batch;
+    const lanes = running.length + 1 - this.#lanes;
+    if (!tables.hasBlockBeside(matched)) return { lanes, blocks: 1 };
+    if (running.length === 0) return { lanes, blocks: 0 };
+    const added = tables.addedBlocks(sequence, matched);
+    const promised = tables.pool.usedCount + this.#batch.outstandingBlocks() + added;
+    return { lanes, blocks: promised - this.#blocks.watermarkBlocks() };
+  }
+
+  #admissionShare({ left, hasChunk }: PartialPlan, remaining: number, isGuest: boolean): number {
+    const others = this.couldAdmit(2);
+    const share = hasChunk ? furtherShare(left, remaining, others) : leadingShare(left, others);
+    return share === 0 && isGuest ? left : share;
+  }
+}
