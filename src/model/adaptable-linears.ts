@@ -42,23 +42,18 @@ export function linearsByPlace(spec: ModelSpec): ReadonlyMap<string, LinearSpec>
   return all;
 }
 
-/** Maps of Gemma's layer inputs and low ranks, and maps for each head, have no place that publishers agree on. */
 function mapBody(body: BodySpec, place: string, adapt: Adapt): BodySpec {
-  if (body.kind === 'per-layer-input' || body.kind === 'laurel') return body;
+  // With the other words of a body: where heads are sorted differently, matrices of the same role are not the same.
+  const words = Object.values(body).filter((value) => typeof value === 'string');
   return mapLeaves<BodySpec, SameLeaves>(body, {
     linear: (linear, path) =>
-      linear.members === undefined
-        ? adapt(linear, [place, kindOf(body), ...path].join('.'), expertAt(body, path))
-        : linear,
+      linear.adaptable === false
+        ? linear
+        : adapt(linear, [place, words.join(', '), ...path].join('.'), expertAt(body, path)),
     norm: (norm) => norm,
     vector: (vector) => vector,
     table: (table) => table,
   }) as BodySpec;
-}
-
-/** Where heads are sorted differently, matrices of the same role are not the same. */
-function kindOf(body: BodySpec): string {
-  return body.kind === 'gated-delta-net' ? `${body.kind}, ${body.sharing}` : body.kind;
 }
 
 function expertAt(body: BodySpec, [list, index]: readonly string[]): ExpertPlace | undefined {

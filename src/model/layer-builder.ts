@@ -50,6 +50,8 @@ interface LinearShape extends Omit<RowSlice, 'tensor' | 'firstRow'> {
   readonly columns: number;
   readonly firstRow?: number;
   readonly bias?: boolean | undefined;
+  readonly adaptable?: false;
+  readonly members?: number;
   /** Of an expert or stream, where each has a tensor of its own. */
   readonly number?: number;
 }
@@ -65,14 +67,16 @@ export class Leaves<Role extends string> {
   }
 
   linear(role: Role, shape: LinearShape): LinearSpec {
-    const { columns, firstRow = 0, bias, number, ...rows } = shape;
+    const { columns, firstRow = 0, bias, number, adaptable, members, ...rows } = shape;
     const { transposed: _, ...biasRows } = rows;
-    return {
+    return defined({
       leaf: 'linear',
       weight: { tensor: this.names.weight(role, number), firstRow, ...rows },
       columns,
-      ...(bias ? { bias: { tensor: this.names.bias(role, number), firstRow, ...biasRows } } : {}),
-    };
+      bias: bias ? { tensor: this.names.bias(role, number), firstRow, ...biasRows } : undefined,
+      adaptable,
+      members,
+    });
   }
 
   norm(role: Role, size: number): NormSpec {

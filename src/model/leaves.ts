@@ -36,6 +36,8 @@ export interface LinearSpec extends MatrixSpec {
   /** The rows are those of so many maps in a row, each of which has an input of its own; absent: one. */
   readonly members?: number;
   readonly bias?: RowSlice;
+  /** Adapters may not add to it: publishers agree on no place for it. */
+  readonly adaptable?: false;
   /** What adapters add for rows that use them; at most one of each. */
   readonly additions?: readonly AdditionSpec[];
 }

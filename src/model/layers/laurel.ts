@@ -22,8 +22,8 @@ export function laurel(layer: LayerBuilder, { rank }: { readonly rank: number })
   const leaves = layer.leaves(names);
   return {
     kind: 'laurel',
-    down: leaves.linear('laurelDown', { rows: rank, columns: hiddenSize }),
-    up: leaves.linear('laurelUp', { rows: hiddenSize, columns: rank }),
+    down: leaves.linear('laurelDown', { rows: rank, columns: hiddenSize, adaptable: false }),
+    up: leaves.linear('laurelUp', { rows: hiddenSize, columns: rank, adaptable: false }),
     norm: leaves.norm('laurelNorm', hiddenSize),
   };
 }

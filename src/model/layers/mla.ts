@@ -116,19 +116,17 @@ function upProjections(
   members: number,
   { kvLoraRank, qkNopeHeadDim, vHeadDim }: MlaOptions,
 ): Readonly<Record<'keyUp' | 'valueUp', LinearSpec>> {
-  const keys = { rows: members * kvLoraRank, columns: qkNopeHeadDim };
-  const values = { rows: members * vHeadDim, columns: kvLoraRank };
+  const heads = { members, adaptable: false } as const;
+  const keys = { rows: members * kvLoraRank, columns: qkNopeHeadDim, ...heads };
+  const values = { rows: members * vHeadDim, columns: kvLoraRank, ...heads };
   if (leaves.names.has('keyUp')) {
-    return {
-      keyUp: { ...leaves.linear('keyUp', keys), members },
-      valueUp: { ...leaves.linear('valueUp', values), members },
-    };
+    return { keyUp: leaves.linear('keyUp', keys), valueUp: leaves.linear('valueUp', values) };
   }
   // Each head has its rows of keys first, then those of values.
   const every = qkNopeHeadDim + vHeadDim;
   const runs = { rows: vHeadDim, every };
   return {
-    keyUp: { ...leaves.linear('kvUp', { ...keys, transposed: { rows: kvLoraRank, every } }), members },
-    valueUp: { ...leaves.linear('kvUp', { ...values, firstRow: qkNopeHeadDim, runs }), members },
+    keyUp: leaves.linear('kvUp', { ...keys, transposed: { rows: kvLoraRank, every } }),
+    valueUp: leaves.linear('kvUp', { ...values, firstRow: qkNopeHeadDim, runs }),
   };
 }

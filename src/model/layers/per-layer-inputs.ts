@@ -79,8 +79,8 @@ export function perLayerInputPart(
       kind: 'per-layer-input',
       index: layer.index,
       activation,
-      gate: leaves.linear('perLayerInputGate', { rows: size, columns: hiddenSize }),
-      output: leaves.linear('perLayerInputOutput', { rows: hiddenSize, columns: size }),
+      gate: leaves.linear('perLayerInputGate', { rows: size, columns: hiddenSize, adaptable: false }),
+      output: leaves.linear('perLayerInputOutput', { rows: hiddenSize, columns: size, adaptable: false }),
     },
     output: leaves.norm('perLayerInputPostNorm', hiddenSize),
   };
