@@ -4,8 +4,7 @@ import { asFolder, formulaModel, formulaTensors } from '../../test/support/formu
 import { floatTensor, type MemoryTensor, memoryWeights } from '../../test/support/memory-weights.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
 import { buildSpec } from './build-spec.ts';
-import { attentionsOf } from './spec-walk.ts';
-import { textOnlyNotice } from './text-only.ts';
+import { attentionsOf, textOnlyNotice } from './spec-walk.ts';
 
 const LLAMA = 'llama with biases';
 const llamaFault = (change: Fields) => faultOf(() => specOf(LLAMA, change));

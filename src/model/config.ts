@@ -10,7 +10,14 @@ export interface Config {
   readonly spellings: Readonly<Record<string, string>>;
 }
 
-export function configError(config: Config, field: string, problem: string, remedy: string): ModelFileError {
+const DAMAGED = 'The file is damaged or was converted wrongly; download or convert it again.';
+
+export function configError(
+  config: Config,
+  field: string,
+  problem: string,
+  remedy = DAMAGED,
+): ModelFileError {
   return new ModelFileError({ file: config.file, field: config.spellings[field] ?? field, problem, remedy });
 }
 
@@ -34,7 +41,6 @@ export function optionalSize(config: Config, field: string): number | undefined 
       config,
       field,
       `must be a whole number from 1 to ${LARGEST_SIZE}, but is ${describe(value)}`,
-      'The file is damaged or was converted wrongly; download or convert it again.',
     );
   }
   return value;
@@ -53,12 +59,7 @@ export function optionalPositive(config: Config, field: string): number | undefi
   const value = fieldOf(config, field);
   if (value === undefined) return undefined;
   if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) {
-    throw configError(
-      config,
-      field,
-      `must be a positive number, but is ${describe(value)}`,
-      'The file is damaged or was converted wrongly; download or convert it again.',
-    );
+    throw configError(config, field, `must be a positive number, but is ${describe(value)}`);
   }
   return value;
 }

@@ -3,12 +3,11 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { readJsonFile } from '../weights/json-file.ts';
+import { isJsonObject, readJsonFile, readJsonList } from '../weights/json-file.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
 import { floatWeights, openSafetensors } from '../weights/safetensors.ts';
 import { columnsOf, readFloats, rowsOf, type WeightSource } from '../weights/weight-source.ts';
-import { modulesOf } from './modules.ts';
 
 interface DenseShape {
   readonly rows: number;
@@ -116,4 +115,24 @@ function shapeOf({ file, weights, name, activation }: DenseSource): DenseShape {
       weight === undefined ? 'the tensor is missing' : 'has a shape that is no linear map with its bias',
     remedy: 'The file is damaged or of another kind; download it again.',
   });
+}
+
+/** A step from a text to its vector, as the sentence-transformers library lists it in modules.json. */
+interface Module {
+  /** Without the library's own prefix, such as `Pooling`. */
+  readonly kind: string;
+  /** Its folder. */
+  readonly directory: string;
+}
+
+/** Undefined where the folder lists none. */
+export function modulesOf(directory: string): readonly Module[] | undefined {
+  const path = join(directory, 'modules.json');
+  if (!existsSync(path)) return undefined;
+  return readJsonList(path)
+    .filter(isJsonObject)
+    .map(({ type, path }) => ({
+      kind: String(type).split('.').at(-1) ?? '',
+      directory: join(directory, String(path)),
+    }));
 }

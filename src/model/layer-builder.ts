@@ -119,8 +119,6 @@ export function normSpec(
   };
 }
 
-type NormRole = 'attentionNorm' | 'attentionPostNorm' | 'ffnNorm' | 'ffnPostNorm';
-
 /** Of models with a norm before each branch alone. */
 const normNames = {
   attentionNorm: { hub: 'input_layernorm', gguf: 'attn_norm' },
@@ -146,7 +144,7 @@ export class LayerBuilder {
   }
 
   /** Of the residual stream. */
-  norm(role: NormRole): NormSpec {
+  norm(role: keyof typeof normNames): NormSpec {
     return this.leaves(normNames).norm(role, this.sizes.hiddenSize);
   }
 

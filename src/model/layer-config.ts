@@ -12,8 +12,6 @@ import {
 import type { Activation } from './layers/mlp.ts';
 import type { ModelSource } from './model-source.ts';
 
-const DAMAGED = 'The file is damaged or was converted wrongly; download or convert it again.';
-
 const activations: Readonly<Record<string, Activation>> = {
   silu: 'silu',
   swish: 'silu',
@@ -155,7 +153,6 @@ export function sharedCaches(
       config,
       'num_kv_shared_layers',
       `leaves layer ${index} no earlier layer of its kind to share keys and values with`,
-      DAMAGED,
     );
   });
 }
@@ -188,6 +185,5 @@ export function layerList({ config, sizes }: ModelSource, field: ListField): rea
     config,
     field,
     `must be one whole number, or one for each of the ${sizes.layerCount} layers`,
-    DAMAGED,
   );
 }

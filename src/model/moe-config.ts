@@ -23,8 +23,6 @@ const firstFields = ['first_k_dense_replace', 'moe_layer_start_index', 'num_dens
 const spelled = (config: Config, fields: readonly string[]): string =>
   fields.find((field) => fieldOf(config, field) !== undefined) ?? (fields[0] as string);
 
-const REMEDY = 'The file is damaged or was converted wrongly; download or convert it again.';
-
 /** Whether the file has experts at all; 0 stands for none. */
 export function hasExperts(config: Config): boolean {
   return countFields.some((field) => (optionalCount(config, field) ?? 0) > 0);
@@ -44,7 +42,7 @@ export function moeOptions(source: ModelSource, defaults: RouterDefaults): MoeOp
   const countField = spelled(config, countFields);
   const count = size(config, countField);
   const used = size(config, usedField);
-  if (used > count) throw configError(config, usedField, `asks for ${used} of ${count} experts`, REMEDY);
+  if (used > count) throw configError(config, usedField, `asks for ${used} of ${count} experts`);
   const expertSize = optionalSize(config, 'moe_intermediate_size') ?? sizes.ffnSize;
   const groups = defaults.groups && groupsOf(config, count, used, defaults.groups);
   return {
@@ -96,7 +94,7 @@ function groupsOf(
   if (groups === 1) return undefined;
   const usedGroups = size(config, 'topk_group');
   const groupSize = count / groups;
-  const refuse = (field: string, problem: string) => configError(config, field, problem, REMEDY);
+  const refuse = (field: string, problem: string) => configError(config, field, problem);
   if (!Number.isInteger(groupSize))
     throw refuse('n_group', `${count} experts cannot form ${groups} groups evenly`);
   if (usedGroups > groups) throw refuse('topk_group', `asks for ${usedGroups} of ${groups} groups`);

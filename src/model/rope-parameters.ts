@@ -211,6 +211,5 @@ function pairFactors(parameters: Config, field: string, pairs: number): readonly
     parameters,
     field,
     `must hold ${pairs} positive numbers, one a rotary pair, but holds ${factors?.length ?? 'none'}`,
-    'The file is damaged or was converted wrongly; download or convert it again.',
   );
 }

@@ -54,7 +54,6 @@ function kvHeads(config: Config, headCount: number): number {
     config,
     'num_key_value_heads',
     `${headCount} heads cannot share ${kvHeadCount} key/value heads evenly`,
-    'The file is damaged or was converted wrongly; download or convert it again.',
   );
 }
 
@@ -71,6 +70,5 @@ function headSize(config: Config, hiddenSize: number, headCount: number): number
     given === undefined
       ? `${hiddenSize} does not split into ${headCount} heads of an even size, and head_dim is not given`
       : `must be even for rotary pairs, but is ${given}`,
-    'The file is damaged or was converted wrongly; download or convert it again.',
   );
 }

@@ -68,6 +68,12 @@ export function activeParameters(spec: ModelSpec): number {
   return layers + spec.head.weight.rows * spec.head.columns;
 }
 
+/** What is said of a model that could do more than it does here. */
+export function textOnlyNotice({ textOnly }: ModelSpec): string | undefined {
+  if (textOnly !== true) return undefined;
+  return 'only the text model runs: what its files hold for images or sound is left out';
+}
+
 /** Of the first layer that has one: the size of a feed-forward, and of an expert. */
 export function feedForwardSizes(spec: ModelSpec): { readonly dense?: number; readonly expert?: number } {
   const bodies = bodiesOf(spec);

@@ -3,7 +3,7 @@
 // one that has had its turn takes no new requests, ends those it has, and leaves; who asks for it meanwhile waits.
 
 import type { AdapterPath } from '../model/open-spec.ts';
-import { textOnlyNotice } from '../model/text-only.ts';
+import { textOnlyNotice } from '../model/spec-walk.ts';
 import { messageOf } from '../runtime/error-message.ts';
 import { type LongTimer, runAfter } from '../runtime/timers.ts';
 import { type EngineChoice, engineSettings } from './engine-choice.ts';

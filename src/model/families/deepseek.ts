@@ -123,7 +123,6 @@ function headSizes({ config, opened }: ModelSource): {
     config,
     'qk_rope_head_dim',
     `rotates ${qkRopeHeadDim} of ${whole} values of a head, of which some must stay`,
-    'The file is damaged or was converted wrongly; download or convert it again.',
   );
 }
 

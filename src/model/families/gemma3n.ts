@@ -113,7 +113,6 @@ function cutoffsOf({ config, sizes }: ModelSource): readonly (number | undefined
       config,
       cutoffs === undefined ? 'activation_sparsity_pattern' : 'activation_cutoffs',
       `must hold a number for each of the ${layerCount} layers, from 0 to below 1`,
-      'The file is damaged or was converted wrongly; download or convert it again.',
     );
   }
   const all = cutoffs ?? shares.map((share) => normalQuantile(share));
@@ -125,12 +124,7 @@ const MOST_STREAMS = 64;
 function streamCount({ config }: ModelSource): number {
   const count = size(config, 'altup_num_inputs');
   if (count > 1 && count <= MOST_STREAMS) return count;
-  throw configError(
-    config,
-    'altup_num_inputs',
-    `must be from 2 to ${MOST_STREAMS}, but is ${count}`,
-    'The file is damaged or was converted wrongly; download or convert it again.',
-  );
+  throw configError(config, 'altup_num_inputs', `must be from 2 to ${MOST_STREAMS}, but is ${count}`);
 }
 
 function refuseOtherActive({ config }: ModelSource): void {

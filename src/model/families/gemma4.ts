@@ -137,7 +137,6 @@ function globalHeads({ config, sizes }: ModelSource): number | undefined {
     config,
     'num_global_key_value_heads',
     `${sizes.headCount} heads cannot share ${heads} key/value heads evenly`,
-    'The file is damaged or was converted wrongly; download or convert it again.',
   );
 }
 

@@ -123,7 +123,6 @@ function mamba2Options(source: ModelSource): Mamba2Options {
       config,
       isGguf ? 'linear_num_value_heads' : 'mamba_n_heads',
       `${heads} heads are neither alike nor in ${groups} groups alike`,
-      'The file is damaged or was converted wrongly; download or convert it again.',
     );
   }
   return {

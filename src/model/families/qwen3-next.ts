@@ -100,7 +100,6 @@ function deltaOptions({ config, naming }: ModelSource, isNext: boolean): GatedDe
       config,
       'linear_num_value_heads',
       `${valueHeads} value heads cannot share ${keyHeads} key heads evenly`,
-      'The file is damaged or was converted wrongly; download or convert it again.',
     );
   }
   const valueSize =
