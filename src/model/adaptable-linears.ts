@@ -3,13 +3,11 @@
 import { mapLeaves } from './leaves.ts';
 import type { BodySpec, LinearSpec, ModelSpec, NormSpec, TableSpec, VectorSpec } from './spec.ts';
 
-/** Which expert a map is of, where it is of one. */
 export interface ExpertPlace {
   readonly index: number;
   readonly count: number;
 }
 
-/** What becomes of a linear map, by its place. */
 type Adapt = (linear: LinearSpec, place: string, expert?: ExpertPlace) => LinearSpec;
 
 interface SameLeaves {

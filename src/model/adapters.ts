@@ -1,4 +1,4 @@
-// A model with adapters: its spec says what each adds to which linear map, its weights hold their tensors beside its own.
+// A model with adapters: its spec says what each adds to which linear map, its weights hold their tensors with its own.
 
 import type { AdapterFiles, AdapterPair } from '../weights/adapter-files.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
@@ -16,7 +16,6 @@ export interface NamedAdapter {
 
 interface AdaptedModel {
   readonly spec: ModelSpec;
-  /** Closes the adapters, too. */
   readonly weights: WeightSource;
 }
 
@@ -65,7 +64,6 @@ function knownLayouts(
   };
 }
 
-/** Takes adapter tensors by the names of the model's. */
 class Places {
   readonly #adapter: number;
   readonly #files: AdapterFiles;
@@ -142,7 +140,6 @@ class Places {
     };
   }
 
-  /** What the same table adds as a head, where it does. */
   tiedAddition({ vocabSize, hiddenSize }: ModelSpec): AdditionSpec | undefined {
     const pair = this.#embeddingPair();
     if (pair?.embedding?.tied !== true) return undefined;
@@ -183,7 +180,7 @@ class Places {
     throw new ModelFileError({
       file: this.#files.path,
       field: left.down,
-      problem: `${left.target} is no matrix of this model that takes adapters (those of attention, of layers with a memory, of feed-forwards, experts and their routers, embeddings and the head)`,
+      problem: `${left.target} is no matrix of this model that takes adapters (those of attention, of layers with a recurrent state, of feed-forwards, experts and their routers, embeddings and the head)`,
       remedy: 'Use it with the model it was trained for, or merge it into that model.',
     });
   }

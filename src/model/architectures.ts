@@ -80,7 +80,6 @@ const architectures: readonly Architecture[] = [
   gemmaEmbedding,
 ];
 
-/** The architecture a file names in its field `model_type`. */
 export function architectureOf(config: Config, naming: Naming): Architecture {
   const name = config.fields.model_type;
   const found = architectures.find(({ modelTypes, ggufNames }) =>

@@ -35,7 +35,6 @@ interface DescribedModel {
   readonly sizes: ModelSizes;
 }
 
-/** What a file's header says, in the words of config.json. */
 export function describeModel(opened: OpenedModel, options: BuildSpecOptions = {}): DescribedModel {
   const naming = namingOf(opened);
   const written =

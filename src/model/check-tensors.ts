@@ -6,7 +6,6 @@ import { leavesOf } from './leaves.ts';
 import type { ModelSpec, RowSlice } from './spec.ts';
 import { layerMatrices, vectorsOf } from './spec-walk.ts';
 
-/** Of a vector there are columns alone. */
 interface Size {
   readonly rows?: number;
   readonly columns: number;
@@ -16,7 +15,7 @@ export function checkTensors(spec: ModelSpec, weights: WeightSource, file: strin
   const sizes = expectedSizes(spec);
   for (const [name, size] of sizes) {
     const tensor = weights.tensors.get(name);
-    if (tensor === undefined) throw missingTensor(spec, name, strangerTo(name, sizes, weights), file);
+    if (tensor === undefined) throw missingTensor(spec, name, unknownLike(name, sizes, weights), file);
     if (!hasSize(tensor, size)) {
       const wanted = size.rows === undefined ? `${size.columns}` : `${size.rows}, ${size.columns}`;
       throw new ModelFileError({
@@ -29,14 +28,14 @@ export function checkTensors(spec: ModelSpec, weights: WeightSource, file: strin
   }
 }
 
-/** A whole file may hold the same in tensors that are not known: `stranger` is one of them. */
+/** A whole file may hold the same in tensors that are not known: `unknownTensor` is one of them. */
 function missingTensor(
   { architecture, layers }: ModelSpec,
   name: string,
-  stranger: string | undefined,
+  unknownTensor: string | undefined,
   file: string,
 ): ModelFileError {
-  if (stranger === undefined) {
+  if (unknownTensor === undefined) {
     return new ModelFileError({
       file,
       field: name,
@@ -47,14 +46,14 @@ function missingTensor(
   return new ModelFileError({
     file,
     field: name,
-    problem: `is not there, but ${printable(stranger)} is: this layout of ${architecture} is not known`,
+    problem: `is not there, but ${printable(unknownTensor)} is: this layout of ${architecture} is not known`,
     remedy:
       "Use the model's original files, a GGUF, or a conversion of a current mlx-lm; or config.json is not this model's.",
   });
 }
 
 /** A tensor of the same layer that no part of the model is; any tensor where nothing of the model is there. */
-function strangerTo(
+function unknownLike(
   name: string,
   sizes: ReadonlyMap<string, Size>,
   { tensors }: WeightSource,
@@ -62,9 +61,9 @@ function strangerTo(
   const names = [...tensors.keys()];
   const [layer] = /^.*?\.\d+\./.exec(name) ?? [];
   if (layer === undefined) return names.some((one) => sizes.has(one)) ? undefined : names[0];
-  const strangers = names.filter((one) => one.startsWith(layer) && !sizes.has(one));
+  const candidates = names.filter((one) => one.startsWith(layer) && !sizes.has(one));
   // The one with the most of the name in common shows best what is meant.
-  return strangers.sort((a, b) => sharedLength(b, name) - sharedLength(a, name))[0];
+  return candidates.sort((a, b) => sharedLength(b, name) - sharedLength(a, name))[0];
 }
 
 function sharedLength(one: string, other: string): number {
@@ -78,7 +77,6 @@ function hasSize(tensor: TensorInfo, { rows, columns }: Size): boolean {
   return rowsOf(tensor) === rows && columnsOf(tensor) === columns;
 }
 
-/** Of all tensors that a spec names. */
 export function expectedSizes(spec: ModelSpec): ReadonlyMap<string, Size> {
   const sizes = new Map<string, Size>();
   for (const table of leavesOf(spec, 'table')) addSlice(sizes, table, table.columns);
@@ -103,7 +101,6 @@ function addSlice(sizes: Map<string, Size>, slice: RowSlice, columns: number): v
   sizes.set(tensor, { rows, columns: transposed?.rows ?? columns });
 }
 
-/** Where the tensor's last matrix ends whose inputs are rows. */
 function turnedEnd(
   slice: RowSlice,
   { rows, every }: NonNullable<RowSlice['transposed']>,

@@ -46,7 +46,6 @@ export function optionalSize(config: Config, field: string): number | undefined 
   return value;
 }
 
-/** A whole number that may be 0. */
 export function optionalCount(config: Config, field: string): number | undefined {
   return fieldOf(config, field) === 0 ? 0 : optionalSize(config, field);
 }

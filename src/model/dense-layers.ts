@@ -1,5 +1,5 @@
 // Linear maps of a text's vector, once it is pooled: what sentence-transformers calls Dense. They lie in folders of their
-// own, or beside the layers of a GGUF file.
+// own, or with the layers of a GGUF file.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,21 +16,17 @@ interface DenseShape {
 }
 
 export interface DenseLayer extends DenseShape {
-  /** Row after row. */
   readonly weight: Float32Array;
   readonly bias: Float32Array | undefined;
 }
 
-/** Where one lies. */
 interface DenseSource {
-  /** For errors. */
   readonly file: string;
   readonly weights: WeightSource;
   readonly name: string;
   readonly activation: DenseShape['activation'];
 }
 
-/** Headers alone. */
 export function denseShapes(opened: OpenedModel): DenseShape[] {
   return eachSource(opened, shapeOf);
 }
@@ -121,11 +117,9 @@ function shapeOf({ file, weights, name, activation }: DenseSource): DenseShape {
 interface Module {
   /** Without the library's own prefix, such as `Pooling`. */
   readonly kind: string;
-  /** Its folder. */
   readonly directory: string;
 }
 
-/** Undefined where the folder lists none. */
 export function modulesOf(directory: string): readonly Module[] | undefined {
   const path = join(directory, 'modules.json');
   if (!existsSync(path)) return undefined;

@@ -9,7 +9,6 @@ import { yarnMagnitude } from './rope.ts';
 
 type Metadata = ReadonlyMap<string, GgufValue>;
 
-/** Hugging Face name → the key after the architecture's own prefix. */
 const keys = {
   hidden_size: 'embedding_length',
   intermediate_size: 'feed_forward_length',
@@ -109,7 +108,7 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
   ]) {
     if (fields[field] === 0) fields[field] = null;
   }
-  // What predicts further tokens ahead lies behind the layers, and is counted with them.
+  // What predicts further tokens ahead (MTP) comes after the layers, and is counted with them.
   const ahead = metadata.get(`${architecture}.nextn_predict_layers`);
   const { num_hidden_layers: blocks } = fields;
   if (typeof ahead === 'number' && typeof blocks === 'number') fields.num_hidden_layers = blocks - ahead;

@@ -1,10 +1,9 @@
-// A config.json as it lies beside safetensors files, completed with its architecture's defaults.
+// A config.json as it lies next to safetensors files, completed with its architecture's defaults.
 
 import { type Config, isRecord } from './config.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Multimodal wrappers whose text model is run alone. */
 const textInside: readonly unknown[] = [
   'gemma3',
   'gemma3n',

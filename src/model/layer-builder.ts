@@ -27,7 +27,6 @@ export interface RecurrentStateSpec {
   readonly size: number;
 }
 
-/** What the norms of a model have in common. */
 export interface NormOptions {
   /** `rms` where absent. */
   readonly kind?: NormSpec['kind'];
@@ -45,7 +44,6 @@ export interface SharedParts {
   readonly recurrentStates: RecurrentStateSpec[];
 }
 
-/** A linear map that is stored in rows of a tensor. */
 interface LinearShape extends Omit<RowSlice, 'tensor' | 'firstRow'> {
   readonly columns: number;
   readonly firstRow?: number;
@@ -119,7 +117,6 @@ export function normSpec(
   };
 }
 
-/** Of models with a norm before each branch alone. */
 const normNames = {
   attentionNorm: { hub: 'input_layernorm', gguf: 'attn_norm' },
   ffnNorm: { hub: 'post_attention_layernorm', gguf: 'ffn_norm' },
@@ -143,7 +140,6 @@ export class LayerBuilder {
     return new Leaves(own, normOptions ?? this.shared.normOptions);
   }
 
-  /** Of the residual stream. */
   norm(role: keyof typeof normNames): NormSpec {
     return this.leaves(normNames).norm(role, this.sizes.hiddenSize);
   }
@@ -161,7 +157,6 @@ type Defined<T> = { readonly [Key in keyof T as undefined extends T[Key] ? never
   readonly [Key in keyof T as undefined extends T[Key] ? Key : never]?: Exclude<T[Key], undefined>;
 };
 
-/** The same without fields that are undefined. */
 export function defined<const T extends object>(fields: T): Defined<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>;
 }

@@ -51,7 +51,6 @@ export function biasesOf(config: Config) {
   };
 }
 
-/** The sliding window's length, where the file gives one; 0 stands for none. */
 export function windowOf(config: Config): number | undefined {
   return optionalCount(config, 'sliding_window') || undefined;
 }

@@ -12,7 +12,6 @@ interface BranchOptions {
   readonly streamNorm?: NormSpec;
 }
 
-/** Bodies that read the same rows. */
 export function branch(bodies: Bodies, { input, ...options }: BranchOptions): BranchSpec {
   return defined({ parts: [bodies].flat().map((body: BodySpec) => defined({ input, body })), ...options });
 }
@@ -27,7 +26,6 @@ export function preNorm(layer: LayerBuilder, mixer: Bodies, feedForward: Bodies,
   };
 }
 
-/** A norm of what each branch gives. */
 export function postNorm(layer: LayerBuilder, mixer: Bodies, feedForward: Bodies): LayerSpec {
   return {
     branches: [
@@ -37,7 +35,6 @@ export function postNorm(layer: LayerBuilder, mixer: Bodies, feedForward: Bodies
   };
 }
 
-/** Norms before and after each branch. */
 export function sandwichNorm(layer: LayerBuilder, mixer: Bodies, feedForward: Bodies): LayerSpec {
   return {
     branches: [
@@ -57,7 +54,6 @@ export function streamNorm(layer: LayerBuilder, mixer: Bodies, feedForward: Bodi
   };
 }
 
-/** Attention and feed-forward read the same rows, after one norm. */
 export function parallel(layer: LayerBuilder, mixer: BodySpec, feedForward: BodySpec): LayerSpec {
   return { branches: [branch([mixer, feedForward], { input: layer.norm('attentionNorm') })] };
 }

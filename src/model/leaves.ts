@@ -5,11 +5,11 @@ export interface RowSlice {
   readonly tensor: string;
   readonly firstRow: number;
   readonly rows: number;
-  /** The slice is made of runs of so many rows, one every so many rows of the tensor; absent: all in one run. */
+  /** The slice is made of runs of `rows` rows, one every `every` rows of the tensor; absent: all in one run. */
   readonly runs?: { readonly rows: number; readonly every: number };
   /**
-   * The tensor stores matrices of so many rows with their inputs as rows: readers turn them, quantized ones as floats.
-   * Matrices stand one behind the other, or one every so many of the tensor's rows.
+   * The tensor stores matrices of N rows with their inputs as rows: readers turn them, quantized ones as floats.
+   * Matrices follow each other, or there is one every N of the tensor's rows.
    */
   readonly transposed?: { readonly rows: number; readonly every?: number };
   /**
@@ -33,7 +33,7 @@ export interface MatrixSpec {
 /** A linear map: `rows` outputs from `columns` inputs. */
 export interface LinearSpec extends MatrixSpec {
   readonly leaf: 'linear';
-  /** The rows are those of so many maps in a row, each of which has an input of its own; absent: one. */
+  /** The rows are those of N maps in a row, each of which has an input of its own; absent: one. */
   readonly members?: number;
   readonly bias?: RowSlice;
   /** Adapters may not add to it: publishers agree on no place for it. */
@@ -56,7 +56,6 @@ export interface AdditionSpec {
   readonly magnitude?: RowSlice;
 }
 
-/** A table of rows, of which single ones are read. */
 export interface TableSpec extends RowSlice {
   readonly leaf: 'table';
   readonly columns: number;
@@ -74,14 +73,13 @@ export interface VectorSpec {
 export interface NormSpec {
   readonly leaf: 'norm';
   readonly kind: 'rms' | 'layer';
-  /** Of all weights. */
   readonly size: number;
-  /** Absent: not scaled. Several tensors stand one behind the other. */
+  /** Absent: not scaled. Several tensors follow each other. */
   readonly weight?: string | readonly string[];
   readonly bias?: string;
   /** Added to every weight on reading: 1 where a file stores them around zero. */
   readonly offset?: number;
-  /** On every weight, behind the offset, on reading. */
+  /** On every weight, after the offset, on reading. */
   readonly factor?: number;
   /** As of rows that they are the weights of. */
   readonly interleaved?: InterleavedHeads;
@@ -102,7 +100,6 @@ export function rateSpec(tensor: string, size: number, isLogarithm: boolean): Ve
 
 type Leaf = LinearSpec | NormSpec | VectorSpec | TableSpec;
 
-/** What becomes of each kind of leaf. */
 interface LeafResults {
   readonly linear: unknown;
   readonly norm: unknown;
@@ -117,7 +114,6 @@ type LeafMappers<Results extends LeafResults> = {
   ) => Results[Kind];
 };
 
-/** The same tree, with other leaves. */
 export type MapLeaves<Node, Results extends LeafResults> = Node extends { readonly leaf: infer Kind }
   ? Results[Kind & keyof LeafResults]
   : Node extends readonly (infer Item)[]
@@ -136,7 +132,6 @@ export function mapLeaves<Node, Results extends LeafResults>(
   >;
 }
 
-/** All leaves of one kind, in the order of the tree. */
 export function leavesOf<Kind extends Leaf['leaf']>(
   node: unknown,
   kind: Kind,

@@ -1,5 +1,5 @@
 // Whether a folder's tensors are laid out as the hub has them or as MLX does, which stores some values changed: what nothing
-// but wrong answers would tell apart later is told apart here, or refused.
+// but wrong answers would show later is decided here, or refused.
 
 import { ModelFileError } from '../weights/model-file-error.ts';
 import type { OpenedModel, SafetensorsModel } from '../weights/open-model.ts';

@@ -31,7 +31,6 @@ export interface Architecture {
   readonly ggufDefaults?: Readonly<Record<string, unknown>>;
   /** Other names that config.json files give to fields, under the usual ones; the first that a file has counts. */
   readonly otherNames?: Readonly<Record<string, readonly string[]>>;
-  /** Fields that files may give for each layer. */
   readonly layerLists?: readonly ListField[];
   build(source: ModelSource): FamilySpec;
 }
@@ -40,18 +39,14 @@ export interface Architecture {
 export type FamilySpec = Omit<ModelSpec, 'architecture'>;
 
 interface BuilderOptions {
-  /** Names of tensors that differ from what is usual. */
   readonly names?: FamilyNames;
   readonly norms?: NormOptions;
 }
 
-/** Everything left out is off, but for the last norm. */
 interface ModelOptions extends Partial<Pick<ModelSpec, 'perLayerInputs' | 'altUp'>> {
   readonly layers: (layer: LayerBuilder) => LayerSpec;
   readonly embeddingScale?: number | undefined;
-  /** Embeddings are normalized before the first layer. */
   readonly embeddingNorm?: boolean;
-  /** Rows of tables that are added to embeddings: by position, and of kinds of text. */
   readonly positionRows?: number | undefined;
   readonly textKindRows?: number | undefined;
   readonly finalNorm?: boolean;
@@ -82,7 +77,6 @@ export class ModelBuilder implements SharedParts {
     this.normOptions = norms;
   }
 
-  /** Its number. */
   rope(rope: RopeSpec): number {
     return this.ropes.push(rope) - 1;
   }

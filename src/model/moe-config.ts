@@ -13,7 +13,6 @@ import {
 import type { MoeOptions, RouterSpec } from './layers/moe.ts';
 import type { ModelSource } from './model-source.ts';
 
-// Families spell the same things differently.
 const countFields = ['num_experts', 'num_local_experts', 'n_routed_experts', 'moe_num_experts'] as const;
 const usedFields = ['num_experts_per_tok', 'moe_k', 'top_k_experts'] as const;
 const sharedFields = ['n_shared_experts', 'moe_num_shared_experts'] as const;

@@ -9,7 +9,6 @@ import type { ModelSpec } from './spec.ts';
 
 export interface AdapterPath {
   readonly name: string;
-  /** A folder or file. */
   readonly path: string;
 }
 

@@ -12,7 +12,6 @@ import { readBias, readLinearRows, rowType } from './weight-reader.ts';
 /** With `sum = W x + bias + scale * up(down(x))`: `factors * sum + shifts`. */
 export interface OutputFactors {
   readonly factors: Float32Array<ArrayBuffer>;
-  /** What the factors take of the bias. */
   readonly shifts: Float32Array<ArrayBuffer>;
 }
 
@@ -35,7 +34,6 @@ export async function readOutputFactors(
   return all;
 }
 
-/** Undefined where the addition has no magnitude. */
 export function outputFactors(
   weights: WeightSource,
   linear: Pick<LinearSpec, 'weight' | 'columns' | 'bias'>,
@@ -49,7 +47,6 @@ export function outputFactors(
   return { factors, shifts: factors.map((factor, row) => (bias?.[row] ?? 0) * (1 - factor)) };
 }
 
-/** Of the rows of both matrices together. */
 function rowLengths(
   weights: WeightSource,
   { weight, columns }: MatrixSpec,

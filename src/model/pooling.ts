@@ -9,7 +9,6 @@ import { denseShapes, modulesOf } from './dense-layers.ts';
 import type { ModelSpec } from './spec.ts';
 import { isEncoder } from './spec-walk.ts';
 
-/** The mean of all, the first, or the last. */
 export type Pooling = 'mean' | 'cls' | 'last';
 
 export type ModelPooling =
@@ -17,7 +16,7 @@ export type ModelPooling =
   | { readonly possible: true; readonly pooling: Pooling; readonly declared: boolean }
   | { readonly possible: false; readonly problem: string };
 
-/** Where nobody says: the last token of a causal model has seen all others, and tokens that see both sides count alike. */
+/** Where nobody says: the last token of a causal model has seen all others, and bidirectional tokens count alike. */
 const undeclared = (spec: ModelSpec): ModelPooling => ({
   possible: true,
   pooling: isEncoder(spec) ? 'mean' : 'last',
@@ -29,7 +28,7 @@ export function modelPooling(opened: OpenedModel, spec: ModelSpec): ModelPooling
   return pooling.possible ? (mappedWrongly(opened, spec) ?? pooling) : pooling;
 }
 
-/** Maps behind pooling must lead from states back to vectors of their size, which is all that is known of them. */
+/** Maps after pooling must lead from states back to vectors of their size, which is all that is known of them. */
 function mappedWrongly(opened: OpenedModel, { hiddenSize }: ModelSpec): ModelPooling | undefined {
   const shapes = denseShapes(opened);
   const sizes = [hiddenSize, ...shapes.map(({ rows }) => rows)];
@@ -78,9 +77,9 @@ function folderPooling({ directory, config }: SafetensorsModel, spec: ModelSpec)
   if (modules === undefined) return isRanker ? ranks : undeclared(spec);
   const kinds = modules.map(({ kind }) => kind);
   // Vectors leave here at length 1 with or without the last.
-  const stranger = kinds.find((kind) => !['Transformer', 'Pooling', 'Dense', 'Normalize'].includes(kind));
-  if (stranger !== undefined)
-    return impossible(`has a step ${stranger} after its layers, which is not supported`);
+  const unknownKind = kinds.find((kind) => !['Transformer', 'Pooling', 'Dense', 'Normalize'].includes(kind));
+  if (unknownKind !== undefined)
+    return impossible(`has a step ${unknownKind} after its layers, which is not supported`);
   if (kinds.lastIndexOf('Dense') > kinds.lastIndexOf('Normalize') && kinds.includes('Normalize'))
     return impossible('maps its vectors once they are normalized, which is not supported');
   const step = modules[kinds.indexOf('Pooling')];

@@ -14,7 +14,6 @@ export interface MatrixLayout {
   /** By place: see adaptable-linears.ts. */
   readonly linears: ReadonlyMap<string, LinearSpec>;
   readonly embedding: string;
-  /** Rows of a whole tensor. */
   readonly rowsOf: (tensor: string) => number | undefined;
 }
 

@@ -133,7 +133,6 @@ function scalingOf(parameters: Config, sizes: ModelSizes, pairs: number): RopeSc
   }
 }
 
-/** Positions before any stretch. */
 export function originalContext(parameters: Config): number {
   const given = fieldOf(parameters, 'original_max_position_embeddings') !== undefined;
   return size(parameters, given ? 'original_max_position_embeddings' : 'max_position_embeddings');
@@ -159,7 +158,6 @@ function llama3Scaling(parameters: Config): RopeScaling {
   };
 }
 
-/** How many times the original context the model's context is. */
 function contextFactor(parameters: Config, original: number): number {
   return optionalPositive(parameters, 'factor') ?? size(parameters, 'max_position_embeddings') / original;
 }

@@ -14,7 +14,6 @@ import type {
   TableSpec,
 } from './spec.ts';
 
-/** A vector of so many values. */
 interface VectorUse {
   readonly tensor: string;
   readonly size: number;
@@ -38,14 +37,13 @@ export function attentionsOf(spec: ModelSpec): AttentionSpec[] {
   return bodiesOf(spec).filter((body) => body.kind === 'attention');
 }
 
-/** What every attention has, MLA included. */
 type Attending = Pick<AttentionSpec, 'headCount' | 'cache' | 'window'>;
 
 export function attendingOf(spec: ModelSpec): Attending[] {
   return bodiesOf(spec).filter((body) => body.kind === 'attention' || body.kind === 'mla');
 }
 
-/** Whether tokens see those behind them: its texts are embedded whole, and never continued. */
+/** Attention is bidirectional: texts are embedded whole, and never continued. */
 export function isEncoder(spec: ModelSpec): boolean {
   return attentionsOf(spec).some(({ bidirectional }) => bidirectional);
 }
@@ -68,7 +66,6 @@ export function activeParameters(spec: ModelSpec): number {
   return layers + spec.head.weight.rows * spec.head.columns;
 }
 
-/** What is said of a model that could do more than it does here. */
 export function textOnlyNotice({ textOnly }: ModelSpec): string | undefined {
   if (textOnly !== true) return undefined;
   return 'only the text model runs: what its files hold for images or sound is left out';
@@ -88,17 +85,15 @@ export function layerLinears(spec: ModelSpec): LinearSpec[] {
   return leavesOf(own, 'linear').filter((linear) => linear !== spec.head);
 }
 
-/** Every linear map that adapters may add to. */
 export function adaptableLinears(spec: ModelSpec): LinearSpec[] {
   return [...layerLinears(spec), spec.head];
 }
 
-/** All that adapters add to linear maps. */
 export function additionsOf(spec: ModelSpec): AdditionSpec[] {
   return adaptableLinears(spec).flatMap(({ additions = [] }) => additions);
 }
 
-/** Matrices of what adapters add to the head, and to embeddings beside their tables. */
+/** Matrices of what adapters add to the head, and to embeddings, without their tables. */
 export function outerAdditions({ head, embeddingAdditions = [] }: ModelSpec): MatrixSpec[] {
   return [...embeddingAdditions.map(({ up }) => up), ...additionMatrices(head)];
 }

@@ -64,26 +64,20 @@ export interface PartSpec {
 export interface BranchSpec {
   readonly parts: readonly PartSpec[];
   readonly output?: NormSpec;
-  /** Factor on what is added; 1 where absent. */
   readonly scale?: number;
-  /** Factor on the residual stream once it is added; 1 where absent. */
   readonly streamScale?: number;
-  /** Of the residual stream once it is added. */
   readonly streamNorm?: NormSpec;
 }
 
 export type LayerAltUpSpec = AltUpOfLayer<PartSpec>;
 
 export interface LayerSpec {
-  /** One after the other. */
   readonly branches: readonly BranchSpec[];
-  /** In models with AltUp. */
   readonly altUp?: LayerAltUpSpec;
 }
 
 /** What an adapter adds to the embedding of a token, before its scale: `scale * up(row)` of the token's row in a table. */
 export interface EmbeddingAdditionSpec extends Pick<AdditionSpec, 'adapter' | 'rank' | 'scale'> {
-  /** A row of `rank` values for each token. */
   readonly table: TableSpec;
   /** As many rows as the residual stream has values, of `rank` columns. */
   readonly up: LinearSpec;
@@ -109,16 +103,13 @@ export interface ModelSpec {
   readonly positions?: TableSpec;
   /** A row for each kind of text, of which there is one here: the first is added to every embedding. */
   readonly textKinds?: TableSpec;
-  /** Of embeddings and what is added to them. */
   readonly embeddingNorm?: NormSpec;
   readonly perLayerInputs?: PerLayerInputsSpec;
   readonly altUp?: AltUpSpec;
   readonly layers: readonly LayerSpec[];
   /** After the last layer; absent: states are as it leaves them. */
   readonly finalNorm?: NormSpec;
-  /** The output head; a tied head names the embedding's tensor. */
   readonly head: LinearSpec;
-  /** Factor on logits; 1 where absent. */
   readonly logitScale?: number;
   /** `cap * tanh(logit / cap)`, where set. */
   readonly logitSoftcap?: number;

@@ -5,10 +5,9 @@ import type { WeightSource } from '../weights/weight-source.ts';
 /** How experts are stored: in tensors of their own, or all in one, as mlx-lm does or as others do. */
 export type ExpertLayout = 'each' | 'switch' | 'stacked' | 'stacked with gates and ups in one';
 
-/** Folders of mlx-lm are told by single tensors from those of the hub, whose names most of theirs have. */
+/** Folders of mlx-lm count as the hub's: most tensors have the same names there. */
 export type Naming = 'gguf' | 'hugging-face';
 
-/** Who names tensors. */
 export type Publisher = Naming | 'mlx';
 
 /** Without its ending `.weight` or `.bias`; or with them, where they end otherwise. `*` stands for a number, as of an expert. */
@@ -21,7 +20,6 @@ interface PublishedName {
   readonly gguf?: RoleName;
 }
 
-/** The usual names of a layer's tensors. */
 export type UsualNames<Role extends string> = Readonly<Record<Role, PublishedName>>;
 
 export type RoleNames = Readonly<Partial<Record<string, RoleName>>> & {
@@ -38,7 +36,6 @@ export type FamilyNames = Readonly<Partial<Record<keyof PublishedName, RoleNames
 export interface RoleTensors<Role extends string> {
   weight(role: Role, number?: number): string;
   bias(role: Role, number?: number): string;
-  /** Whether the file has the weight. */
   has(role: Role, number?: number): boolean;
 }
 
@@ -52,7 +49,6 @@ export interface TensorNames {
   layer<Role extends string>(index: number, usual: UsualNames<Role>): RoleTensors<Role>;
 }
 
-/** Experts of mlx-lm, by the module that holds them. */
 export function switchNames(module: string): RoleNames {
   return {
     switchGates: `${module}.gate_proj`,
@@ -61,7 +57,6 @@ export function switchNames(module: string): RoleNames {
   };
 }
 
-/** The hub's names of norms before and after each branch. */
 export const sandwichNorms: RoleNames = {
   attentionPostNorm: 'post_attention_layernorm',
   ffnNorm: 'pre_feedforward_layernorm',

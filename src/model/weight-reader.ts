@@ -99,7 +99,6 @@ function readValues(
   return stored;
 }
 
-/** A bias in backend order. */
 export function readBias(weights: WeightSource, slice: RowSlice): Float32Array<ArrayBuffer> {
   const stored = readFloats(weights, slice.tensor);
   return Float32Array.from({ length: slice.rows }, (_, row) => stored[storedRow(slice, row)] as number);
@@ -108,7 +107,6 @@ export function readBias(weights: WeightSource, slice: RowSlice): Float32Array<A
 /** A norm as backends apply it. */
 export interface NormWeights {
   readonly kind: NormSpec['kind'];
-  /** Absent: not scaled. */
   readonly weight?: Float32Array<ArrayBuffer>;
   readonly bias?: Float32Array<ArrayBuffer>;
 }

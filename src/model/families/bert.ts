@@ -23,7 +23,6 @@ const names: RoleNames = {
   ffnPostNorm: 'output.LayerNorm',
 };
 
-/** Norms as GGUF files name them. */
 export const streamNorms: RoleNames = {
   attentionPostNorm: 'attn_output_norm',
   ffnPostNorm: 'layer_output_norm',

@@ -51,7 +51,6 @@ export function gemmaBuilder({ naming }: ModelSource) {
   return { names: { hub: sandwichNorms }, norms: { offset: naming === 'gguf' ? 0 : 1 } };
 }
 
-/** What all models of Gemma share. */
 export function gemmaOptions({ config, sizes }: ModelSource) {
   return {
     activation: activationOf(config, 'gelu-tanh', 'hidden_activation'),

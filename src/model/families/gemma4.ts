@@ -93,7 +93,6 @@ export const gemma4: Architecture = {
   },
 };
 
-/** Of layers with a window, and of those without. */
 function headSizes({ config, sizes, opened }: ModelSource): {
   readonly local: number;
   readonly global: number;

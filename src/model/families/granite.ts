@@ -145,12 +145,10 @@ function mambaHeadSize({ config, sizes }: ModelSource, heads: number): number {
     : size(config, 'mamba_d_head');
 }
 
-/** Everything left out is off. */
 interface GraniteOptions {
   readonly names?: FamilyNames;
   readonly dense?: Omit<MlpOptions, 'activation'>;
   readonly moe?: MoeOptions;
-  /** Which layers attend, where not all do. */
   readonly attends?: readonly boolean[];
   readonly mamba?: Mamba2Options | undefined;
   readonly nope?: boolean;

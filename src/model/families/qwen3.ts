@@ -10,7 +10,7 @@ import { upperWindows } from './qwen2.ts';
 
 export const qwen3: Architecture = {
   name: 'qwen3',
-  // What sees images, too, tells the positions of texts as these do.
+  // Models that see images, too, encode the positions of texts as these do.
   modelTypes: ['qwen3', 'qwen3_vl', 'qwen3_vl_text'],
   ggufNames: ['qwen3', 'qwen3vl'],
   defaults: {

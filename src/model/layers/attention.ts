@@ -54,7 +54,6 @@ export interface AttentionSpec {
   readonly growth?: { readonly weight: number; readonly length: number; readonly shift: number };
 }
 
-/** Everything left out is off. */
 export interface AttentionOptions {
   /** As `ModelBuilder.rope` numbers it; absent: NoPE. */
   readonly rope?: number | undefined;
@@ -65,7 +64,6 @@ export interface AttentionOptions {
   readonly scale?: number;
   readonly softcap?: number | undefined;
   readonly growth?: AttentionSpec['growth'] | undefined;
-  /** Where they are not those of the model. */
   readonly headSize?: number | undefined;
   readonly kvHeadCount?: number | undefined;
   /** Over what; or over each head without weights. */
@@ -76,7 +74,6 @@ export interface AttentionOptions {
   readonly sinks?: boolean;
   /** Each head of q is followed by the gate of its output. */
   readonly gated?: boolean;
-  /** q, k and v in one tensor. */
   readonly fused?: boolean;
   readonly queryKeyValueBias?: boolean;
   readonly outputBias?: boolean;

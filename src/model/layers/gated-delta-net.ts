@@ -10,7 +10,6 @@ import { type ConvolutionSpec, convolutionSpec, recurrentState } from './convolu
  */
 export interface GatedDeltaNetSpec {
   readonly kind: 'gated-delta-net';
-  /** Index into `ModelSpec.recurrentStates`. */
   readonly state: number;
   readonly keyHeads: number;
   readonly keySize: number;
@@ -28,7 +27,6 @@ export interface GatedDeltaNetSpec {
   /** One value a head: `decay = rate * softplus(value + bias)`. */
   readonly decay: LinearSpec;
   readonly decayBias: VectorSpec;
-  /** Negative numbers. */
   readonly decayRate: VectorSpec;
   /** Of each head's output, which is then multiplied by `silu(gate)`. */
   readonly norm: NormSpec;
@@ -39,7 +37,6 @@ export interface GatedDeltaNetSpec {
 type Sizes = 'keyHeads' | 'keySize' | 'valueHeads' | 'valueSize' | 'sharing';
 
 export interface GatedDeltaNetOptions extends Pick<GatedDeltaNetSpec, Sizes> {
-  /** Of the convolution. */
   readonly length: number;
   /** Large projections, and small ones, lie in one tensor, key head by key head. */
   readonly largeByKeyHead: boolean;
@@ -120,7 +117,6 @@ function largeProjections(
   };
 }
 
-/** One row for each value head. */
 function smallProjections(
   leaves: Leaves<Role>,
   columns: number,

@@ -10,7 +10,6 @@ import { type ConvolutionSpec, convolutionSpec, recurrentState } from './convolu
  */
 export interface Mamba2Spec {
   readonly kind: 'mamba2';
-  /** Index into `ModelSpec.recurrentStates`. */
   readonly state: number;
   readonly heads: number;
   readonly headSize: number;
@@ -25,7 +24,6 @@ export interface Mamba2Spec {
   /** One value a head: `step = softplus(value + bias)`. */
   readonly step: LinearSpec;
   readonly stepBias: VectorSpec;
-  /** Negative numbers. */
   readonly rate: VectorSpec;
   /** One factor a head: the share of the value that is added. */
   readonly skip: VectorSpec;
@@ -36,7 +34,6 @@ export interface Mamba2Spec {
 }
 
 export interface Mamba2Options extends Pick<Mamba2Spec, 'heads' | 'headSize' | 'stateSize' | 'groups'> {
-  /** Of the convolution. */
   readonly length: number;
   readonly convolutionBias: boolean;
   readonly projectionBias: boolean;

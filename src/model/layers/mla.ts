@@ -20,9 +20,7 @@ export interface MlaSpec {
   readonly vHeadDim: number;
   /** What queries are made of, where that is not the input itself: `norm(down(x))`. */
   readonly queryInput?: { readonly down: LinearSpec; readonly norm: NormSpec };
-  /** `qkNopeHeadDim` rows a head. */
   readonly query: LinearSpec;
-  /** `qkRopeHeadDim` rows a head. */
   readonly queryRope: LinearSpec;
   readonly kvDown: LinearSpec;
   readonly kvNorm: NormSpec;
@@ -32,7 +30,6 @@ export interface MlaSpec {
   /** For each head `vHeadDim` rows, over the `kvLoraRank` values that it gathered. */
   readonly valueUp: LinearSpec;
   readonly output: LinearSpec;
-  /** Index into `ModelSpec.ropes`. */
   readonly rope: number;
   /** Factor on q·k before the softmax. */
   readonly scale: number;

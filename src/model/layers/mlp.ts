@@ -27,12 +27,9 @@ export interface MlpSpec {
 
 export interface MlpOptions {
   readonly activation: Activation;
-  /** Where it is not that of the model. */
   readonly size?: number | undefined;
   readonly bias?: boolean;
-  /** Gate and up in one tensor. */
   readonly fused?: boolean;
-  /** There is no gate. */
   readonly ungated?: boolean;
   readonly gateCutoff?: number | undefined;
 }

@@ -11,7 +11,6 @@ import { type Activation, type MlpOptions, type MlpSpec, mlp } from './mlp.ts';
 export interface RouterSpec {
   readonly linear: LinearSpec;
   readonly score: 'softmax' | 'sigmoid';
-  /** Experts of each row. */
   readonly used: number;
   /** Added to scores for the choice alone. */
   readonly routingBias?: VectorSpec;
@@ -21,7 +20,6 @@ export interface RouterSpec {
   readonly normalized: boolean;
   /** Factor on what experts give. */
   readonly scale: number;
-  /** A factor for each expert. */
   readonly expertScales?: VectorSpec;
   /** Rows as the router sees them, where that is not what experts see; always of the residual stream. */
   readonly norm?: NormSpec;
@@ -30,7 +28,6 @@ export interface RouterSpec {
 export interface MoeSpec {
   readonly kind: 'moe';
   readonly router: RouterSpec;
-  /** Alike but for their weights. */
   readonly experts: readonly MlpSpec[];
   /** Scores are factors on what experts read, not on what they give. */
   readonly scalesInput?: true;

@@ -15,7 +15,6 @@ export interface PerLayerInputsSpec {
   readonly table: TableSpec;
   readonly tableScale: number;
   readonly projection: LinearSpec;
-  /** Factor before the norm. */
   readonly projectionScale: number;
   readonly norm: NormSpec;
 }
@@ -23,7 +22,6 @@ export interface PerLayerInputsSpec {
 /** `output(activation(gate(x)) * input)`, with the token's own input to this layer. */
 export interface PerLayerInputSpec {
   readonly kind: 'per-layer-input';
-  /** Which of `ModelSpec.perLayerInputs` it is. */
   readonly index: number;
   readonly activation: Activation;
   readonly gate: LinearSpec;
@@ -67,7 +65,6 @@ const names = {
   perLayerInputPostNorm: { hub: 'post_per_layer_input_norm', gguf: 'post_norm' },
 };
 
-/** With the norm of its output. */
 export function perLayerInputPart(
   layer: LayerBuilder,
   { size, activation }: { readonly size: number; readonly activation: Activation },

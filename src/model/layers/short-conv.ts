@@ -7,7 +7,6 @@ import { type ConvolutionSpec, convolutionSpec, recurrentState } from './convolu
 /** A convolution between two gates: `output(after * convolution(before * value))`. */
 export interface ShortConvSpec {
   readonly kind: 'short-conv';
-  /** Index into `ModelSpec.recurrentStates`. */
   readonly state: number;
   readonly size: number;
   readonly before: LinearSpec;
@@ -18,7 +17,6 @@ export interface ShortConvSpec {
 }
 
 interface ShortConvOptions {
-  /** Of the convolution. */
   readonly length: number;
   readonly bias: boolean;
 }
