@@ -7,10 +7,10 @@
 #include "addon/addon-sampler.h"
 #include "addon/napi-values.h"
 #include "addon/probe.h"
-#include "addon/read-model.h"
-#include "addon/script-object.h"
+#include "addon/to-record.h"
 #include "kernels/dispatch.h"
 #include "model/model.h"
+#include "model/reader.h"
 
 namespace chairlift {
 
@@ -174,12 +174,12 @@ napi_value packRows(napi_env env, napi_callback_info info) {
   });
 }
 
-/** assemble(handle, model, kvType, blockCount, stateSlots): makes the model of its matrices; see read-model.h */
+/** assemble(handle, model, kvType, blockCount, stateSlots): makes the model of its matrices; see native-model.ts */
 napi_value assemble(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 5);
     Handle& handle = toHandle(env, args[0]);
-    ModelParts parts = readModel(env, args[1], handle.matrices);
+    ModelParts parts = readModel(toRecord(env, args[1]), handle.matrices);
     parts.kv.type = toKvType(env, args[2]);
     handle.model = std::make_shared<Model>(std::move(parts), toInt(env, args[3]), toInt(env, args[4]),
                                            *handle.kernels, handle.pool);
@@ -188,22 +188,25 @@ napi_value assemble(napi_env env, napi_callback_info info) {
   });
 }
 
-StepInput readBatch(const ScriptObject& batch, bool remembers) {
+StepInput readBatch(napi_env env, napi_value batch, bool isRecurrent) {
+  const auto integers = [&](napi_value of, const char* name) {
+    return toInt32Array(env, property(env, of, name), name).copy();
+  };
   StepInput input;
-  input.tokens = batch.integers("tokens");
-  input.rowStarts = batch.integers("rowStarts");
-  input.starts = batch.integers("starts");
-  input.blocks = batch.integers("blocks");
-  input.blockStarts = batch.integers("blockStarts");
-  input.logitRows = batch.integers("logitRows");
-  input.stateRows = batch.integers("stateRows");
-  input.adapters = batch.integers("adapters");
-  if (!remembers) return input;
-  const ScriptObject recurrentStates = batch.object("recurrentStates");
-  input.recurrentFrom = recurrentStates.integers("from");
-  input.recurrentStarts = recurrentStates.integers("starts");
-  input.recurrentRows = recurrentStates.integers("rows");
-  input.recurrentSlots = recurrentStates.integers("slots");
+  input.tokens = integers(batch, "tokens");
+  input.rowStarts = integers(batch, "rowStarts");
+  input.starts = integers(batch, "starts");
+  input.blocks = integers(batch, "blocks");
+  input.blockStarts = integers(batch, "blockStarts");
+  input.logitRows = integers(batch, "logitRows");
+  input.stateRows = integers(batch, "stateRows");
+  input.adapters = integers(batch, "adapters");
+  if (!isRecurrent) return input;
+  const napi_value states = property(env, batch, "recurrentStates");
+  input.recurrentFrom = integers(states, "from");
+  input.recurrentStarts = integers(states, "starts");
+  input.recurrentRows = integers(states, "rows");
+  input.recurrentSlots = integers(states, "slots");
   return input;
 }
 
@@ -213,7 +216,7 @@ napi_value step(napi_env env, napi_callback_info info) {
     const auto args = arguments(env, info, 4);
     const Model& model = toModel(env, args[0]);
     Handle& handle = toHandle(env, args[0]);
-    StepInput input = readBatch({env, args[1]}, model.remembers());
+    StepInput input = readBatch(env, args[1], model.isRecurrent());
     const auto logits = toFloatArray(env, args[2], "logits"), states = toFloatArray(env, args[3], "states");
     if (logits.length < input.logitRows.size() * size_t(model.vocabSize()) ||
         states.length < input.stateRows.size() * size_t(model.hiddenSize())) {
@@ -291,7 +294,7 @@ napi_value instructionSetNames(napi_env env, napi_callback_info) {
 napi_value kvBlockBytes(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 2);
-    const KvLayout layout{toKvType(env, args[0]), readCaches(env, args[1])};
+    const KvLayout layout{toKvType(env, args[0]), readCaches(toRecord(env, args[1]))};
     return fromNumber(env, double(layout.blockBytes()));
   });
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "model/reader.h"
+
 namespace chairlift {
 
 namespace {
@@ -12,6 +14,29 @@ namespace {
 constexpr float leastRoot = 3.16227766e-3f;
 
 }  // namespace
+
+AltUpMaps readAltUp(const Record& from, const Reader& reader) {
+  const int hidden = reader.model.hiddenSize;
+  AltUpMaps read;
+  for (const Record& linear : from.list("spread")) read.spread.push_back(reader.linear(linear, hidden, hidden));
+  for (const Record& linear : from.list("gather")) read.gather.push_back(reader.linear(linear, hidden, hidden));
+  require(read.spread.size() == read.gather.size(), "AltUp streams that are not merged");
+  return read;
+}
+
+LayerAltUp readLayerAltUp(const Record& from, Reader& reader) {
+  const ModelParts& model = reader.model;
+  require(model.altUp.has_value(), "an AltUp layer in a model without AltUp");
+  const int hidden = model.hiddenSize, count = int(model.altUp->spread.size()) + 1;
+  LayerAltUp read;
+  read.norm = readNorm(from.object("norm"), hidden);
+  read.features = reader.linear(from.object("features"), count, hidden);
+  read.prediction = reader.linear(from.object("prediction"), count * count, count);
+  read.correction = reader.linear(from.object("correction"), count, count);
+  read.perLayer = reader.part(from.object("perLayer"));
+  read.perLayerScale = from.maybeFloats("perLayerScale", size_t(hidden));
+  return read;
+}
 
 AltUp::AltUp(const AltUpMaps& maps, Workspace& work)
     : maps_(maps), work_(work), others_(maps.spread.size()), predicted_(maps.spread.size() + 1) {}
@@ -35,9 +60,9 @@ void AltUp::spread() {
   }
 }
 
-void AltUp::predict(const AltUpMixing& mixing) {
+void AltUp::predict(const LayerAltUp& layer) {
   const size_t stride = paddedLength(int(count() * count()));
-  const float* const all = coefficients(mixing, mixing.prediction, stride);
+  const float* const all = coefficients(layer, layer.prediction, stride);
   const int size = work_.stream.size;
   work_.pool.forEachOne(work_.batch.count(), [&](int row) {
     const float* own = all + size_t(row) * stride;
@@ -51,9 +76,9 @@ void AltUp::predict(const AltUpMixing& mixing) {
   });
 }
 
-void AltUp::correct(const AltUpMixing& mixing) {
+void AltUp::correct(const LayerAltUp& layer) {
   const size_t stride = paddedLength(int(count()));
-  const float* const all = coefficients(mixing, mixing.correction, stride);
+  const float* const all = coefficients(layer, layer.correction, stride);
   float* const changes = work_.gathered.rows(size_t(work_.batch.count()), work_.stream.stride);
   const int size = work_.stream.size;
   work_.pool.forEachOne(work_.batch.count(), [&](int row) {
@@ -68,8 +93,28 @@ void AltUp::correct(const AltUpMixing& mixing) {
   });
 }
 
-void AltUp::tell(int row, const float* news) {
-  for (size_t i = 1; i < count(); i++) work_.kernels.addScaled(rowOf(i, row), news, 1.0f, work_.stream.size);
+/** While `perLayer` runs, what it reads stands in for the first stream. */
+void AltUp::addPerLayer(const LayerAltUp& layer) {
+  const int rows = work_.batch.count(), size = work_.stream.size;
+  const size_t stride = work_.stream.stride;
+  float* const first = work_.stream.x;
+  const std::vector<float>& factors = layer.perLayerScale;
+  work_.stream.x = perLayerInput_.rows(size_t(rows), stride);
+  work_.pool.forEachOne(rows, [&](int row) {
+    const float* from = first + size_t(row) * stride;
+    float* const to = work_.stream.row(row);
+    for (int i = 0; i < size; i++) to[i] = factors.empty() ? from[i] : from[i] * factors[size_t(i)];
+    work_.measure(row);
+  });
+  float* const output = perLayerOutput_.rows(size_t(rows), stride);
+  layer.perLayer.run(work_, output);
+  work_.stream.x = first;
+  work_.pool.forEachOne(rows, [&](int row) {
+    float* const own = output + size_t(row) * stride;
+    if (layer.perLayer.output) layer.perLayer.output->apply(work_.kernels, own, size, work_.normEpsilon);
+    for (size_t i = 1; i < count(); i++) work_.kernels.addScaled(rowOf(i, row), own, 1.0f, size);
+    work_.measure(row);
+  });
 }
 
 void AltUp::gather() {
@@ -92,12 +137,12 @@ void AltUp::gather() {
   });
 }
 
-const float* AltUp::coefficients(const AltUpMixing& mixing, const Linear& linear, size_t stride) {
+const float* AltUp::coefficients(const LayerAltUp& layer, const Linear& linear, size_t stride) {
   const int rows = work_.batch.count(), features = int(count());
   const size_t featureStride = paddedLength(features);
   float* const made = work_.inner.rows(size_t(rows), featureStride);
   float* const all = work_.scores.rows(size_t(rows), stride);
-  work_.multiplier.apply(mixing.features, work_.stream.behind(mixing.norm), rows, made, featureStride);
+  work_.multiplier.apply(layer.features, work_.stream.normalized(layer.norm), rows, made, featureStride);
   // With a cap of 1 that is the hyperbolic tangent.
   work_.pool.forEachOne(rows, [&](int row) {
     work_.kernels.softcapInPlace(made + size_t(row) * featureStride, features, 1.0f);

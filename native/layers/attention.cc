@@ -1,20 +1,72 @@
-// See attention.h.
-
-#include "layers/attention.h"
+// Attention over keys and values in the KV cache: see AttentionSpec in src/model/spec.ts.
 
 #include <cmath>
 #include <cstring>
+
+#include "layers/registry.h"
 
 namespace chairlift {
 
 namespace {
 
+/** Over each head, with the same weights for all or with weights of its own; or over all of them together. */
+struct HeadNorm {
+  enum class Over { Head, Each, All };
+
+  Norm norm;
+  Over over = Over::Head;
+};
+
+/** Queries grow with their position: `1 + weight * log(1 + floor((position + shift) / length))`. */
+struct QueryGrowth {
+  double weight, length, shift;
+};
+
+struct Attention final : Body {
+  int headCount = 0;
+  int kvHeadCount = 0;
+  int headSize = 0;
+  // Which of the KV caches its keys and values lie in.
+  int cache = 0;
+  // Whether it stores its own, and whether values have a matrix of theirs or are what keys were at first.
+  bool stores = false;
+  bool hasValues = false;
+  bool hasGate = false;
+  // Queries and, where it has them, keys, values and the gate of what is attended: see `keysAt` and what follows.
+  Linear projection;
+  Linear output;
+  std::optional<HeadNorm> queryNorm, keyNorm, valueNorm;
+  bool normsAfterRope = false;
+  std::optional<int> rope;
+  // Later tokens of the text are seen, too.
+  bool bidirectional = false;
+  // 0: all tokens of a side that is seen; else so many less one.
+  int window = 0;
+  // 0: none; tokens see their own chunk of so many alone.
+  int chunk = 0;
+  float scale = 1;
+  // 0: none.
+  float softcap = 0;
+  // Empty, or one for each head.
+  std::vector<float> sinks;
+  std::optional<QueryGrowth> growth;
+
+  int querySize() const { return headCount * headSize; }
+  int kvSize() const { return kvHeadCount * headSize; }
+  // Where things lie in a projected row; queries come first.
+  size_t keysAt() const { return paddedLength(querySize()); }
+  size_t valuesAt() const { return keysAt() + paddedLength(kvSize()); }
+  size_t gateAt() const { return stores ? valuesAt() + paddedLength(kvSize()) : keysAt(); }
+  size_t projectedStride() const { return gateAt() + (hasGate ? paddedLength(querySize()) : 0); }
+
+  void run(const InputRows& input, Workspace& work, float* out) const override;
+};
+
 /** One attention over the rows of a step. */
 class AttentionRun {
  public:
-  AttentionRun(const Attention& attention, const std::vector<Rope>& ropes, Workspace& work)
+  AttentionRun(const Attention& attention, Workspace& work)
       : attention_(attention),
-        ropes_(ropes),
         work_(work),
         rows_(work.batch.count()),
         stride_(attention.projectedStride()),
@@ -83,10 +135,9 @@ class AttentionRun {
   }
 
   void rotate(float* heads, int count, int row) const {
-    const size_t pairs = ropes_[size_t(*attention_.rope)].pairs();
-    const float* cosines = work_.batch.rotation(*attention_.rope, row);
+    const Rotation by = work_.batch.rotation(*attention_.rope, row);
     for (int head = 0; head < count; head++) {
-      work_.kernels.rotate(heads + head * attention_.headSize, cosines, cosines + pairs, int(pairs));
+      work_.kernels.rotate(heads + head * attention_.headSize, by.cosines, by.sines, by.pairs);
     }
   }
 
@@ -125,7 +176,6 @@ class AttentionRun {
   }
 
   const Attention& attention_;
-  const std::vector<Rope>& ropes_;
   Workspace& work_;
   const int rows_;
   const size_t stride_;
@@ -134,11 +184,61 @@ class AttentionRun {
   float* const attended_;
 };
 
+void Attention::run(const InputRows& input, Workspace& work, float* out) const { AttentionRun(*this, work).run(input, out); }
+
+std::optional<HeadNorm> maybeHeadNorm(const Record& from, const char* name, int headSize, int heads) {
+  const Record* norm = from.maybe(name);
+  if (!norm) return std::nullopt;
+  const std::string& text = norm->text("over");
+  const HeadNorm::Over over = text == "all"    ? HeadNorm::Over::All
+                              : text == "each" ? HeadNorm::Over::Each
+                                               : HeadNorm::Over::Head;
+  return HeadNorm{readNorm(norm->object("norm"), over == HeadNorm::Over::Head ? headSize : headSize * heads), over};
+}
+
 }  // namespace
 
-void runAttention(const Attention& attention, const InputRows& input, const std::vector<Rope>& ropes, Workspace& work,
-                  float* out) {
-  AttentionRun(attention, ropes, work).run(input, out);
+std::unique_ptr<Body> readAttention(const Record& from, Reader& reader) {
+  const int hidden = reader.model.hiddenSize;
+  auto read = std::make_unique<Attention>();
+  Attention& body = *read;
+  body.headCount = from.integer("headCount");
+  body.headSize = from.integer("headSize");
+  body.cache = from.integer("cache");
+  const KvCache& cache = reader.cache(body.cache);
+  body.kvHeadCount = cache.headCount;
+  require(body.headSize == cache.headSize && cache.valuesInKeys == 0 && body.headCount > 0 &&
+              body.headCount % cache.headCount == 0,
+          "heads that do not fit those of their cache");
+  const Record* stored = from.maybe("stored");
+  body.stores = stored;
+  body.hasValues = stored && stored->has("value");
+  body.hasGate = from.has("gate");
+  reader.join(body.projection, from.object("query"), 0, body.querySize(), hidden);
+  if (stored) reader.join(body.projection, stored->object("key"), body.keysAt(), body.kvSize(), hidden);
+  if (body.hasValues) reader.join(body.projection, stored->object("value"), body.valuesAt(), body.kvSize(), hidden);
+  if (body.hasGate) reader.join(body.projection, from.object("gate"), body.gateAt(), body.querySize(), hidden);
+  body.output = reader.linear(from.object("output"), hidden, body.querySize());
+  body.queryNorm = maybeHeadNorm(from, "queryNorm", body.headSize, body.headCount);
+  if (stored) {
+    body.keyNorm = maybeHeadNorm(*stored, "keyNorm", body.headSize, body.kvHeadCount);
+    body.valueNorm = maybeHeadNorm(*stored, "valueNorm", body.headSize, body.kvHeadCount);
+  }
+  body.normsAfterRope = from.flag("normsAfterRope");
+  if (from.has("rope")) {
+    body.rope = from.integer("rope");
+    reader.checkRope(*body.rope, body.headSize);
+  }
+  body.bidirectional = from.flag("bidirectional");
+  body.window = from.integer("window", 0);
+  body.chunk = from.integer("chunk", 0);
+  body.scale = float(from.number("scale"));
+  body.softcap = float(from.number("softcap", 0));
+  body.sinks = from.maybeFloats("sinks", size_t(body.headCount));
+  if (const Record* growth = from.maybe("growth")) {
+    body.growth = {growth->number("weight"), growth->number("length"), growth->number("shift")};
+  }
+  return read;
 }
 
 }  // namespace chairlift

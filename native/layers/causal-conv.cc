@@ -29,6 +29,21 @@ void keepWaiting(const StateLayout& layout, const StateRun& run, const float* ro
 
 }  // namespace
 
+/** Weights come channel by channel; kernels want them tap by tap. */
+Convolution readConvolution(const Record& from, const StateLayout& layout, bool activates) {
+  const size_t channels = size_t(layout.channels), taps = size_t(layout.taps), stride = layout.channelStride();
+  const std::vector<float> weights = from.floats("weight", channels * taps);
+  Convolution read;
+  read.activates = activates;
+  read.weights.resize(taps * stride);
+  for (size_t channel = 0; channel < channels; channel++) {
+    for (size_t tap = 0; tap < taps; tap++) read.weights[tap * stride + channel] = weights[channel * taps + tap];
+  }
+  read.bias = from.maybeFloats("bias", channels);
+  if (!read.bias.empty()) read.bias.resize(stride);
+  return read;
+}
+
 void convolveRows(const Convolution& convolution, const StateLayout& layout, int state, const float* channels,
                   size_t stride, float* to, size_t toStride, Workspace& work) {
   const int width = int(roundUp16(size_t(layout.channels)));

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "model/record.h"
 #include "model/recurrent-states.h"
 #include "model/workspace.h"
 
@@ -15,6 +16,8 @@ struct Convolution {
   std::vector<float> bias;
   bool activates = false;
 };
+
+Convolution readConvolution(const Record& from, const StateLayout& layout, bool activates);
 
 /** Mixes rows of channels into `to`, and leaves in the state what the next rows need. */
 void convolveRows(const Convolution& convolution, const StateLayout& layout, int state, const float* channels,

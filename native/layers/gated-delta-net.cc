@@ -1,14 +1,44 @@
-// See gated-delta-net.h.
-
-#include "layers/gated-delta-net.h"
+// The gated delta net: see GatedDeltaNetSpec in src/model/spec.ts.
 
 #include <cmath>
 
+#include "layers/causal-conv.h"
+#include "layers/registry.h"
 #include "model/state-pieces.h"
 
 namespace chairlift {
 
 namespace {
+
+struct GatedDeltaNet final : Body {
+  // Which of the model's recurrent states is its own.
+  int state = 0;
+  int keyHeads = 0;
+  int keySize = 0;
+  int valueHeads = 0;
+  int valueSize = 0;
+  // Value heads that share a key head are so many apart, not in a row.
+  bool strided = false;
+  // Queries, keys and values; the gate; a share and a decay for each value head.
+  Linear projection;
+  Linear output;
+  int taps = 1;
+  Convolution convolution;
+  std::vector<float> decayBias, rates;
+  Norm norm;
+
+  int keyRows() const { return keyHeads * keySize; }
+  int valueRows() const { return valueHeads * valueSize; }
+  StateLayout layout() const { return {2 * keyRows() + valueRows(), taps, valueHeads, keySize, valueSize}; }
+  // Where things lie in a projected row; queries, keys and values come first, side by side.
+  size_t gateAt() const { return layout().channelStride(); }
+  size_t sharesAt() const { return gateAt() + paddedLength(valueRows()); }
+  size_t decaysAt() const { return sharesAt() + paddedLength(valueHeads); }
+  size_t projectedStride() const { return decaysAt() + paddedLength(valueHeads); }
+  int keyHeadOf(int head) const { return strided ? head % keyHeads : head / (valueHeads / keyHeads); }
+
+  void run(const InputRows& input, Workspace& work, float* out) const override;
+};
 
 class DeltaRun {
  public:
@@ -101,10 +131,37 @@ class DeltaRun {
   float* const outputs_;
 };
 
+void GatedDeltaNet::run(const InputRows& input, Workspace& work, float* out) const { DeltaRun(*this, work).run(input, out); }
+
 }  // namespace
 
-void runGatedDeltaNet(const GatedDeltaNet& net, const InputRows& input, Workspace& work, float* out) {
-  DeltaRun(net, work).run(input, out);
+std::unique_ptr<Body> readGatedDeltaNet(const Record& from, Reader& reader) {
+  const int hidden = reader.model.hiddenSize;
+  auto net = std::make_unique<GatedDeltaNet>();
+  net->keyHeads = from.integer("keyHeads");
+  net->keySize = from.integer("keySize");
+  net->valueHeads = from.integer("valueHeads");
+  net->valueSize = from.integer("valueSize");
+  net->strided = from.text("sharing") == "strided";
+  net->taps = from.object("convolution").integer("length");
+  require(net->keyHeads > 0 && net->keySize > 0 && net->valueSize > 0 && net->valueHeads > 0 &&
+              net->valueHeads % net->keyHeads == 0,
+          "value heads that are no multiple of key heads");
+  require(net->taps > 0, "a convolution without taps");
+  net->state = reader.takeState(from, net->layout());
+  const size_t keyRows = size_t(net->keyRows());
+  reader.join(net->projection, from.object("query"), 0, net->keyRows(), hidden);
+  reader.join(net->projection, from.object("key"), keyRows, net->keyRows(), hidden);
+  reader.join(net->projection, from.object("value"), 2 * keyRows, net->valueRows(), hidden);
+  reader.join(net->projection, from.object("gate"), net->gateAt(), net->valueRows(), hidden);
+  reader.join(net->projection, from.object("share"), net->sharesAt(), net->valueHeads, hidden);
+  reader.join(net->projection, from.object("decay"), net->decaysAt(), net->valueHeads, hidden);
+  net->output = reader.linear(from.object("output"), hidden, net->valueRows());
+  net->convolution = readConvolution(from.object("convolution"), net->layout(), true);
+  net->decayBias = from.floats("decayBias", size_t(net->valueHeads));
+  net->rates = from.floats("decayRate", size_t(net->valueHeads));
+  net->norm = readNorm(from.object("norm"), net->valueSize);
+  return net;
 }
 
 }  // namespace chairlift

@@ -1,12 +1,40 @@
-// See mamba2.h.
+// A state space (Mamba 2): see Mamba2Spec in src/model/spec.ts.
 
-#include "layers/mamba2.h"
-
+#include "layers/causal-conv.h"
+#include "layers/registry.h"
 #include "model/state-pieces.h"
 
 namespace chairlift {
 
 namespace {
+
+struct Mamba2 final : Body {
+  // Which of the model's recurrent states is its own.
+  int state = 0;
+  int heads = 0;
+  int headSize = 0;
+  int stateSize = 0;
+  int groups = 1;
+  // Values, writes and reads; the gate; a step for each head.
+  Linear projection;
+  Linear output;
+  int taps = 1;
+  Convolution convolution;
+  std::vector<float> stepBias, rates, skip;
+  Norm norm;
+
+  int valueRows() const { return heads * headSize; }
+  int groupRows() const { return groups * stateSize; }
+  StateLayout layout() const { return {valueRows() + 2 * groupRows(), taps, heads, stateSize, headSize}; }
+  // Where things lie in a projected row; values, writes and reads come first, side by side.
+  size_t gateAt() const { return layout().channelStride(); }
+  size_t stepsAt() const { return gateAt() + paddedLength(valueRows()); }
+  // Beside the steps: what each head keeps.
+  size_t keptAt() const { return stepsAt() + paddedLength(heads); }
+  size_t projectedStride() const { return keptAt() + paddedLength(heads); }
+
+  void run(const InputRows& input, Workspace& work, float* out) const override;
+};
 
 class ScanRun {
  public:
@@ -83,10 +111,35 @@ class ScanRun {
   float* const outputs_;
 };
 
+void Mamba2::run(const InputRows& input, Workspace& work, float* out) const { ScanRun(*this, work).run(input, out); }
+
 }  // namespace
 
-void runMamba2(const Mamba2& space, const InputRows& input, Workspace& work, float* out) {
-  ScanRun(space, work).run(input, out);
+std::unique_ptr<Body> readMamba2(const Record& from, Reader& reader) {
+  const int hidden = reader.model.hiddenSize;
+  auto space = std::make_unique<Mamba2>();
+  space->heads = from.integer("heads");
+  space->headSize = from.integer("headSize");
+  space->stateSize = from.integer("stateSize");
+  space->groups = from.integer("groups");
+  space->taps = from.object("convolution").integer("length");
+  require(space->heads > 0 && space->headSize > 0 && space->stateSize > 0 && space->groups > 0 && space->taps > 0 &&
+              space->heads % space->groups == 0,
+          "heads that are no multiple of their groups");
+  space->state = reader.takeState(from, space->layout());
+  const size_t values = size_t(space->valueRows()), shared = size_t(space->groupRows());
+  reader.join(space->projection, from.object("value"), 0, space->valueRows(), hidden);
+  reader.join(space->projection, from.object("write"), values, space->groupRows(), hidden);
+  reader.join(space->projection, from.object("read"), values + shared, space->groupRows(), hidden);
+  reader.join(space->projection, from.object("gate"), space->gateAt(), space->valueRows(), hidden);
+  reader.join(space->projection, from.object("step"), space->stepsAt(), space->heads, hidden);
+  space->output = reader.linear(from.object("output"), hidden, space->valueRows());
+  space->convolution = readConvolution(from.object("convolution"), space->layout(), true);
+  space->stepBias = from.floats("stepBias", size_t(space->heads));
+  space->rates = from.floats("rate", size_t(space->heads));
+  space->skip = from.floats("skip", size_t(space->heads));
+  space->norm = readNorm(from.object("norm"), space->valueRows());
+  return space;
 }
 
 }  // namespace chairlift

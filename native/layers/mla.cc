@@ -1,14 +1,48 @@
-// See mla.h. Maps of single heads are members of one matrix, and take the heads of all rows in the order of
-// heads; what they give is brought back to the order of rows.
-
-#include "layers/mla.h"
+// MLA: see MlaSpec in src/model/spec.ts. Maps of single heads are members of one matrix, and take the heads of all rows in the
+// order of heads; what they give is brought back to the order of rows.
 
 #include <algorithm>
 #include <cstring>
 
+#include "layers/registry.h"
+
 namespace chairlift {
 
 namespace {
+
+struct Mla final : Body {
+  int headCount = 0;
+  // Which of the KV caches the latent and the rotated values behind it lie in, as one key.
+  int cache = 0;
+  int kvLoraRank = 0;
+  int qkNopeHeadDim = 0;
+  int qkRopeHeadDim = 0;
+  int vHeadDim = 0;
+  // Of what queries are made of; 0 where that is the input itself.
+  int queryInputSize = 0;
+  // The latent, the rotated values of the key and, where it has one, the input of queries: see `queryInputAt`.
+  Linear projection;
+  Norm kvNorm;
+  std::optional<Norm> queryInputNorm;
+  // Of all heads the content, then of all heads what is rotated.
+  Linear query;
+  // A member for each head.
+  Linear keyUp, valueUp;
+  Linear output;
+  int rope = 0;
+  float scale = 1;
+
+  int keySize() const { return kvLoraRank + qkRopeHeadDim; }
+  size_t queryInputAt() const { return paddedLength(keySize()); }
+  size_t projectedStride() const { return queryInputAt() + paddedLength(queryInputSize); }
+  size_t queryRotatedAt() const { return size_t(headCount) * size_t(qkNopeHeadDim); }
+  /** In contents of a head: each can be told as a row of its own. */
+  size_t queryContents() const {
+    return size_t(headCount) + size_t((headCount * qkRopeHeadDim + qkNopeHeadDim - 1) / qkNopeHeadDim);
+  }
+
+  void run(const InputRows& input, Workspace& work, float* out) const override;
+};
 
 // Heads that a thread takes at once: as many queries as kernels take together.
 constexpr int headsPerPiece = attentionTile;
@@ -16,13 +50,12 @@ constexpr int headsPerPiece = attentionTile;
 /** One attention over the rows of a step. */
 class MlaRun {
  public:
-  MlaRun(const Mla& attention, const std::vector<Rope>& ropes, Workspace& work)
+  MlaRun(const Mla& attention, Workspace& work)
       : attention_(attention),
         work_(work),
         rows_(work.batch.count()),
         heads_(attention.headCount),
         keySize_(size_t(attention.keySize())),
-        pairs_(ropes[size_t(attention.rope)].pairs()),
         stride_(attention.projectedStride()),
         projected_(work.projected.rows(size_t(rows_), stride_)) {
     for (int head = 0; head < heads_; head++) runs_.push_back({head, head * rows_, rows_});
@@ -53,8 +86,8 @@ class MlaRun {
   }
 
   void rotate(float* values, int row) const {
-    const float* const cosines = work_.batch.rotation(attention_.rope, row);
-    work_.kernels.rotate(values, cosines, cosines + pairs_, int(pairs_));
+    const Rotation by = work_.batch.rotation(attention_.rope, row);
+    work_.kernels.rotate(values, by.cosines, by.sines, by.pairs);
   }
 
   void makeQueries(const InputRows& input) {
@@ -153,7 +186,7 @@ class MlaRun {
   const Mla& attention_;
   Workspace& work_;
   const int rows_, heads_;
-  const size_t keySize_, pairs_, stride_;
+  const size_t keySize_, stride_;
   float* const projected_;
   // Of a head all rows.
   std::vector<RowRun> runs_;
@@ -162,11 +195,44 @@ class MlaRun {
   float* attended_ = nullptr;
 };
 
+void Mla::run(const InputRows& input, Workspace& work, float* out) const { MlaRun(*this, work).run(input, out); }
+
 }  // namespace
 
-void runMla(const Mla& attention, const InputRows& input, const std::vector<Rope>& ropes,
-                        Workspace& work, float* out) {
-  MlaRun(attention, ropes, work).run(input, out);
+std::unique_ptr<Body> readMla(const Record& from, Reader& reader) {
+  const int hidden = reader.model.hiddenSize;
+  auto read = std::make_unique<Mla>();
+  Mla& body = *read;
+  body.headCount = from.integer("headCount");
+  body.cache = from.integer("cache");
+  body.kvLoraRank = from.integer("kvLoraRank");
+  body.qkNopeHeadDim = from.integer("qkNopeHeadDim");
+  body.qkRopeHeadDim = from.integer("qkRopeHeadDim");
+  body.vHeadDim = from.integer("vHeadDim");
+  const int heads = body.headCount;
+  require(heads > 0 && body.kvLoraRank > 0 && body.qkNopeHeadDim > 0 && body.qkRopeHeadDim > 0 && body.vHeadDim > 0,
+          "MLA without heads, a rank or values of a head");
+  const KvCache& cache = reader.cache(body.cache);
+  require(cache.headCount == 1 && cache.headSize == body.keySize() && cache.valuesInKeys == body.kvLoraRank,
+          "MLA that does not fit its cache");
+  reader.join(body.projection, from.object("kvDown"), 0, body.kvLoraRank, hidden);
+  reader.join(body.projection, from.object("keyRope"), size_t(body.kvLoraRank), body.qkRopeHeadDim, hidden);
+  body.kvNorm = readNorm(from.object("kvNorm"), body.kvLoraRank);
+  if (const Record* queryInput = from.maybe("queryInput")) {
+    body.queryInputSize = reader.outputsOf(queryInput->object("down"));
+    reader.join(body.projection, queryInput->object("down"), body.queryInputAt(), body.queryInputSize, hidden);
+    body.queryInputNorm = readNorm(queryInput->object("norm"), body.queryInputSize);
+  }
+  const int seen = body.queryInputNorm ? body.queryInputSize : hidden;
+  reader.join(body.query, from.object("query"), 0, heads * body.qkNopeHeadDim, seen);
+  reader.join(body.query, from.object("queryRope"), body.queryRotatedAt(), heads * body.qkRopeHeadDim, seen);
+  body.keyUp = reader.linear(from.object("keyUp"), body.kvLoraRank, body.qkNopeHeadDim, heads);
+  body.valueUp = reader.linear(from.object("valueUp"), body.vHeadDim, body.kvLoraRank, heads);
+  body.output = reader.linear(from.object("output"), hidden, heads * body.vHeadDim);
+  body.rope = from.integer("rope");
+  reader.checkRope(body.rope, body.qkRopeHeadDim);
+  body.scale = float(from.number("scale"));
+  return read;
 }
 
 }  // namespace chairlift

@@ -1,7 +1,8 @@
-// See MLP.h.
+// See mlp.h.
 
 #include "layers/mlp.h"
 
+#include "layers/registry.h"
 #include "model/exponential.h"
 
 namespace chairlift {
@@ -34,18 +35,38 @@ InputRows activatedRows(const Mlp& mlp, float* projected, int count, Workspace& 
   return rows;
 }
 
-void runMlp(const Mlp& mlp, const InputRows& input, Workspace& work, float* out) {
+void Mlp::run(const InputRows& input, Workspace& work, float* out) const {
   const int rows = work.batch.count();
-  const size_t stride = mlp.projectedStride(), outStride = work.stream.stride;
+  const size_t stride = projectedStride(), outStride = work.stream.stride;
   float* const projected = work.inner.rows(size_t(rows), stride);
-  work.multiplier.apply(mlp.projection, input, rows, projected, stride);
-  work.multiplier.apply(mlp.down, activatedRows(mlp, projected, rows, work), rows, out, outStride);
-  if (!mlp.gated) return;
+  work.multiplier.apply(projection, input, rows, projected, stride);
+  work.multiplier.apply(down, activatedRows(*this, projected, rows, work), rows, out, outStride);
+  if (!gated) return;
   work.pool.forEachOne(rows, [&](int row) {
-    const float share = float(sigmoid(double(projected[size_t(row) * stride + mlp.shareAt()])));
+    const float share = float(sigmoid(double(projected[size_t(row) * stride + shareAt()])));
     float* values = out + size_t(row) * outStride;
     for (int i = 0; i < work.stream.size; i++) values[i] *= share;
   });
+}
+
+Mlp readMlp(const Record& from, const Reader& reader, int members) {
+  const int hidden = reader.model.hiddenSize;
+  Mlp read;
+  read.size = from.integer("size");
+  read.curve = readCurve(from);
+  read.hasGate = from.has("gate");
+  read.gated = from.has("share");
+  require(read.hasGate || read.curve.kind != Activation::Clamped, "a clamped activation without a gate");
+  if (read.hasGate && from.has("gateCutoff")) read.gateCutoff = float(from.number("gateCutoff"));
+  if (read.hasGate) reader.join(read.projection, from.object("gate"), 0, read.size, hidden, members);
+  reader.join(read.projection, from.object("up"), read.upAt(), read.size, hidden, members);
+  if (read.gated) reader.join(read.projection, from.object("share"), read.shareAt(), 1, hidden, members);
+  read.down = reader.linear(from.object("down"), hidden, read.size, members);
+  return read;
+}
+
+std::unique_ptr<Body> readMlp(const Record& from, Reader& reader) {
+  return std::make_unique<Mlp>(readMlp(from, reader, 1));
 }
 
 }  // namespace chairlift

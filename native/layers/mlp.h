@@ -4,13 +4,14 @@
 #include <optional>
 #include <vector>
 
-#include "model/linear.h"
-#include "model/workspace.h"
+#include "model/body.h"
+#include "model/reader.h"
+#include "model/record.h"
 
 namespace chairlift {
 
 /** One, or several that are alike but for their weights: then its matrices have a member for each. */
-struct Mlp {
+struct Mlp final : Body {
   int size = 0;
   Curve curve;
   bool hasGate = false;
@@ -24,12 +25,13 @@ struct Mlp {
   size_t upAt() const { return hasGate ? paddedLength(size) : 0; }
   size_t shareAt() const { return upAt() + paddedLength(size); }
   size_t projectedStride() const { return shareAt() + (gated ? groupInputs : 0); }
+
+  void run(const InputRows& input, Workspace& work, float* out) const override;
 };
+
+Mlp readMlp(const Record& from, const Reader& reader, int members);
 
 /** So many rows that have been projected, as `down` reads them. */
 InputRows activatedRows(const Mlp& mlp, float* projected, int rows, Workspace& work);
-
-/** Writes an output row for each row of `input`. */
-void runMlp(const Mlp& mlp, const InputRows& input, Workspace& work, float* out);
 
 }  // namespace chairlift

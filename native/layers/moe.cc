@@ -1,13 +1,135 @@
-// See moe.h. The rows of one expert lie together, so that its weights are read once for all of them and those of
-// experts that nobody chose not at all. What a row gets from an expert does not depend on the rows beside it.
-
-#include "layers/moe.h"
+// A mixture of experts: every row goes through the few that its router chooses. The rows of one expert lie together, so that its
+// weights are read once for all of them and those of experts that nobody chose not at all. What a row gets from an expert does not
+// depend on the rows beside it.
 
 #include <algorithm>
+#include <limits>
+
+#include "layers/mlp.h"
+#include "layers/registry.h"
+#include "model/exponential.h"
 
 namespace chairlift {
 
 namespace {
+
+/** Only the best groups of experts take part: by their best score, or the sum of their best two. */
+struct ExpertGroups {
+  int count, used;
+  bool byBestTwo;
+};
+
+struct Router {
+  int experts = 0;
+  // Of each row.
+  int used = 0;
+  Linear linear;
+  // Softmax where not.
+  bool isSigmoid = false;
+  // Added to scores for the choice alone; empty: nothing.
+  std::vector<float> routingBias;
+  std::optional<ExpertGroups> groups;
+  // The scores of chosen experts are divided by their sum.
+  bool normalized = false;
+  double scale = 1;
+  // A factor for each expert; empty: none.
+  std::vector<float> expertScales;
+  // Rows of the residual stream as the router sees them, where that is not what experts see.
+  std::optional<Norm> norm;
+};
+
+struct Choice {
+  int expert;
+  float weight;
+};
+
+struct Moe final : Body {
+  Router router;
+  // A member of its matrices for each expert.
+  Mlp each;
+  // Weights are factors on what experts read, not on what they give.
+  bool scalesInput = false;
+
+  void run(const InputRows& input, Workspace& work, float* out) const override;
+  const Norm* streamNorm() const override { return router.norm ? &*router.norm : nullptr; }
+};
+
+// Scores are doubles, so that hardly any two that differ become equal.
+using Scores = std::vector<double>;
+
+constexpr double never = -std::numeric_limits<double>::infinity();
+
+Scores scoresOf(const Router& router, const float* logits) {
+  Scores scores(logits, logits + router.experts);
+  if (router.isSigmoid) {
+    for (double& score : scores) score = sigmoid(score);
+    return scores;
+  }
+  const double largest = *std::max_element(scores.begin(), scores.end());
+  double sum = 0;
+  for (double& score : scores) sum += score = exponential(score - largest);
+  for (double& score : scores) score /= sum;
+  return scores;
+}
+
+/** The place of the highest, which can then not be taken again. Where none is a number the first that was not taken. */
+int takeBest(Scores& scores, std::vector<bool>& taken) {
+  int best = -1;
+  for (int i = 0; i < int(scores.size()); i++) {
+    if (taken[size_t(i)]) continue;
+    if (best < 0 || scores[size_t(i)] > scores[size_t(best)]) best = i;
+  }
+  taken[size_t(best)] = true;
+  return best;
+}
+
+double bestTwo(const double* scores, int count) {
+  double first = never, second = never;
+  for (int i = 0; i < count; i++) {
+    if (scores[i] > first) {
+      second = first;
+      first = scores[i];
+    } else if (scores[i] > second) {
+      second = scores[i];
+    }
+  }
+  return count > 1 ? first + second : first;
+}
+
+/** Experts of other groups cannot be chosen. */
+void keepBestGroups(const ExpertGroups& groups, Scores& scores) {
+  const int size = int(scores.size()) / groups.count;
+  Scores ofGroups(size_t(groups.count));
+  for (int group = 0; group < groups.count; group++) {
+    const double* own = &scores[size_t(group * size)];
+    ofGroups[size_t(group)] = groups.byBestTwo ? bestTwo(own, size) : *std::max_element(own, own + size);
+  }
+  std::vector<bool> kept(size_t(groups.count));
+  for (int i = 0; i < groups.used; i++) takeBest(ofGroups, kept);
+  for (size_t i = 0; i < scores.size(); i++) {
+    if (!kept[i / size_t(size)]) scores[i] = never;
+  }
+}
+
+/** Writes the `used` choices of a row, the best first; of equals the lower expert. */
+void choose(const Router& router, const float* logits, Choice* choices) {
+  const Scores scores = scoresOf(router, logits);
+  Scores wanted = scores;
+  for (size_t i = 0; i < router.routingBias.size(); i++) wanted[i] += double(router.routingBias[i]);
+  if (router.groups) keepBestGroups(*router.groups, wanted);
+  std::vector<bool> taken(scores.size());
+  double sum = 0;
+  for (int i = 0; i < router.used; i++) {
+    choices[i].expert = takeBest(wanted, taken);
+    sum += scores[size_t(choices[i].expert)];
+  }
+  const double scale = router.scale / (router.normalized ? sum : 1);
+  for (int i = 0; i < router.used; i++) {
+    const size_t expert = size_t(choices[i].expert);
+    const double own = router.expertScales.empty() ? 1 : double(router.expertScales[expert]);
+    choices[i].weight = float(scores[expert] * scale * own);
+  }
+}
 
 /** Rows in the order of their experts: a row comes as often as it chose one. */
 struct Assignment {
@@ -24,21 +146,21 @@ struct Assignment {
 constexpr int rowsAtOnce = 512;
 
 /** One mixture over the rows of a step. */
-class ExpertsRun {
+class MoeRun {
  public:
-  ExpertsRun(const Experts& experts, const InputRows& input, Workspace& work, float* out)
-      : experts_(experts),
+  MoeRun(const Moe& moe, const InputRows& input, Workspace& work, float* out)
+      : moe_(moe),
         input_(input),
         work_(work),
         out_(out),
-        used_(size_t(experts.router.used)),
-        logitStride_(paddedLength(experts.router.experts)),
+        used_(size_t(moe.router.used)),
+        logitStride_(paddedLength(moe.router.experts)),
         logits_(work.scores.rows(size_t(work.batch.count()), logitStride_)) {}
 
   void run() {
-    const Router& router = experts_.router;
+    const Router& router = moe_.router;
     const int rows = work_.batch.count();
-    const InputRows seen = router.norm ? work_.stream.behind(*router.norm) : input_;
+    const InputRows seen = router.norm ? work_.stream.normalized(*router.norm) : input_;
     work_.multiplier.apply(router.linear, seen, rows, logits_, logitStride_);
     for (int first = 0; first < rows; first += rowsAtOnce) mix(first, std::min(rowsAtOnce, rows - first));
   }
@@ -46,14 +168,14 @@ class ExpertsRun {
  private:
   void mix(int firstRow, int rows) {
     const Assignment all = assign(firstRow, rows);
-    const Mlp& each = experts_.each;
+    const Mlp& each = moe_.each;
     const size_t innerStride = each.projectedStride(), stride = work_.stream.stride;
     float* const inner = work_.inner.rows(all.choices.size(), innerStride);
     float* const given = work_.gathered.rows(all.choices.size(), stride);
 
     InputRows gathered = input_;
     gathered.places = all.rows.data();
-    if (experts_.scalesInput) gathered.factors = all.factors.data();
+    if (moe_.scalesInput) gathered.factors = all.factors.data();
     work_.multiplier.apply(each.projection, gathered, all.runs, inner, innerStride);
     InputRows activated = activatedRows(each, inner, int(all.choices.size()), work_);
     activated.owners = all.rows.data();
@@ -63,7 +185,7 @@ class ExpertsRun {
       float* const to = out_ + size_t(firstRow + row) * stride;
       std::fill(to, to + stride, 0.0f);
       for (size_t i = size_t(row) * used_; i < (size_t(row) + 1) * used_; i++) {
-        const float weight = experts_.scalesInput ? 1.0f : all.choices[i].weight;
+        const float weight = moe_.scalesInput ? 1.0f : all.choices[i].weight;
         work_.kernels.addScaled(to, given + size_t(all.slots[i]) * stride, weight, work_.stream.size);
       }
     });
@@ -71,11 +193,11 @@ class ExpertsRun {
 
   /** Chooses for each row, and sorts by expert; of one expert by row. */
   Assignment assign(int firstRow, int rows) const {
-    const int experts = experts_.router.experts;
+    const int experts = moe_.router.experts;
     Assignment all;
     all.choices.resize(size_t(rows) * used_);
     work_.pool.forEachOne(rows, [&](int row) {
-      choose(experts_.router, logits_ + size_t(firstRow + row) * logitStride_, &all.choices[size_t(row) * used_]);
+      choose(moe_.router, logits_ + size_t(firstRow + row) * logitStride_, &all.choices[size_t(row) * used_]);
     });
 
     // Counts behind each expert, then where its rows begin, then where the next of them goes.
@@ -98,7 +220,7 @@ class ExpertsRun {
     return all;
   }
 
-  const Experts& experts_;
+  const Moe& moe_;
   const InputRows& input_;
   Workspace& work_;
   float* const out_;
@@ -107,10 +229,44 @@ class ExpertsRun {
   float* const logits_;
 };
 
+void Moe::run(const InputRows& input, Workspace& work, float* out) const { MoeRun(*this, input, work, out).run(); }
+
+Router readRouter(const Record& from, const Reader& reader, int experts) {
+  const int hidden = reader.model.hiddenSize;
+  Router read;
+  read.experts = experts;
+  read.used = from.integer("used");
+  require(read.used > 0 && read.used <= experts, "more experts used than there are");
+  read.linear = reader.linear(from.object("linear"), experts, hidden);
+  read.isSigmoid = from.text("score") == "sigmoid";
+  read.routingBias = from.maybeFloats("routingBias", size_t(experts));
+  if (const Record* groups = from.maybe("groups")) {
+    const ExpertGroups own{groups->integer("count"), groups->integer("used"), groups->text("by") == "best-two"};
+    require(own.count > 0 && experts % own.count == 0, "groups of unequal size");
+    require(own.used > 0 && own.used <= own.count && own.used * (experts / own.count) >= read.used,
+            "groups with too few experts");
+    read.groups = own;
+  }
+  read.normalized = from.flag("normalized");
+  read.scale = from.number("scale");
+  read.expertScales = from.maybeFloats("expertScales", size_t(experts));
+  read.norm = maybeNorm(from, "norm", hidden);
+  return read;
+}
+
 }  // namespace
 
-void runMoe(const Experts& experts, const InputRows& input, Workspace& work, float* out) {
-  ExpertsRun(experts, input, work, out).run();
+std::unique_ptr<Body> readMoe(const Record& from, Reader& reader) {
+  const Record::List& experts = from.list("experts");
+  require(!experts.empty(), "no experts");
+  const int count = int(experts.size());
+  auto body = std::make_unique<Moe>();
+  body->router = readRouter(from.object("router"), reader, count);
+  // They differ in weights alone, which are members of the first one's matrices.
+  body->each = readMlp(experts[0], reader, count);
+  require(!body->each.gated, "experts with a shared expert gate");
+  body->scalesInput = from.flag("scalesInput");
+  return body;
 }
 
 }  // namespace chairlift

@@ -2,6 +2,8 @@
 
 #include "layers/per-layer-inputs.h"
 
+#include "layers/registry.h"
+
 namespace chairlift {
 
 void makePerLayerInputs(const PerLayerInputs& inputs, const std::vector<int32_t>& tokens, Workspace& work) {
@@ -25,17 +27,58 @@ void makePerLayerInputs(const PerLayerInputs& inputs, const std::vector<int32_t>
   });
 }
 
-void runPerLayerInput(const PerLayerInput& body, const InputRows& input, Workspace& work, float* out) {
-  const int rows = work.batch.count();
-  const size_t stride = paddedLength(body.size);
-  float* const gates = work.inner.rows(size_t(rows), stride);
-  work.multiplier.apply(body.gate, input, rows, gates, stride);
-  InputRows gated{gates, stride, body.size};
-  gated.form = InputForm::Gated;
-  gated.curve = body.curve;
-  gated.up = work.perLayerInputs.data() + size_t(body.index) * size_t(body.size);
-  gated.upStride = work.perLayerInputStride;
-  work.multiplier.apply(body.output, gated, rows, out, work.stream.stride);
+PerLayerInputs readPerLayerInputs(const Record& from, const Reader& reader) {
+  PerLayerInputs read;
+  read.count = from.integer("count");
+  read.size = from.integer("size");
+  require(read.count > 0 && read.size > 0, "per-layer inputs without layers or values");
+  const Record& table = from.object("table");
+  read.table = reader.table(table, table.integer("rows"), read.width());
+  read.tableScale = float(from.number("tableScale"));
+  read.projection = reader.linear(from.object("projection"), read.width(), reader.model.hiddenSize);
+  read.projectionScale = float(from.number("projectionScale"));
+  read.norm = readNorm(from.object("norm"), read.size);
+  return read;
+}
+
+namespace {
+
+/** What one layer makes of its own input. */
+struct PerLayerInput final : Body {
+  int index = 0;
+  int size = 0;
+  Curve curve;
+  Linear gate;
+  Linear output;
+
+  void run(const InputRows& input, Workspace& work, float* out) const override {
+    const int rows = work.batch.count();
+    const size_t stride = paddedLength(size);
+    float* const gates = work.inner.rows(size_t(rows), stride);
+    work.multiplier.apply(gate, input, rows, gates, stride);
+    InputRows gated{gates, stride, size};
+    gated.form = InputForm::Gated;
+    gated.curve = curve;
+    gated.up = work.perLayerInputs.data() + size_t(index) * size_t(size);
+    gated.upStride = work.perLayerInputStride;
+    work.multiplier.apply(output, gated, rows, out, work.stream.stride);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Body> readPerLayerInput(const Record& from, Reader& reader) {
+  const ModelParts& model = reader.model;
+  require(model.perLayerInputs.has_value(), "a layer's input in a model without per-layer inputs");
+  auto body = std::make_unique<PerLayerInput>();
+  body->index = from.integer("index");
+  body->size = model.perLayerInputs->size;
+  require(body->index >= 0 && body->index < model.perLayerInputs->count, "no such layer's input");
+  body->curve = readCurve(from);
+  require(body->curve.kind != Activation::Clamped, "a clamped activation of a layer's input");
+  body->gate = reader.linear(from.object("gate"), body->size, model.hiddenSize);
+  body->output = reader.linear(from.object("output"), model.hiddenSize, body->size);
+  return body;
 }
 
 }  // namespace chairlift

@@ -5,9 +5,12 @@
 
 #include "model/linear.h"
 #include "model/norm.h"
+#include "model/record.h"
 #include "model/workspace.h"
 
 namespace chairlift {
+
+class Reader;
 
 struct PerLayerInputs {
   int count = 0;
@@ -22,19 +25,9 @@ struct PerLayerInputs {
   size_t stride() const { return paddedLength(width()); }
 };
 
+PerLayerInputs readPerLayerInputs(const Record& from, const Reader& reader);
+
 /** Of every row of the step, from the residual stream as the first layer sees it. */
 void makePerLayerInputs(const PerLayerInputs& inputs, const std::vector<int32_t>& tokens, Workspace& work);
-
-/** What one layer makes of its own. */
-struct PerLayerInput {
-  int index = 0;
-  int size = 0;
-  Curve curve;
-  Linear gate;
-  Linear output;
-};
-
-/** Writes an output row for each row of `input`. */
-void runPerLayerInput(const PerLayerInput& body, const InputRows& input, Workspace& work, float* out);
 
 }  // namespace chairlift

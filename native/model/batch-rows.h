@@ -23,6 +23,12 @@ struct Rope {
   size_t pairs() const { return inverseFrequencies.size(); }
 };
 
+/** How a rope turns the pairs of one row. */
+struct Rotation {
+  const float *cosines, *sines;
+  int pairs;
+};
+
 /** Rows of one sequence, and the slots of what it remembers before them, -1 for nothing, and after. */
 struct StateRun {
   int firstRow, rows, from, to;
@@ -54,10 +60,11 @@ class BatchRows {
 
   /** Works out how far a row is turned. */
   void turn(int row, const std::vector<Rope>& ropes);
-  /** Cosines of a row, then its sines. */
-  const float* rotation(int rope, int row) const {
+  Rotation rotation(int rope, int row) const {
     const std::vector<float>& all = rotations_[size_t(rope)];
-    return &all[size_t(row) * (all.size() / size_t(count()))];
+    const size_t pairs = all.size() / size_t(count()) / 2;
+    const float* cosines = &all[size_t(row) * 2 * pairs];
+    return {cosines, cosines + pairs, int(pairs)};
   }
 
  private:

@@ -71,35 +71,11 @@ void Model::addToEmbedding(int row, float* place) {
 }
 
 void Model::runLayer(const Layer& layer) {
-  if (layer.altUp) altUp_->predict(layer.altUp->mixing);
+  if (layer.altUp) altUp_->predict(*layer.altUp);
   for (const Branch& branch : layer.branches) runBranch(branch);
   if (!layer.altUp) return;
-  altUp_->correct(layer.altUp->mixing);
-  tell(*layer.altUp);
-}
-
-/** While other streams are told, what they are to be told of stands in for the first. */
-void Model::tell(const LayerAltUp& layer) {
-  const int rows = work_.batch.count(), size = parts_.hiddenSize;
-  const size_t stride = work_.stream.stride;
-  float* const first = work_.stream.x;
-  const std::vector<float>& factors = layer.perLayerScale;
-  work_.stream.x = toldRows_.rows(size_t(rows), stride);
-  pool_->forEachOne(rows, [&](int row) {
-    const float* from = first + size_t(row) * stride;
-    float* const to = work_.stream.row(row);
-    for (int i = 0; i < size; i++) to[i] = factors.empty() ? from[i] : from[i] * factors[size_t(i)];
-    work_.measure(row);
-  });
-  float* const news = partRows_.rows(size_t(rows), stride);
-  runBody(layer.perLayer, news);
-  work_.stream.x = first;
-  pool_->forEachOne(rows, [&](int row) {
-    float* const own = news + size_t(row) * stride;
-    if (layer.perLayer.output) layer.perLayer.output->apply(work_.kernels, own, size, parts_.normEpsilon);
-    altUp_->tell(row, own);
-    work_.measure(row);
-  });
+  altUp_->correct(*layer.altUp);
+  altUp_->addPerLayer(*layer.altUp);
 }
 
 void Model::runBranch(const Branch& branch) {
@@ -110,7 +86,7 @@ void Model::runBranch(const Branch& branch) {
   for (size_t i = 0; i < branch.parts.size(); i++) {
     const Part& part = branch.parts[i];
     float* const out = i == 0 ? sum : partRows_.rows(size_t(rows), stride);
-    runBody(part, out);
+    part.run(work_, out);
     const bool isLast = i + 1 == branch.parts.size();
     pool_->forEachOne(rows, [&](int row) {
       float* own = out + size_t(row) * stride;
@@ -126,29 +102,6 @@ void Model::runBranch(const Branch& branch) {
       if (branch.streamNorm) branch.streamNorm->apply(kernels, work_.stream.row(row), size, parts_.normEpsilon);
       work_.measure(row);
     });
-  }
-}
-
-void Model::runBody(const Part& part, float* out) {
-  const InputRows input = part.input ? work_.stream.behind(*part.input) : work_.stream.rows();
-  if (const auto* attention = std::get_if<Attention>(&part.body)) {
-    runAttention(*attention, input, parts_.ropes, work_, out);
-  } else if (const auto* latent = std::get_if<Mla>(&part.body)) {
-    runMla(*latent, input, parts_.ropes, work_, out);
-  } else if (const auto* mlp = std::get_if<Mlp>(&part.body)) {
-    runMlp(*mlp, input, work_, out);
-  } else if (const auto* experts = std::get_if<Experts>(&part.body)) {
-    runMoe(*experts, input, work_, out);
-  } else if (const auto* net = std::get_if<GatedDeltaNet>(&part.body)) {
-    runGatedDeltaNet(*net, input, work_, out);
-  } else if (const auto* convolution = std::get_if<ShortConv>(&part.body)) {
-    runShortConv(*convolution, input, work_, out);
-  } else if (const auto* space = std::get_if<Mamba2>(&part.body)) {
-    runMamba2(*space, input, work_, out);
-  } else if (const auto* perLayerInput = std::get_if<PerLayerInput>(&part.body)) {
-    runPerLayerInput(*perLayerInput, input, work_, out);
-  } else {
-    runLaurel(std::get<Laurel>(part.body), input, work_, out);
   }
 }
 
@@ -169,7 +122,7 @@ void Model::takeStates(const StepInput& input, float* states) {
 
 void Model::runHead(const StepInput& input, float* logits) {
   const int wanted = int(input.logitRows.size()), vocabSize = parts_.vocabSize;
-  InputRows states = parts_.finalNorm ? work_.stream.behind(*parts_.finalNorm) : work_.stream.rows();
+  InputRows states = parts_.finalNorm ? work_.stream.normalized(*parts_.finalNorm) : work_.stream.rows();
   states.places = input.logitRows.data();
   work_.multiplier.apply(parts_.head, states, wanted, logits, size_t(vocabSize));
   if (parts_.logitScale == 1.0f && parts_.logitSoftcap == 0.0f) return;

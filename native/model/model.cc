@@ -40,7 +40,7 @@ Model::Model(ModelParts parts, int blockCount, int stateSlots, const KernelTable
       for (const Part& part : branch.parts) noteStreamNorms(part);
     }
     if (!layer.altUp) continue;
-    noteStreamNorm(layer.altUp->mixing.norm);
+    noteStreamNorm(layer.altUp->norm);
     noteStreamNorms(layer.altUp->perLayer);
   }
   if (parts_.altUp) altUp_.emplace(*parts_.altUp, work_);
@@ -48,8 +48,7 @@ Model::Model(ModelParts parts, int blockCount, int stateSlots, const KernelTable
 
 void Model::noteStreamNorms(const Part& part) {
   if (part.input) noteStreamNorm(*part.input);
-  const auto* experts = std::get_if<Experts>(&part.body);
-  if (experts && experts->router.norm) noteStreamNorm(*experts->router.norm);
+  if (const Norm* norm = part.body->streamNorm()) noteStreamNorm(*norm);
 }
 
 void Model::prepare(const StepInput& input) {

@@ -4,32 +4,13 @@
 
 #include <memory>
 #include <optional>
-#include <variant>
 #include <vector>
 
-#include "layers/attention.h"
-#include "layers/gated-delta-net.h"
-#include "layers/moe.h"
-#include "layers/mlp.h"
-#include "layers/mla.h"
-#include "layers/per-layer-inputs.h"
-#include "layers/laurel.h"
-#include "layers/short-conv.h"
-#include "layers/mamba2.h"
 #include "layers/altup.h"
-#include "model/workspace.h"
+#include "layers/per-layer-inputs.h"
+#include "model/body.h"
 
 namespace chairlift {
-
-using Body = std::variant<Attention, Mla, Mlp, Experts, GatedDeltaNet, ShortConv, Mamba2,
-                          PerLayerInput, Laurel>;
-
-/** Reads the residual stream, behind a norm. */
-struct Part {
-  std::optional<Norm> input;
-  Body body;
-  std::optional<Norm> output;
-};
 
 /** Adds to the residual stream what its parts give together. */
 struct Branch {
@@ -39,15 +20,6 @@ struct Branch {
   // Factor on the residual stream once it is added, and its norm.
   float streamScale = 1;
   std::optional<Norm> streamNorm;
-};
-
-/** Of a layer in a model of several residual streams. */
-struct LayerAltUp {
-  AltUpMixing mixing;
-  // What all streams but the first have added in the end, of the first one.
-  Part perLayer;
-  // On the first stream as that sees it: a factor for each value, or empty.
-  std::vector<float> perLayerScale;
 };
 
 struct Layer {
@@ -98,7 +70,7 @@ class Model {
   int vocabSize() const { return parts_.vocabSize; }
   int blockCount() const { return work_.kv.count(); }
   int stateSlots() const { return work_.recurrentStates.slots(); }
-  bool remembers() const { return !parts_.recurrentStates.empty(); }
+  bool isRecurrent() const { return !parts_.recurrentStates.empty(); }
 
   /** `logits` takes a row of vocabSize values for each of `logitRows`, `states` one of hiddenSize for each of `stateRows`. */
   void step(const StepInput& input, float* logits, float* states);
@@ -115,9 +87,7 @@ class Model {
   void embedAdapted(const std::vector<int32_t>& tokens);
   void addToEmbedding(int row, float* place);
   void runLayer(const Layer& layer);
-  void tell(const LayerAltUp& layer);
   void runBranch(const Branch& branch);
-  void runBody(const Part& part, float* out);
   void takeStates(const StepInput& input, float* states);
   void runHead(const StepInput& input, float* logits);
 
@@ -131,10 +101,7 @@ class Model {
   RowBuffer tokenRows_, addedRows_;
   // What the parts of a branch give together, and what one of them gives.
   RowBuffer branchRows_, partRows_;
-  // Beside the first.
   std::optional<AltUp> altUp_;
-  // The first as other streams are told of it.
-  RowBuffer toldRows_;
 };
 
 }  // namespace chairlift

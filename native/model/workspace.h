@@ -25,12 +25,12 @@ struct Stream {
   const RowScale* scalesOf(NormKind kind) const { return scales[size_t(kind)].data(); }
   /** All rows as they are. */
   InputRows rows() const { return {x, stride, size}; }
-  InputRows behind(const Norm& norm) const {
-    InputRows normalized = rows();
-    normalized.form = InputForm::Normalized;
-    normalized.norm = &norm;
-    normalized.scales = scalesOf(norm.kind);
-    return normalized;
+  InputRows normalized(const Norm& norm) const {
+    InputRows all = rows();
+    all.form = InputForm::Normalized;
+    all.norm = &norm;
+    all.scales = scalesOf(norm.kind);
+    return all;
   }
 };
 

@@ -24,6 +24,7 @@
   each(napi_get_cb_info) \
   each(napi_get_element) \
   each(napi_get_named_property) \
+  each(napi_get_property_names) \
   each(napi_get_typedarray_info) \
   each(napi_get_undefined) \
   each(napi_get_value_bool) \
@@ -31,6 +32,7 @@
   each(napi_get_value_external) \
   each(napi_get_value_int32) \
   each(napi_get_value_string_utf8) \
+  each(napi_is_array) \
   each(napi_is_typedarray) \
   each(napi_queue_async_work) \
   each(napi_reject_deferred) \

@@ -5,18 +5,14 @@ import { leavesOf, type MapLeaves, mapLeaves } from '../../model/leaves.ts';
 import type { OutputFactors } from '../../model/output-factors.ts';
 import type {
   AdditionSpec,
-  BranchSpec,
-  LayerSpec,
   LinearSpec,
   MatrixSpec,
-  MlpSpec,
   ModelSpec,
   MoeSpec,
-  PartSpec,
-  RouterSpec,
   RowSlice,
+  TableSpec,
 } from '../../model/spec.ts';
-import { isHeadTied } from '../../model/spec-walk.ts';
+import { bodiesOf, isHeadTied } from '../../model/spec-walk.ts';
 import { type NormWeights, readBias, readNorm, readVector, rowType } from '../../model/weight-reader.ts';
 import { ModelFileError } from '../../weights/model-file-error.ts';
 import { type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
@@ -49,30 +45,14 @@ interface NativeTable {
 }
 
 interface NativeLeaves {
-  readonly linear: NativeLinear;
+  /** Undefined for experts after the first, whose matrices are members of those of the first. */
+  readonly linear: NativeLinear | undefined;
   readonly norm: NormWeights;
   readonly vector: Float32Array;
   readonly table: NativeTable;
 }
 
-type Native<Spec> = MapLeaves<Spec, NativeLeaves>;
-
-interface NativeExperts extends Pick<MoeSpec, 'kind' | 'scalesInput'> {
-  readonly count: number;
-  readonly router: Native<RouterSpec>;
-  /** Its matrices have a member for each expert. */
-  readonly each: Native<MlpSpec>;
-}
-
-type NativePart = Omit<Native<PartSpec>, 'body'> & {
-  readonly body: Native<PartSpec>['body'] | NativeExperts;
-};
-type NativeBranch = Omit<Native<BranchSpec>, 'parts'> & { readonly parts: readonly NativePart[] };
-type NativeLayer = Omit<Native<LayerSpec>, 'branches'> & { readonly branches: readonly NativeBranch[] };
-
-export type NativeModel = Omit<Native<ModelSpec>, 'layers' | 'ropes' | 'textKinds'> & {
-  readonly layers: readonly NativeLayer[];
-  readonly ropes: readonly { readonly inverseFrequencies: Float64Array; readonly magnitude: number }[];
+export type NativeModel = Omit<MapLeaves<ModelSpec, NativeLeaves>, 'textKinds'> & {
   /** The first row of the spec's `textKinds`. */
   readonly textKind: Float32Array | undefined;
 };
@@ -115,6 +95,21 @@ export function nativeModel(
   return { model: converter.model(spec), matrices: converter.matrices };
 }
 
+/** By linear map of an expert those of all that become one with a member for each: of the first all, of others none. */
+function stackedLinears(mixtures: readonly MoeSpec[]): ReadonlyMap<LinearSpec, readonly LinearSpec[]> {
+  return new Map<LinearSpec, readonly LinearSpec[]>(
+    mixtures.flatMap(({ experts }) => {
+      const [first = [], ...others] = experts.map((expert) => leavesOf(expert, 'linear'));
+      return [
+        ...others.flat().map((linear) => [linear, []] as const),
+        ...first.map(
+          (linear, at) => [linear, [linear, ...others.map((own) => own[at] as LinearSpec)]] as const,
+        ),
+      ];
+    }),
+  );
+}
+
 class Converter {
   readonly matrices: MatrixUpload[] = [];
   readonly #weights: WeightSource;
@@ -131,69 +126,31 @@ class Converter {
     this.#addMatrix = addMatrix;
   }
 
-  model(spec: ModelSpec): NativeModel {
-    const { layers, ropes, textKinds, head, ...others } = spec;
-    const converted = this.#convert(others);
-    return {
-      ...converted,
-      ropes: ropes.map(({ inverseFrequencies, magnitude }) => ({
-        inverseFrequencies: Float64Array.from(inverseFrequencies),
-        magnitude,
-      })),
-      textKind: textKinds && readFloats(this.#weights, textKinds.tensor).slice(0, spec.hiddenSize),
-      layers: layers.map((layer) => this.#layer(layer)),
-      head: isHeadTied(spec) ? this.#linear([head], converted.embedding.matrix) : this.#linear([head]),
-    };
-  }
-
-  #convert<Spec>(spec: Spec): Native<Spec> {
-    return mapLeaves<Spec, NativeLeaves>(spec, {
-      linear: (linear) => this.#linear([linear]),
-      norm: (norm) => readNorm(this.#weights, norm),
-      vector: (vector) => readVector(this.#weights, vector),
-      table: (table) => ({
-        matrix: this.#matrix([{ weight: table, columns: table.columns }]),
-        rows: table.rows,
-      }),
-    });
-  }
-
-  #layer({ branches, ...layer }: LayerSpec): NativeLayer {
-    return {
-      ...this.#convert(layer),
-      branches: branches.map(({ parts, ...branch }) => ({
-        ...this.#convert(branch),
-        parts: parts.map((part) => this.#part(part)),
-      })),
-    };
-  }
-
-  #part({ body, ...part }: PartSpec): NativePart {
-    const converted = body.kind === 'moe' ? this.#experts(body) : this.#convert(body);
-    return { ...this.#convert(part), body: converted };
-  }
-
-  /** Experts are alike but for their weights: one with a member for each. */
-  #experts({ kind, router, experts, ...others }: MoeSpec): NativeExperts {
-    const { linear, ...routing } = router;
-    const linears = experts.map((expert) => leavesOf(expert, 'linear'));
-    let next = 0;
-    const each = mapLeaves<MlpSpec, NativeLeaves>(experts[0] as MlpSpec, {
-      ...noOtherLeaves,
-      linear: () => {
-        const members = linears.map((own) => own[next] as LinearSpec);
-        next++;
-        return this.#linear(members);
-      },
-    });
-    return {
-      kind,
-      ...others,
-      count: experts.length,
+  model({ textKinds, ...spec }: ModelSpec): NativeModel {
+    const mixtures = bodiesOf(spec).filter((body) => body.kind === 'moe');
+    const routers = new Set(mixtures.map(({ router }) => router.linear));
+    const stacked = stackedLinears(mixtures);
+    const embedding = this.#table(spec.embedding);
+    const linear = (own: LinearSpec) => {
+      if (own === spec.head && isHeadTied(spec)) return this.#linear([own], embedding.matrix);
       // Which expert is best should not hang on activations of eight bits.
-      router: { ...this.#convert(routing), linear: this.#linear([linear], this.#matrix([linear], true)) },
-      each,
+      if (routers.has(own)) return this.#linear([own], this.#matrix([own], true));
+      const members = stacked.get(own) ?? [own];
+      return members.length === 0 ? undefined : this.#linear(members);
     };
+    return {
+      ...mapLeaves<typeof spec, NativeLeaves>(spec, {
+        linear,
+        norm: (norm) => readNorm(this.#weights, norm),
+        vector: (vector) => readVector(this.#weights, vector),
+        table: (table) => (table === spec.embedding ? embedding : this.#table(table)),
+      }),
+      textKind: textKinds && readFloats(this.#weights, textKinds.tensor).slice(0, spec.hiddenSize),
+    };
+  }
+
+  #table(table: TableSpec): NativeTable {
+    return { matrix: this.#matrix([{ weight: table, columns: table.columns }]), rows: table.rows };
   }
 
   /** Several are the members of one. */
@@ -295,12 +252,6 @@ class Converter {
     return all;
   }
 }
-
-function noLeaf(): never {
-  throw new Error('an expert has linear maps alone');
-}
-
-const noOtherLeaves = { norm: noLeaf, vector: noLeaf, table: noLeaf };
 
 function joined(parts: readonly Float32Array[]): Float32Array {
   const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));

@@ -1,0 +1,59 @@
+// See to-record.h.
+
+#include "addon/to-record.h"
+
+namespace chairlift {
+
+namespace {
+
+napi_valuetype typeOf(napi_env env, napi_value value) {
+  napi_valuetype type;
+  check(napi_typeof(env, value, &type), "cannot read a value");
+  return type;
+}
+
+std::vector<napi_value> elementsOf(napi_env env, napi_value list) {
+  uint32_t length;
+  check(napi_get_array_length(env, list, &length), "expected a list");
+  std::vector<napi_value> all(length);
+  for (uint32_t i = 0; i < length; i++) check(napi_get_element(env, list, i, &all[i]), "cannot read a list");
+  return all;
+}
+
+Record listOf(napi_env env, napi_value value) {
+  Record::List list;
+  for (napi_value element : elementsOf(env, value)) list.push_back(toRecord(env, element));
+  return Record(std::move(list));
+}
+
+Record objectOf(napi_env env, napi_value value) {
+  napi_value names;
+  check(napi_get_property_names(env, value, &names), "expected an object");
+  Record::Fields fields;
+  for (napi_value name : elementsOf(env, names)) {
+    const std::string text = toString(env, name);
+    const napi_value field = property(env, value, text.c_str());
+    if (typeOf(env, field) != napi_undefined) fields.push_back({text, toRecord(env, field)});
+  }
+  return Record(std::move(fields));
+}
+
+}  // namespace
+
+Record toRecord(napi_env env, napi_value value) {
+  const napi_valuetype type = typeOf(env, value);
+  if (type == napi_number) return Record(toNumber(env, value));
+  if (type == napi_string) return Record(toString(env, value));
+  if (type == napi_boolean) {
+    bool flag;
+    check(napi_get_value_bool(env, value, &flag), "expected a flag");
+    return Record(flag);
+  }
+  bool isTyped = false, isList = false;
+  check(napi_is_typedarray(env, value, &isTyped), "expected plain data");
+  if (isTyped) return Record(toFloatArray(env, value, "floats").copy());
+  check(napi_is_array(env, value, &isList), "expected plain data");
+  return isList ? listOf(env, value) : objectOf(env, value);
+}
+
+}  // namespace chairlift

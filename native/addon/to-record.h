@@ -1,0 +1,12 @@
+// Copies plain JavaScript data.
+#pragma once
+
+#include "addon/napi-values.h"
+#include "model/record.h"
+
+namespace chairlift {
+
+/** Of flags, numbers, texts, Float32Arrays, lists and objects of these; fields that are undefined are left out. */
+Record toRecord(napi_env env, napi_value value);
+
+}  // namespace chairlift

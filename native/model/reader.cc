@@ -1,0 +1,117 @@
+// See reader.h.
+
+#include "model/reader.h"
+
+#include <algorithm>
+
+#include "layers/registry.h"
+
+namespace chairlift {
+
+std::shared_ptr<Matrix> Reader::matrix(const Record& from, const char* name, int outputs, int inputs,
+                                       int members) const {
+  const int number = from.integer(name);
+  require(number >= 0 && size_t(number) < matrices_.size(), "no such matrix");
+  const auto& found = matrices_[size_t(number)];
+  require(found->outputs() == outputs && found->inputs() == inputs && found->members() == members,
+          "a matrix of another shape");
+  return found;
+}
+
+std::shared_ptr<Matrix> Reader::table(const Record& from, int rows, int columns) const {
+  return matrix(from, "matrix", rows, columns, 1);
+}
+
+int Reader::outputsOf(const Record& linear) const {
+  const int number = linear.integer("matrix");
+  require(number >= 0 && size_t(number) < matrices_.size(), "no such matrix");
+  return matrices_[size_t(number)]->outputs();
+}
+
+void Reader::join(Linear& to, const Record& from, size_t offset, int outputs, int inputs, int members) const {
+  Linear::Part part{matrix(from, "matrix", outputs, inputs, members), {}, offset};
+  const std::vector<float> bias = from.maybeFloats("bias", size_t(outputs) * size_t(members));
+  if (!bias.empty()) {
+    const size_t padded = size_t(part.matrix->panels()) * panelColumns;
+    part.bias.resize(padded * size_t(members));
+    for (size_t member = 0; member < size_t(members); member++) {
+      std::copy_n(&bias[member * size_t(outputs)], outputs, &part.bias[member * padded]);
+    }
+  }
+  to.parts.push_back(std::move(part));
+  for (const Record& one : from.list("additions")) {
+    to.additions.push_back(addition(one, offset, outputs, inputs, members));
+  }
+}
+
+Linear Reader::linear(const Record& from, int outputs, int inputs, int members) const {
+  Linear read;
+  join(read, from, 0, outputs, inputs, members);
+  return read;
+}
+
+Addition Reader::addition(const Record& from, size_t offset, int outputs, int inputs, int members) const {
+  const int added = from.integer("members");
+  require(added > 0 && added <= members, "an adapter of other members");
+  const size_t factors = size_t(outputs) * size_t(added);
+  Addition read{from.integer("adapter"), float(from.number("scale")), from.integer("rank"), outputs, {}, {}, offset,
+                from.integer("firstMember"), added, from.maybeFloats("factors", factors),
+                from.maybeFloats("shifts", factors)};
+  require(read.firstMember >= 0 && read.firstMember <= members - added, "an adapter of other members");
+  require(read.rank > 0, "an adapter of no rank");
+  require(read.factors.size() == read.shifts.size(), "factors of an adapter without shifts");
+  read.down.parts.push_back({matrix(from, "down", read.rank, inputs, added), {}, 0});
+  read.up.parts.push_back({matrix(from, "up", outputs, read.rank, added), {}, 0});
+  return read;
+}
+
+Part Reader::part(const Record& from) {
+  return {maybeNorm(from, "input", model.hiddenSize), readBody(from.object("body"), *this),
+          maybeNorm(from, "output", model.hiddenSize)};
+}
+
+const KvCache& Reader::cache(int index) const {
+  require(index >= 0 && size_t(index) < model.kv.caches.size(), "no such cache");
+  return model.kv.caches[size_t(index)];
+}
+
+void Reader::checkRope(int index, int headSize) const {
+  require(index >= 0 && size_t(index) < model.ropes.size(), "no such rope");
+  require(2 * model.ropes[size_t(index)].pairs() <= size_t(headSize), "a rope wider than its heads");
+}
+
+int Reader::takeState(const Record& from, const StateLayout& layout) {
+  const int state = from.integer("state");
+  require(state == int(model.recurrentStates.size()), "recurrent states out of order");
+  model.recurrentStates.push_back(layout);
+  return state;
+}
+
+Norm readNorm(const Record& from, int size) {
+  Norm read;
+  read.kind = from.text("kind") == "layer" ? NormKind::Layer : NormKind::Rms;
+  read.weight = from.has("weight") ? from.floats("weight", size_t(size)) : std::vector<float>(size_t(size), 1.0f);
+  read.bias = from.maybeFloats("bias", size_t(size));
+  read.weight.resize(paddedLength(size));
+  if (!read.bias.empty()) read.bias.resize(paddedLength(size));
+  return read;
+}
+
+std::optional<Norm> maybeNorm(const Record& from, const char* name, int size) {
+  if (const Record* norm = from.maybe(name)) return readNorm(*norm, size);
+  return std::nullopt;
+}
+
+Curve readCurve(const Record& body) {
+  if (!body.isText("activation")) {
+    const Record& clamped = body.object("activation");
+    return {Activation::Clamped, float(clamped.number("limit")), float(clamped.number("slope"))};
+  }
+  const std::string& name = body.text("activation");
+  if (name == "silu") return {Activation::Silu};
+  if (name == "gelu-tanh") return {Activation::GeluTanh};
+  require(name == "gelu", "unknown activation: " + name);
+  return {Activation::Gelu};
+}
+
+}  // namespace chairlift
