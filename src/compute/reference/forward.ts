@@ -1,32 +1,22 @@
 // One forward pass over all rows of a batch, from token ids to final states and logits.
 
-import type { ModelSpec } from '../../model/spec.ts';
+import type { BranchSpec, LayerSpec, ModelSpec, PartSpec } from '../../model/spec.ts';
 import type { Batch, StepResult } from '../backend.ts';
 import { rowAdapters } from '../batch.ts';
 import { batchRows } from './batch-rows.ts';
 import type { KvCache } from './kv-cache.ts';
 import { correctAltUp, gatherAltUp, predictAltUp, type Streams, spreadAltUp } from './layers/altup.ts';
-import { type AttentionContext, runAttention } from './layers/attention.ts';
-import { runGatedDeltaNet } from './layers/gated-delta-net.ts';
-import { runMamba2 } from './layers/mamba2.ts';
-import { runMla } from './layers/mla.ts';
-import { mixExperts, mlp, runLaurel } from './layers/mlp.ts';
-import { perLayerInputsOf, runPerLayerInput } from './layers/per-layer-inputs.ts';
-import { runShortConv } from './layers/short-conv.ts';
+import { perLayerInputsOf } from './layers/per-layer-inputs.ts';
+import { runBody } from './layers/registry.ts';
 import { applyLinear, decodeRow, type Matrix } from './linear.ts';
 import { normalize } from './norm.ts';
-import { type RecurrentStates, type StatesOfSequence, sequenceStates } from './recurrent-states.ts';
+import { type RecurrentStates, sequenceStates } from './recurrent-states.ts';
 import { rotationsAt } from './rope.ts';
+import type { StepContext } from './step-context.ts';
 import { addInto, scaleBy, softcap } from './vector.ts';
-import type { Branch, Layer, ModelWeights, Part } from './weights.ts';
+import type { Loaded, ModelWeights } from './weights.ts';
 
-/** What the parts of a step look at and change. */
-interface StepContext extends AttentionContext {
-  readonly recurrentStates: RecurrentStates;
-  readonly sequences: readonly StatesOfSequence[];
-  /** Of every row, one input after the other. */
-  readonly perLayerInputs: Float32Array;
-}
+type Layer = Loaded<LayerSpec>;
 
 export function forward(
   spec: ModelSpec,
@@ -105,8 +95,8 @@ function runLayer(context: StepContext, layer: Layer, streams: Streams): Streams
     perLayerScale === undefined
       ? active
       : active.map((value, at) => value * (perLayerScale[at % perLayerScale.length] as number));
-  const news = runPart(context, perLayer, seen);
-  for (const other of others) addInto(other, news);
+  const output = runPart(context, perLayer, seen);
+  for (const other of others) addInto(other, output);
   return [active, ...others];
 }
 
@@ -120,7 +110,7 @@ function runBranches(context: StepContext, { branches }: Layer, stream: Float32A
   }
 }
 
-function runBranch(context: StepContext, branch: Branch, stream: Float32Array): Float32Array {
+function runBranch(context: StepContext, branch: Loaded<BranchSpec>, stream: Float32Array): Float32Array {
   const { hiddenSize, normEpsilon } = context.spec;
   const [first, ...others] = branch.parts.map((part) => runPart(context, part, stream));
   const sum = first as Float32Array;
@@ -130,42 +120,12 @@ function runBranch(context: StepContext, branch: Branch, stream: Float32Array): 
   return scale === undefined ? sum : sum.map((value) => value * scale);
 }
 
-function runPart(context: StepContext, part: Part, stream: Float32Array): Float32Array {
+function runPart(context: StepContext, part: Loaded<PartSpec>, stream: Float32Array): Float32Array {
   const { hiddenSize, normEpsilon } = context.spec;
   const input =
     part.input === undefined ? stream : normalize(stream.slice(), hiddenSize, part.input, normEpsilon);
-  const output = runBody(context, part, input, stream);
+  const output = runBody(context, part.body, input, stream);
   return part.output === undefined ? output : normalize(output, hiddenSize, part.output, normEpsilon);
-}
-
-function runBody(
-  context: StepContext,
-  { body }: Part,
-  input: Float32Array,
-  stream: Float32Array,
-): Float32Array {
-  const { recurrentStates, sequences } = context;
-  const { normEpsilon } = context.spec;
-  switch (body.kind) {
-    case 'attention':
-      return runAttention(context, body, input);
-    case 'mla':
-      return runMla(context, body, input);
-    case 'mlp':
-      return mlp(body, input);
-    case 'moe':
-      return mixExperts(body, input, stream, normEpsilon);
-    case 'per-layer-input':
-      return runPerLayerInput(body, input, context.perLayerInputs);
-    case 'laurel':
-      return runLaurel(body, input, normEpsilon);
-    case 'gated-delta-net':
-      return runGatedDeltaNet(body, input, recurrentStates, sequences, normEpsilon);
-    case 'short-conv':
-      return runShortConv(body, input, recurrentStates, sequences);
-    case 'mamba2':
-      return runMamba2(body, input, recurrentStates, sequences, normEpsilon);
-  }
 }
 
 function finalStates(

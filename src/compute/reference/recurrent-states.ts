@@ -1,9 +1,9 @@
-// What layers without KV remember of sequences, in slots. A slot has memory from its first use until it is released.
+// Recurrent states of sequences, in slots. A slot has memory from its first use until it is released.
 
 import type { RecurrentStateSpec } from '../../model/spec.ts';
 import type { BatchStates } from '../backend.ts';
 
-/** A sequence's rows in a step, and where its memory comes from and goes. */
+/** A sequence's rows in a step, and the slots its states are read from and written to. */
 export interface StatesOfSequence {
   readonly firstRow: number;
   readonly endRow: number;
@@ -22,30 +22,30 @@ export class RecurrentStates {
     this.#slots = Array.from({ length: slotCount });
   }
 
-  /** A copy of what a slot holds for one of the model's recurrent states; zeros where nothing came before. */
-  recall(memory: number, slot: number | undefined): Float32Array {
-    if (slot === undefined) return new Float32Array((this.#specs[memory] as RecurrentStateSpec).size);
-    const held = this.#slots[slot]?.[memory];
+  /** A copy of one of the model's recurrent states; zeros where nothing came before. */
+  read(index: number, slot: number | undefined): Float32Array {
+    if (slot === undefined) return new Float32Array((this.#specs[index] as RecurrentStateSpec).size);
+    const held = this.#slots[slot]?.[index];
     if (held === undefined) throw new Error(`state slot ${slot} holds nothing`);
     return held.slice();
   }
 
-  keep(memory: number, slot: number, values: Float32Array): void {
+  write(index: number, slot: number, values: Float32Array): void {
     this.#slots[slot] ??= this.#specs.map(({ size }) => new Float32Array(size));
-    this.#slots[slot][memory]?.set(values);
+    this.#slots[slot][index]?.set(values);
   }
 
-  /** Goes through the rows of all sequences in order; `take` changes what is remembered before each. */
+  /** Goes through the rows of all sequences in order; `advance` changes the state in place. */
   through(
-    memory: number,
+    index: number,
     sequences: readonly StatesOfSequence[],
-    take: (row: number, remembered: Float32Array) => void,
+    advance: (row: number, state: Float32Array) => void,
   ): void {
     for (const { firstRow, endRow, from, kept } of sequences) {
-      const remembered = this.recall(memory, from);
+      const state = this.read(index, from);
       for (let row = firstRow; row < endRow; row++) {
-        take(row, remembered);
-        for (const { row: last, slot } of kept) if (last === row) this.keep(memory, slot, remembered);
+        advance(row, state);
+        for (const { row: last, slot } of kept) if (last === row) this.write(index, slot, state);
       }
     }
   }

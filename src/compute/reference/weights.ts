@@ -1,24 +1,7 @@
 // A model's weights as the forward pass uses them: its spec, with every leaf read from the file.
 
 import { leavesOf, type MapLeaves, mapLeaves } from '../../model/leaves.ts';
-import type {
-  AttentionSpec,
-  BranchSpec,
-  GatedDeltaNetSpec,
-  HeadNormSpec,
-  LaurelSpec,
-  LayerAltUpSpec,
-  LayerSpec,
-  Mamba2Spec,
-  MlaSpec,
-  MlpSpec,
-  ModelSpec,
-  MoeSpec,
-  PartSpec,
-  PerLayerInputSpec,
-  PerLayerInputsSpec,
-  ShortConvSpec,
-} from '../../model/spec.ts';
+import type { ModelSpec } from '../../model/spec.ts';
 import { isHeadTied } from '../../model/spec-walk.ts';
 import { type NormWeights, readNorm, readVector } from '../../model/weight-reader.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
@@ -31,23 +14,7 @@ interface LoadedLeaves {
   readonly table: Matrix;
 }
 
-type Loaded<Spec> = MapLeaves<Spec, LoadedLeaves>;
-
-export type HeadNorm = Loaded<HeadNormSpec>;
-export type Attention = Loaded<AttentionSpec>;
-export type Mla = Loaded<MlaSpec>;
-export type Mlp = Loaded<MlpSpec>;
-export type Experts = Loaded<MoeSpec>;
-export type PerLayerInput = Loaded<PerLayerInputSpec>;
-export type Laurel = Loaded<LaurelSpec>;
-export type GatedDeltaNet = Loaded<GatedDeltaNetSpec>;
-export type ShortConv = Loaded<ShortConvSpec>;
-export type Mamba2 = Loaded<Mamba2Spec>;
-export type Part = Loaded<PartSpec>;
-export type Branch = Loaded<BranchSpec>;
-export type LayerAltUp = Loaded<LayerAltUpSpec>;
-export type Layer = Loaded<LayerSpec>;
-export type PerLayerInputs = Loaded<PerLayerInputsSpec>;
+export type Loaded<Spec> = MapLeaves<Spec, LoadedLeaves>;
 export type ModelWeights = Loaded<ModelSpec>;
 
 export function loadModelWeights(

@@ -1,9 +1,12 @@
 // Several residual streams of which layers change the first: predicted before each layer, corrected behind it.
 
+import type { LayerAltUpSpec } from '../../../model/spec.ts';
 import { applyLinear, type Linear } from '../linear.ts';
 import { normalize } from '../norm.ts';
 import { dot } from '../vector.ts';
-import type { LayerAltUp } from '../weights.ts';
+import type { Loaded } from '../weights.ts';
+
+type LayerAltUp = Loaded<LayerAltUpSpec>;
 
 /** Rows of one stream after the other. */
 export type Streams = readonly Float32Array[];

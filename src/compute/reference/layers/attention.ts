@@ -1,30 +1,21 @@
 // Attention through block tables, with grouped key/value heads, windows, soft caps and sinks.
 
-import type { AttentionSpec, CacheSpec, ModelSpec } from '../../../model/spec.ts';
+import type { AttentionSpec, CacheSpec, HeadNormSpec } from '../../../model/spec.ts';
 import { BLOCK_TOKENS } from '../../backend.ts';
 import { sigmoid } from '../activation.ts';
 import { type BatchRows, slotAt } from '../batch-rows.ts';
-import type { KvCache, KvStore } from '../kv-cache.ts';
+import type { KvStore } from '../kv-cache.ts';
 import { applyLinear } from '../linear.ts';
 import { normalize } from '../norm.ts';
 import { type Rotations, rotate } from '../rope.ts';
+import type { RunBody, StepContext } from '../step-context.ts';
 import { addScaled, dot, softcap, softmax } from '../vector.ts';
-import type { Attention, HeadNorm } from '../weights.ts';
+import type { Loaded } from '../weights.ts';
 
-/** What every attention of a step looks at. */
-export interface AttentionContext {
-  readonly spec: ModelSpec;
-  readonly cache: KvCache;
-  readonly rows: BatchRows;
-  /** One for each rope of the model. */
-  readonly rotations: readonly Rotations[];
-}
+type Attention = Loaded<AttentionSpec>;
+type HeadNorm = Loaded<HeadNormSpec>;
 
-export function runAttention(
-  context: AttentionContext,
-  attention: Attention,
-  input: Float32Array,
-): Float32Array {
+export const runAttention: RunBody<AttentionSpec> = (context, attention, input) => {
   const { cache, growth, stored } = attention;
   const { headCount } = context.spec.caches[cache] as CacheSpec;
   const store = context.cache.store(cache);
@@ -51,11 +42,11 @@ export function runAttention(
     attention.output,
     attended.map((value, index) => value * sigmoid(gate[index] as number)),
   );
-}
+};
 
 /** Heads of queries or keys, normalized and turned, in place. */
 function place(
-  context: AttentionContext,
+  context: StepContext,
   attention: Attention,
   heads: Float32Array,
   headCount: number,
@@ -70,7 +61,7 @@ function place(
 }
 
 function normalizeHeads(
-  { spec: { normEpsilon } }: AttentionContext,
+  { spec: { normEpsilon } }: StepContext,
   { headSize }: Attention,
   heads: Float32Array,
   headCount: number,

@@ -1,57 +1,54 @@
 // The gated delta net, token by token: see GatedDeltaNetSpec.
 
+import type { GatedDeltaNetSpec } from '../../../model/spec.ts';
 import { sigmoid, silu, softplus } from '../activation.ts';
 import { applyLinear, applySideBySide } from '../linear.ts';
 import { normalize } from '../norm.ts';
-import type { RecurrentStates, StatesOfSequence } from '../recurrent-states.ts';
-import type { GatedDeltaNet } from '../weights.ts';
+import type { RunBody } from '../step-context.ts';
+import type { Loaded } from '../weights.ts';
 import { convolve } from './causal-conv.ts';
 
 /** Keys and queries are made this much longer than nothing. */
 const LENGTH_EPSILON = 1e-6;
 
-/** What one row brings. */
+type GatedDeltaNet = Loaded<GatedDeltaNetSpec>;
+
 interface Inputs {
-  /** Queries, keys and values, one row behind the other. */
+  /** Queries, keys and values, row by row. */
   readonly channels: Float32Array;
   readonly shares: Float32Array;
   readonly decays: Float32Array;
 }
 
-export function runGatedDeltaNet(
-  net: GatedDeltaNet,
-  input: Float32Array,
-  recurrentStates: RecurrentStates,
-  sequences: readonly StatesOfSequence[],
-  epsilon: number,
-): Float32Array {
+export const runGatedDeltaNet: RunBody<GatedDeltaNetSpec> = (context, net, input) => {
+  const { recurrentStates, sequences, spec } = context;
   const inputs: Inputs = {
     channels: applySideBySide([net.query, net.key, net.value], input),
     shares: applyLinear(net.share, input),
     decays: applyLinear(net.decay, input),
   };
   const output = new Float32Array(inputs.shares.length * net.valueSize);
-  recurrentStates.through(net.state, sequences, (row, memory) => learn(net, inputs, row, memory, output));
-  normalize(output, net.valueSize, net.norm, epsilon);
+  recurrentStates.through(net.state, sequences, (row, state) => update(net, inputs, row, state, output));
+  normalize(output, net.valueSize, net.norm, spec.normEpsilon);
   const gate = applyLinear(net.gate, input);
   return applyLinear(
     net.output,
     output.map((value, index) => value * silu(gate[index] as number)),
   );
-}
+};
 
-/** One row's part of the sequence: what is remembered changes, and answers. */
-function learn(
+/** One row: updates the state and reads its output from it. */
+function update(
   net: GatedDeltaNet,
   inputs: Inputs,
   row: number,
-  memory: Float32Array,
+  state: Float32Array,
   output: Float32Array,
 ): void {
   const { keyHeads, keySize, valueHeads, valueSize, convolution } = net;
   const channels = convolution.weight.length / convolution.length;
-  const waiting = memory.subarray(0, (convolution.length - 1) * channels);
-  const matrices = memory.subarray(waiting.length);
+  const waiting = state.subarray(0, (convolution.length - 1) * channels);
+  const matrices = state.subarray(waiting.length);
   const fresh = inputs.channels.subarray(row * channels, (row + 1) * channels);
   const mixed = convolve(waiting, fresh, net.convolution).map(silu);
   const keysAt = keyHeads * keySize;

@@ -1,29 +1,30 @@
 // A state space, token by token: see Mamba2Spec.
 
+import type { Mamba2Spec } from '../../../model/spec.ts';
 import { silu, softplus } from '../activation.ts';
 import { applyLinear, applySideBySide } from '../linear.ts';
 import { normalize } from '../norm.ts';
-import type { RecurrentStates, StatesOfSequence } from '../recurrent-states.ts';
-import type { Mamba2 } from '../weights.ts';
+import type { RunBody } from '../step-context.ts';
+import type { Loaded } from '../weights.ts';
 import { convolve } from './causal-conv.ts';
 
-export function runMamba2(
-  space: Mamba2,
-  input: Float32Array,
-  recurrentStates: RecurrentStates,
-  sequences: readonly StatesOfSequence[],
-  epsilon: number,
-): Float32Array {
+type Mamba2 = Loaded<Mamba2Spec>;
+
+export const runMamba2: RunBody<Mamba2Spec> = (context, space, input) => {
+  const { recurrentStates, sequences, spec } = context;
   const channels = applySideBySide([space.value, space.write, space.read], input);
   const steps = applyLinear(space.step, input);
   const output = new Float32Array(steps.length * space.headSize);
-  recurrentStates.through(space.state, sequences, (row, memory) =>
-    advance(space, channels, steps, row, memory, output),
+  recurrentStates.through(space.state, sequences, (row, state) =>
+    advance(space, channels, steps, row, state, output),
   );
   const gate = applyLinear(space.gate, input);
   const gated = output.map((value, index) => value * silu(gate[index] as number));
-  return applyLinear(space.output, normalize(gated, space.heads * space.headSize, space.norm, epsilon));
-}
+  return applyLinear(
+    space.output,
+    normalize(gated, space.heads * space.headSize, space.norm, spec.normEpsilon),
+  );
+};
 
 /** One row's part of the sequence. */
 function advance(
@@ -31,12 +32,12 @@ function advance(
   channels: Float32Array,
   steps: Float32Array,
   row: number,
-  memory: Float32Array,
+  state: Float32Array,
   output: Float32Array,
 ): void {
   const { heads, headSize, stateSize, groups, convolution } = space;
   const width = convolution.weight.length / convolution.length;
-  const waiting = memory.subarray(0, (convolution.length - 1) * width);
+  const waiting = state.subarray(0, (convolution.length - 1) * width);
   const mixed = convolve(waiting, channels.subarray(row * width, (row + 1) * width), space.convolution).map(
     silu,
   );
@@ -47,7 +48,7 @@ function advance(
     const at = row * heads + head;
     const step = softplus((steps[at] as number) + (space.stepBias[head] as number));
     const kept = Math.exp(step * (space.rate[head] as number));
-    const state = memory.subarray(
+    const matrix = state.subarray(
       waiting.length + head * headSize * stateSize,
       waiting.length + (head + 1) * headSize * stateSize,
     );
@@ -58,8 +59,8 @@ function advance(
       let sum = (space.skip[head] as number) * value;
       for (let n = 0; n < stateSize; n++) {
         const place = i * stateSize + n;
-        const next = Math.fround((state[place] as number) * kept + step * value * (writes[n] as number));
-        state[place] = next;
+        const next = Math.fround((matrix[place] as number) * kept + step * value * (writes[n] as number));
+        matrix[place] = next;
         sum += next * (reads[n] as number);
       }
       output[at * headSize + i] = sum;

@@ -1,12 +1,13 @@
 // MLA: queries are brought to it, and what they gather there is brought to values.
 
+import type { MlaSpec } from '../../../model/spec.ts';
 import { applyByHead, applyLinear } from '../linear.ts';
 import { normalize } from '../norm.ts';
 import { type Rotations, rotate } from '../rope.ts';
-import type { Mla } from '../weights.ts';
-import { type AttentionContext, attend } from './attention.ts';
+import type { RunBody } from '../step-context.ts';
+import { attend } from './attention.ts';
 
-export function runMla(context: AttentionContext, attention: Mla, input: Float32Array): Float32Array {
+export const runMla: RunBody<MlaSpec> = (context, attention, input) => {
   const { headCount, kvLoraRank, qkRopeHeadDim, queryInput } = attention;
   const { normEpsilon } = context.spec;
   const rotations = context.rotations[attention.rope] as Rotations;
@@ -31,7 +32,7 @@ export function runMla(context: AttentionContext, attention: Mla, input: Float32
   const sight = { headCount, headSize: kvLoraRank + qkRopeHeadDim, scale: attention.scale };
   const gathered = attend(sight, queries, store, context.rows);
   return applyLinear(attention.output, applyByHead(attention.valueUp, gathered, headCount));
-}
+};
 
 /** Runs of both by turns. */
 function joined(

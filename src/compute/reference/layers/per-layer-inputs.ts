@@ -1,14 +1,16 @@
 // Inputs of single layers, made of tokens and their embeddings before the first layer.
 
+import type { PerLayerInputSpec, PerLayerInputsSpec } from '../../../model/spec.ts';
 import { activate } from '../activation.ts';
 import { applyLinear, decodeRow } from '../linear.ts';
 import { normalize } from '../norm.ts';
+import type { RunBody } from '../step-context.ts';
 import { scaleBy } from '../vector.ts';
-import type { PerLayerInput, PerLayerInputs } from '../weights.ts';
+import type { Loaded } from '../weights.ts';
 
 /** Of every row, one input after the other; nothing where the model has none. */
 export function perLayerInputsOf(
-  inputs: PerLayerInputs | undefined,
+  inputs: Loaded<PerLayerInputsSpec> | undefined,
   tokens: Int32Array,
   embedded: Float32Array,
   epsilon: number,
@@ -29,11 +31,9 @@ export function perLayerInputsOf(
   return made;
 }
 
-export function runPerLayerInput(
-  { index, activation, gate, output }: PerLayerInput,
-  input: Float32Array,
-  inputs: Float32Array,
-): Float32Array {
+export const runPerLayerInput: RunBody<PerLayerInputSpec> = (context, body, input) => {
+  const { index, activation, gate, output } = body;
+  const { perLayerInputs: inputs } = context;
   const gates = applyLinear(gate, input);
   const { rows: size, columns } = gate.matrix;
   const rows = input.length / columns;
@@ -44,4 +44,4 @@ export function runPerLayerInput(
     own.set(inputs.subarray(at, at + size), row * size);
   }
   return applyLinear(output, activate(activation, gates, own));
-}
+};

@@ -1,16 +1,11 @@
 // A convolution between two gates: see ShortConvSpec.
 
+import type { ShortConvSpec } from '../../../model/spec.ts';
 import { applyLinear } from '../linear.ts';
-import type { RecurrentStates, StatesOfSequence } from '../recurrent-states.ts';
-import type { ShortConv } from '../weights.ts';
+import type { RunBody } from '../step-context.ts';
 import { convolve } from './causal-conv.ts';
 
-export function runShortConv(
-  body: ShortConv,
-  input: Float32Array,
-  recurrentStates: RecurrentStates,
-  sequences: readonly StatesOfSequence[],
-): Float32Array {
+export const runShortConv: RunBody<ShortConvSpec> = ({ recurrentStates, sequences }, body, input) => {
   const { state, size } = body;
   const before = applyLinear(body.before, input);
   const channels = applyLinear(body.value, input).map((value, index) => value * (before[index] as number));
@@ -26,4 +21,4 @@ export function runShortConv(
     body.output,
     mixed.map((value, index) => value * (after[index] as number)),
   );
-}
+};

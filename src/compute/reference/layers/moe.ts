@@ -1,24 +1,41 @@
-// Which experts a row goes to, and how much each counts.
+// A mixture of experts: which of them each row goes through, and how much each counts.
 
-import type { RouterSpec } from '../../../model/spec.ts';
+import type { MlpSpec, MoeSpec, RouterSpec } from '../../../model/spec.ts';
 import { sigmoid } from '../activation.ts';
 import { applyLinear } from '../linear.ts';
 import { normalize } from '../norm.ts';
+import type { RunBody } from '../step-context.ts';
 import { softmax } from '../vector.ts';
-import type { Experts } from '../weights.ts';
+import type { Loaded } from '../weights.ts';
+import { mlp } from './mlp.ts';
+
+type Router = Loaded<RouterSpec>;
 
 interface Choice {
   readonly expert: number;
   readonly weight: number;
 }
 
+export const runMoe: RunBody<MoeSpec> = ({ spec }, { experts, scalesInput, router }, input, stream) => {
+  const output = new Float32Array(input.length);
+  const size = spec.hiddenSize;
+  for (const [row, choices] of route(router, input, stream, spec.normEpsilon).entries()) {
+    const at = row * size;
+    const from = input.subarray(at, at + size);
+    for (const { expert, weight } of choices) {
+      const body = experts[expert] as Loaded<MlpSpec>;
+      const scaled = scalesInput === true;
+      const given = mlp(body, scaled ? from.map((value) => value * weight) : from, [row]);
+      for (const [index, value] of given.entries()) {
+        output[at + index] = (output[at + index] as number) + (scaled ? 1 : weight) * value;
+      }
+    }
+  }
+  return output;
+};
+
 /** The choices of each row, the best first. */
-export function route(
-  { router }: Experts,
-  input: Float32Array,
-  stream: Float32Array,
-  epsilon: number,
-): Choice[][] {
+function route(router: Router, input: Float32Array, stream: Float32Array, epsilon: number): Choice[][] {
   const { linear, norm } = router;
   const { columns, rows: count } = linear.matrix;
   const seen = norm === undefined ? input : normalize(stream.slice(), columns, norm, epsilon);
@@ -28,7 +45,7 @@ export function route(
   );
 }
 
-function choose(router: Experts['router'], logits: Float64Array): Choice[] {
+function choose(router: Router, logits: Float64Array): Choice[] {
   const { routingBias, expertScales } = router;
   const scores = router.score === 'softmax' ? softmax(logits) : logits.map(sigmoid);
   const wanted = scores.map((score, expert) => score + (routingBias?.[expert] ?? 0));
