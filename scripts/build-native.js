@@ -1,5 +1,5 @@
 // Builds the C++ addon with a compiler, the system's or one for another machine: sources to objects, the kernels of each
-// instruction set with flags of its own, then one shared library. No build tool beside the compiler; objects whose inputs
+// instruction set with flags of its own, then one shared library. No build tool but the compiler; objects whose inputs
 // did not change are kept.
 
 import { spawn, spawnSync } from 'node:child_process';
@@ -20,7 +20,7 @@ export const includeFlags = ['-I', nativeFolder];
 const avx2 = ['-mavx2', '-mfma', '-mf16c'];
 const avx512bw = [...avx2, '-mavx512f', '-mavx512bw', '-mavx512dq', '-mavx512vl'];
 const avx512 = [...avx512bw, '-mavx512vnni'];
-// By architecture, as Node names it: the instruction sets that kernels are written for, beside scalar, and their flags.
+// By architecture, as Node names it: the instruction sets that kernels are written for, without scalar, and their flags.
 const setFlags = {
   x64: { avx2, avx512bw, avx512, amx: [...avx512, '-mgfni', '-mamx-tile', '-mamx-int8'] },
   arm64: {
@@ -33,8 +33,7 @@ const setFlags = {
 // Their files are compiled together, a folder at a time: most of what a small one costs is the headers that all include.
 const unitNames = ['layers', 'model', 'sampling', 'system'];
 
-// Contraction is off so that a multiply and an add are never fused behind the code's back: all ISAs must
-// give the same bits.
+// Without contraction, so that the compiler never fuses a multiply and an add: all ISAs must give the same bits.
 export const commonFlags = [
   '-std=c++17',
   '-O3',
@@ -62,7 +61,7 @@ function textsOf(folder, name, seen = new Set()) {
   return [text, ...included.flatMap((header) => textsOf(folder, header, seen))];
 }
 
-/** The instruction sets that kernels are written for on an architecture, beside scalar. */
+/** The instruction sets that kernels are written for on an architecture, without scalar. */
 export function instructionSets(arch) {
   return Object.keys(setFlags[arch] ?? {});
 }
@@ -126,7 +125,7 @@ export function runCompiler(compiler, args) {
   });
 }
 
-/** As many compilers at a time as there are cores, whoever asks; the others wait in order. */
+/** Runs as many compilers at a time as there are cores; the others wait in order. */
 class Slots {
   #free = availableParallelism();
   #waiting = [];
@@ -166,14 +165,14 @@ const sharedFlags = {
   win32: ['-shared'],
 };
 
-const nobody = { add: (_count) => {}, done: () => {} };
+const noProgress = { add: (_count) => {}, done: () => {} };
 
 /**
  * Compiles sources, but for those that have been compiled as they are, and returns the paths of their objects.
  * @param {{ compiler: string | string[], arch: string, sources: { folder: string, name: string, flags: string[] }[],
  *   progress?: { add(count: number): void, done(): void } }} options
  */
-export async function compileObjects({ compiler, arch, sources, progress = nobody }) {
+export async function compileObjects({ compiler, arch, sources, progress = noProgress }) {
   mkdirSync(objectFolder, { recursive: true });
   const version = versionOf(compiler);
   const all = sources.map((source) => ({ ...source, object: objectOf({ compiler, version, arch }, source) }));
@@ -252,7 +251,7 @@ export async function buildNative({
   shared = sharedFlags[platform] ?? ['-shared', '-pthread'],
   linkFlags = [],
   headers = Promise.resolve(),
-  progress = nobody,
+  progress = noProgress,
 }) {
   const compile = (sources, moreFlags = []) => {
     const spelled = sources.map((source) => ({

@@ -43,7 +43,6 @@ void checkTokens(const Tokens& tokens, int vocabSize, const char* what) {
   if (strange) throw ScriptError(std::string("native addon: no such token: ") + what);
 }
 
-/** An array of integer arrays, one per row. */
 std::vector<Slice<int32_t>> readLists(napi_env env, napi_value lists, size_t rows, const char* what) {
   std::vector<Slice<int32_t>> result;
   for (size_t row = 0; row < rows; row++) {

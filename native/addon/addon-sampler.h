@@ -9,7 +9,7 @@
 
 namespace chairlift {
 
-/** A JavaScript handle of a sampler that works on a pool's threads. Throws where there can be none. */
+/** A JavaScript handle of a sampler that works on a pool's threads. */
 napi_value makeSampler(napi_env env, std::shared_ptr<ThreadPool> pool);
 napi_value sampleRows(napi_env env, napi_callback_info info);
 

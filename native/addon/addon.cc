@@ -16,13 +16,13 @@ namespace chairlift {
 
 namespace {
 
-/** What JavaScript holds: matrices are filled first, addressed by number, then the model is made of them. */
+/** What JavaScript holds: its matrices are filled first, then the model is assembled from them. */
 struct Handle {
   std::shared_ptr<ThreadPool> pool;
   const KernelTable* kernels = nullptr;
   std::vector<std::shared_ptr<Matrix>> matrices;
   std::shared_ptr<Model> model;
-  // Off the JavaScript thread: nothing else may touch the model until that is done.
+  // Set while a task runs off the JavaScript thread: nothing else may touch the model.
   bool busy = false;
 };
 
@@ -57,7 +57,7 @@ const SourceFormat& toFormat(napi_env env, napi_value value) {
   return *format;
 }
 
-/** Work of a model under way off the JavaScript thread, and what must live until its promise settles. */
+/** A task off the JavaScript thread, and the values that must live until its promise settles. */
 struct Task {
   std::function<void()> run;
   Handle* handle;
@@ -93,7 +93,7 @@ void completeTask(napi_env env, napi_status, void* data) {
   }
 }
 
-/** Promises the end of `run`, which may use the memory of the JavaScript values in `held`, the handle among them. */
+/** `run` may use the memory of the JavaScript values in `held`, the handle among them, until the promise settles. */
 napi_value runOffThread(napi_env env, Handle& handle, const char* name, const std::vector<napi_value>& held,
                         std::function<void()> run) {
   auto task = std::make_unique<Task>();
@@ -174,7 +174,7 @@ napi_value packRows(napi_env env, napi_callback_info info) {
   });
 }
 
-/** assemble(handle, model, kvType, blockCount, stateSlots): makes the model of its matrices; see native-model.ts */
+/** assemble(handle, model, kvType, blockCount, stateSlots); `model` is that of native-model.ts */
 napi_value assemble(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 5);
@@ -229,7 +229,6 @@ napi_value step(napi_env env, napi_callback_info info) {
   });
 }
 
-/** useThreads(handle, threads) */
 napi_value useThreads(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 2);
@@ -285,7 +284,7 @@ napi_value kernels(napi_env env, napi_callback_info) {
   });
 }
 
-/** instructionSets(): names of those this machine runs, slowest first, whether or not this build holds kernels for them */
+/** instructionSets(): names of those this machine runs, slowest first, with or without kernels in this build */
 napi_value instructionSetNames(napi_env env, napi_callback_info) {
   return guarded(env, [&] { return fromNames(env, runnableSets()); });
 }

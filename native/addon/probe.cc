@@ -77,7 +77,7 @@ double probeReadBandwidth(int threads, size_t bytes) {
   uint64_t* words = reinterpret_cast<uint64_t*>(buffer.data());
   ThreadPool pool(threads);
   std::vector<uint64_t> sums(size_t(pool.threads()) * lineWords);
-  // One word of each line, asked for in advance: what the memory gives, not what a loop of additions takes.
+  // Reads one word of each cache line and prefetches: measures memory, not a loop of additions.
   const auto sweep = [&](bool write) {
     pool.forEachInRuns(int(bytes / sizeof(uint64_t) / pieceWords), 1, [&](int begin, int end, int worker) {
       uint64_t sum = 0;
@@ -97,7 +97,7 @@ double probeReadBandwidth(int threads, size_t bytes) {
     times.push_back(now() - start);
   }
   std::sort(times.begin(), times.end());
-  // The sums are used, so that no pass can be left out.
+  // Uses the sums, so that the compiler leaves no pass out.
   return sums[0] == 1 ? 0 : double(bytes) / times[2];
 }
 

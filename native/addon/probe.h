@@ -6,7 +6,6 @@
 
 namespace chairlift {
 
-/** Packs the weights and reads every row back as floats. */
 void probeUnpack(const SourceFormat& format, const uint8_t* weights, int outputs, int inputs, float* out);
 
 /** Packs the weights, quantizes x where the format needs it, and multiplies on this thread. */
@@ -22,7 +21,6 @@ struct ProductTiming {
 ProductTiming probeTime(const KernelTable& kernels, const SourceFormat& format, int outputs, int inputs, int rows,
                         int threads, int repeats);
 
-/** Median of several passes over a buffer, in bytes per second. */
 double probeReadBandwidth(int threads, size_t bytes);
 
 }  // namespace chairlift

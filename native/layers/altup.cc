@@ -10,7 +10,7 @@ namespace chairlift {
 
 namespace {
 
-// The root of 1e-5: a row that is scaled counts as no smaller.
+// The root of 1e-5, the least root mean square of a row that is scaled.
 constexpr float leastRoot = 3.16227766e-3f;
 
 }  // namespace
@@ -143,7 +143,7 @@ const float* AltUp::coefficients(const LayerAltUp& layer, const Linear& linear, 
   float* const made = work_.inner.rows(size_t(rows), featureStride);
   float* const all = work_.scores.rows(size_t(rows), stride);
   work_.multiplier.apply(layer.features, work_.stream.normalized(layer.norm), rows, made, featureStride);
-  // With a cap of 1 that is the hyperbolic tangent.
+  // With a cap of 1: tanh.
   work_.pool.forEachOne(rows, [&](int row) {
     work_.kernels.softcapInPlace(made + size_t(row) * featureStride, features, 1.0f);
   });
@@ -151,7 +151,7 @@ const float* AltUp::coefficients(const LayerAltUp& layer, const Linear& linear, 
   return all;
 }
 
-/** To the root mean square of another row. */
+/** Scales a row to the root mean square of another. */
 void AltUp::scaleAs(float* values, const float* like) const {
   const auto rootOf = [&](const float* row) {
     return 1.0f / work_.kernels.rowScale(NormKind::Rms, row, work_.stream.size, 0).factor;

@@ -9,7 +9,7 @@ namespace chairlift {
 
 namespace {
 
-/** Over each head, with the same weights for all or with weights of its own; or over all of them together. */
+/** Over each head, with shared (Head) or its own weights (Each), or over all heads together (All). */
 struct HeadNorm {
   enum class Over { Head, Each, All };
 
@@ -17,7 +17,7 @@ struct HeadNorm {
   Over over = Over::Head;
 };
 
-/** Queries grow with their position: `1 + weight * log(1 + floor((position + shift) / length))`. */
+/** Queries are scaled by `1 + weight * log(1 + floor((position + shift) / length))`. */
 struct QueryGrowth {
   double weight, length, shift;
 };
@@ -26,23 +26,21 @@ struct Attention final : Body {
   int headCount = 0;
   int kvHeadCount = 0;
   int headSize = 0;
-  // Which of the KV caches its keys and values lie in.
   int cache = 0;
-  // Whether it stores its own, and whether values have a matrix of theirs or are what keys were at first.
+  // Whether it stores keys and values; without `hasValues` the values are the keys before norm and rotation.
   bool stores = false;
   bool hasValues = false;
   bool hasGate = false;
-  // Queries and, where it has them, keys, values and the gate of what is attended: see `keysAt` and what follows.
+  // Queries, keys, values and the output gate, those that it has.
   Linear projection;
   Linear output;
   std::optional<HeadNorm> queryNorm, keyNorm, valueNorm;
   bool normsAfterRope = false;
   std::optional<int> rope;
-  // Later tokens of the text are seen, too.
   bool bidirectional = false;
-  // 0: all tokens of a side that is seen; else so many less one.
+  // Tokens that are seen on a side, the row's own included; 0: all.
   int window = 0;
-  // 0: none; tokens see their own chunk of so many alone.
+  // Tokens see their own chunk of this many alone; 0: all chunks.
   int chunk = 0;
   float scale = 1;
   // 0: none.
@@ -53,7 +51,7 @@ struct Attention final : Body {
 
   int querySize() const { return headCount * headSize; }
   int kvSize() const { return kvHeadCount * headSize; }
-  // Where things lie in a projected row; queries come first.
+  // Offsets in a projected row; queries come first.
   size_t keysAt() const { return paddedLength(querySize()); }
   size_t valuesAt() const { return keysAt() + paddedLength(kvSize()); }
   size_t gateAt() const { return stores ? valuesAt() + paddedLength(kvSize()) : keysAt(); }
@@ -62,7 +60,6 @@ struct Attention final : Body {
   void run(const InputRows& input, Workspace& work, float* out) const override;
 };
 
-/** One attention over the rows of a step. */
 class AttentionRun {
  public:
   AttentionRun(const Attention& attention, Workspace& work)
@@ -100,7 +97,7 @@ class AttentionRun {
     return rows;
   }
 
-  /** Brings a row's queries and keys to their place among positions, and stores its keys and values. */
+  /** Normalizes and rotates a row's queries and keys, and stores its keys and values. */
   void placeRow(int row) {
     float* queries = projectedRow(row);
     place(queries, attention_.headCount, attention_.queryNorm, row);
@@ -148,7 +145,7 @@ class AttentionRun {
     for (int i = 0; i < attention_.querySize(); i++) queries[i] *= factor;
   }
 
-  /** Some rows of one sequence, one KV head. */
+  /** A group of rows over one KV head. */
   void attend(const RowGroup& group, int kvHead, int worker) {
     const int queryHeads = attention_.headCount / attention_.kvHeadCount, firstHead = kvHead * queryHeads;
     const size_t headAt = size_t(firstHead) * size_t(attention_.headSize);

@@ -9,15 +9,14 @@ namespace chairlift {
 
 namespace {
 
-// Channels of one piece of work.
 constexpr int pieceChannels = 512;
 
-/** The last rows before the end of a run, from those that waited on. */
+/** Stores the last rows of a run in its state, after those that were stored before if the run is short. */
 void keepWaiting(const StateLayout& layout, const StateRun& run, const float* rows, size_t stride, const float* from,
                  float* to, int begin, int end) {
   const int waiting = layout.waitingRows();
   const size_t bytes = size_t(end - begin) * sizeof(float), stateStride = layout.channelStride();
-  // Oldest first: what is read from `from`, which may be `to`, lies behind what is written.
+  // Oldest first: `from` may be `to`, and is read ahead of what is written.
   for (int i = 0; i < waiting; i++) {
     const int row = run.rows - waiting + i;
     float* kept = to + size_t(i) * stateStride + begin;

@@ -1,4 +1,4 @@
-// The convolution of a body's channels with those of the tokens before, sequence by sequence.
+// Causal convolution of a body's channels over the tokens of each sequence.
 #pragma once
 
 #include <vector>
@@ -19,7 +19,7 @@ struct Convolution {
 
 Convolution readConvolution(const Record& from, const StateLayout& layout, bool activates);
 
-/** Mixes rows of channels into `to`, and leaves in the state what the next rows need. */
+/** Convolves rows of channels into `to` and updates the recurrent state. */
 void convolveRows(const Convolution& convolution, const StateLayout& layout, int state, const float* channels,
                   size_t stride, float* to, size_t toStride, Workspace& work);
 

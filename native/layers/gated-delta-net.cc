@@ -11,13 +11,13 @@ namespace chairlift {
 namespace {
 
 struct GatedDeltaNet final : Body {
-  // Which of the model's recurrent states is its own.
+  // Index of its recurrent state.
   int state = 0;
   int keyHeads = 0;
   int keySize = 0;
   int valueHeads = 0;
   int valueSize = 0;
-  // Value heads that share a key head are so many apart, not in a row.
+  // Value heads that share a key head are `keyHeads` apart, not neighbours.
   bool strided = false;
   // Queries, keys and values; the gate; a share and a decay for each value head.
   Linear projection;
@@ -30,7 +30,7 @@ struct GatedDeltaNet final : Body {
   int keyRows() const { return keyHeads * keySize; }
   int valueRows() const { return valueHeads * valueSize; }
   StateLayout layout() const { return {2 * keyRows() + valueRows(), taps, valueHeads, keySize, valueSize}; }
-  // Where things lie in a projected row; queries, keys and values come first, side by side.
+  // Offsets in a projected row; queries, keys and values come first.
   size_t gateAt() const { return layout().channelStride(); }
   size_t sharesAt() const { return gateAt() + paddedLength(valueRows()); }
   size_t decaysAt() const { return sharesAt() + paddedLength(valueHeads); }
@@ -59,7 +59,7 @@ class DeltaRun {
     convolveRows(net_.convolution, layout_, net_.state, projected_, stride_, mixed_, mixedStride_, work_);
     work_.pool.forEachOne(rows_, [&](int row) { prepareRow(row); });
     forEachStatePiece(work_, layout_, net_.valueHeads,
-                       [&](const StateRun& run, int head, int begin, int end) { learn(run, head, begin, end); });
+                       [&](const StateRun& run, int head, int begin, int end) { update(run, head, begin, end); });
     work_.pool.forEachOne(rows_, [&](int row) { finishRow(row); });
     InputRows gated{projected_ + net_.gateAt(), stride_, net_.valueRows()};
     gated.form = InputForm::Gated;
@@ -70,7 +70,6 @@ class DeltaRun {
   }
 
  private:
-  /** Queries and keys at their length, and what each head keeps and takes up. */
   void prepareRow(int row) {
     const RecurrenceKernels& kernels = work_.kernels.recurrence;
     float* const mixed = mixed_ + size_t(row) * mixedStride_;
@@ -86,7 +85,7 @@ class DeltaRun {
     kernels.stepsAndDecays(decays, net_.decayBias.data(), net_.rates.data(), nullptr, decays, net_.valueHeads);
   }
 
-  void learn(const StateRun& run, int head, int begin, int end) {
+  void update(const StateRun& run, int head, int begin, int end) {
     const int keyHead = net_.keyHeadOf(head);
     const float* const mixed = mixed_ + size_t(run.firstRow) * mixedStride_;
     const float* const projected = projected_ + size_t(run.firstRow) * stride_;

@@ -9,7 +9,7 @@ namespace chairlift {
 namespace {
 
 struct Mamba2 final : Body {
-  // Which of the model's recurrent states is its own.
+  // Index of its recurrent state.
   int state = 0;
   int heads = 0;
   int headSize = 0;
@@ -26,10 +26,10 @@ struct Mamba2 final : Body {
   int valueRows() const { return heads * headSize; }
   int groupRows() const { return groups * stateSize; }
   StateLayout layout() const { return {valueRows() + 2 * groupRows(), taps, heads, stateSize, headSize}; }
-  // Where things lie in a projected row; values, writes and reads come first, side by side.
+  // Offsets in a projected row; values, writes and reads come first.
   size_t gateAt() const { return layout().channelStride(); }
   size_t stepsAt() const { return gateAt() + paddedLength(valueRows()); }
-  // Beside the steps: what each head keeps.
+  // The decay of each head.
   size_t keptAt() const { return stepsAt() + paddedLength(heads); }
   size_t projectedStride() const { return keptAt() + paddedLength(heads); }
 

@@ -1,5 +1,5 @@
-// MLA: see MlaSpec in src/model/spec.ts. Maps of single heads are members of one matrix, and take the heads of all rows in the
-// order of heads; what they give is brought back to the order of rows.
+// MLA: see MlaSpec in src/model/spec.ts. Maps of single heads are members of one matrix: they take rows ordered by head, and
+// their results are copied back to the order of rows.
 
 #include <algorithm>
 #include <cstring>
@@ -12,21 +12,21 @@ namespace {
 
 struct Mla final : Body {
   int headCount = 0;
-  // Which of the KV caches the latent and the rotated values behind it lie in, as one key.
+  // The KV cache that holds the compressed KV and the rotated key, as one key.
   int cache = 0;
   int kvLoraRank = 0;
   int qkNopeHeadDim = 0;
   int qkRopeHeadDim = 0;
   int vHeadDim = 0;
-  // Of what queries are made of; 0 where that is the input itself.
+  // 0: queries are made of the input itself.
   int queryInputSize = 0;
-  // The latent, the rotated values of the key and, where it has one, the input of queries: see `queryInputAt`.
+  // The compressed KV, the rotated key and the compressed queries, if any.
   Linear projection;
   Norm kvNorm;
   std::optional<Norm> queryInputNorm;
-  // Of all heads the content, then of all heads what is rotated.
+  // The unrotated values of all heads, then the rotated ones.
   Linear query;
-  // A member for each head.
+  // Absorbed W_UK and W_UV, a member for each head.
   Linear keyUp, valueUp;
   Linear output;
   int rope = 0;
@@ -36,7 +36,7 @@ struct Mla final : Body {
   size_t queryInputAt() const { return paddedLength(keySize()); }
   size_t projectedStride() const { return queryInputAt() + paddedLength(queryInputSize); }
   size_t queryRotatedAt() const { return size_t(headCount) * size_t(qkNopeHeadDim); }
-  /** In contents of a head: each can be told as a row of its own. */
+  /** A row of queries in multiples of `qkNopeHeadDim`, so that each head is addressed as a row of its own. */
   size_t queryContents() const {
     return size_t(headCount) + size_t((headCount * qkRopeHeadDim + qkNopeHeadDim - 1) / qkNopeHeadDim);
   }
@@ -44,10 +44,9 @@ struct Mla final : Body {
   void run(const InputRows& input, Workspace& work, float* out) const override;
 };
 
-// Heads that a thread takes at once: as many queries as kernels take together.
+// Heads of one task: as many queries as kernels take together.
 constexpr int headsPerPiece = attentionTile;
 
-/** One attention over the rows of a step. */
 class MlaRun {
  public:
   MlaRun(const Mla& attention, Workspace& work)
@@ -98,14 +97,14 @@ class MlaRun {
             ? InputRows{projected_ + attention_.queryInputAt(), stride_, attention_.queryInputSize}
             : input;
     work_.multiplier.apply(attention_.query, seen, rows_, asked, stride);
-    const float* const latents = applyByHead(attention_.keyUp, asked, attention_.qkNopeHeadDim, contents,
+    const float* const compressed = applyByHead(attention_.keyUp, asked, attention_.qkNopeHeadDim, contents,
                                              attention_.kvLoraRank);
     queries_ = work_.scores.rows(size_t(rows_), size_t(heads_) * keySize_);
     work_.pool.forEachOne(rows_, [&](int row) {
       const float* const turning = asked + size_t(row) * stride + attention_.queryRotatedAt();
       for (int head = 0; head < heads_; head++) {
         float* const query = queryOf(row, head);
-        copyHead(query, latents, row, head, attention_.kvLoraRank);
+        copyHead(query, compressed, row, head, attention_.kvLoraRank);
         memcpy(query + attention_.kvLoraRank, turning + head * attention_.qkRopeHeadDim,
                size_t(attention_.qkRopeHeadDim) * sizeof(float));
         rotate(query + attention_.kvLoraRank, row);
@@ -113,7 +112,7 @@ class MlaRun {
     });
   }
 
-  /** Of heads that lie one after the other, and so many rows of their size from one row of the step to the next. */
+  /** Rows of the step are `every` heads apart in `heads`. The result is ordered by head. */
   const float* applyByHead(const Linear& linear, float* heads, int size, size_t every, int outputs) {
     places_.resize(size_t(heads_) * size_t(rows_));
     for (int head = 0; head < heads_; head++) {
@@ -128,7 +127,6 @@ class MlaRun {
     return made;
   }
 
-  /** From the order of heads. */
   void copyHead(float* to, const float* made, int row, int head, int size) const {
     const size_t at = size_t(head) * size_t(rows_) + size_t(row);
     memcpy(to, made + at * size_t(size), size_t(size) * sizeof(float));
@@ -149,7 +147,7 @@ class MlaRun {
 
   size_t attendedStride() const { return size_t(heads_) * size_t(attention_.kvLoraRank); }
 
-  /** Some rows of one sequence, some of the heads: all see the same keys. */
+  /** A group of rows over some heads: all see the same keys. */
   void attend(const RowGroup& group, int firstHead, int worker) {
     AttentionTask task{};
     task.queries = queryOf(group.firstRow, firstHead);
@@ -188,7 +186,7 @@ class MlaRun {
   const int rows_, heads_;
   const size_t keySize_, stride_;
   float* const projected_;
-  // Of a head all rows.
+  // One for each head, over all rows.
   std::vector<RowRun> runs_;
   std::vector<int32_t> places_;
   float* queries_ = nullptr;

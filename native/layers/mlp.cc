@@ -12,7 +12,7 @@ namespace {
 void cutGates(float* gates, int count, float cutoff, const KernelTable& kernels) {
   const RowScale scale = kernels.rowScale(NormKind::Layer, gates, count, 0);
   const float limit = scale.mean + cutoff / scale.factor;
-  // What is not a number stays so.
+  // NaN stays NaN.
   for (int i = 0; i < count; i++) gates[i] = gates[i] < limit ? 0.0f : gates[i] - limit;
 }
 

@@ -10,15 +10,15 @@
 
 namespace chairlift {
 
-/** One, or several that are alike but for their weights: then its matrices have a member for each. */
+/** One, or several that differ in weights alone: then its matrices have a member for each. */
 struct Mlp final : Body {
   int size = 0;
   Curve curve;
   bool hasGate = false;
   bool gated = false;
-  // Gates are lowered by their mean and so many of their standard deviations, and are 0 where that is below 0.
+  // Gates are lowered by their mean plus this many standard deviations, but not below 0.
   std::optional<float> gateCutoff;
-  // Where it has them the gate, then up, and one value whose sigmoid is a factor on the output.
+  // The gate, up, and the shared expert gate; the first and the last if present.
   Linear projection;
   Linear down;
 
@@ -31,7 +31,7 @@ struct Mlp final : Body {
 
 Mlp readMlp(const Record& from, const Reader& reader, int members);
 
-/** So many rows that have been projected, as `down` reads them. */
+/** Projected rows as `down` reads them. */
 InputRows activatedRows(const Mlp& mlp, float* projected, int rows, Workspace& work);
 
 }  // namespace chairlift

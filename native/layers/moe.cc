@@ -1,6 +1,5 @@
-// A mixture of experts: every row goes through the few that its router chooses. The rows of one expert lie together, so that its
-// weights are read once for all of them and those of experts that nobody chose not at all. What a row gets from an expert does not
-// depend on the rows beside it.
+// A mixture of experts. Rows are gathered by expert, so that the weights of each are read once, and those that no row chose not
+// at all. A row's result does not depend on the other rows.
 
 #include <algorithm>
 #include <limits>
@@ -13,7 +12,7 @@ namespace chairlift {
 
 namespace {
 
-/** Only the best groups of experts take part: by their best score, or the sum of their best two. */
+/** Only the best groups of experts take part, by their best score or the sum of their best two. */
 struct ExpertGroups {
   int count, used;
   bool byBestTwo;
@@ -21,20 +20,17 @@ struct ExpertGroups {
 
 struct Router {
   int experts = 0;
-  // Of each row.
   int used = 0;
   Linear linear;
-  // Softmax where not.
   bool isSigmoid = false;
-  // Added to scores for the choice alone; empty: nothing.
+  // Added to scores for the choice alone; may be empty.
   std::vector<float> routingBias;
   std::optional<ExpertGroups> groups;
-  // The scores of chosen experts are divided by their sum.
   bool normalized = false;
   double scale = 1;
-  // A factor for each expert; empty: none.
+  // May be empty.
   std::vector<float> expertScales;
-  // Rows of the residual stream as the router sees them, where that is not what experts see.
+  // Of the residual stream, where the router does not read what experts read.
   std::optional<Norm> norm;
 };
 
@@ -45,16 +41,15 @@ struct Choice {
 
 struct Moe final : Body {
   Router router;
-  // A member of its matrices for each expert.
   Mlp each;
-  // Weights are factors on what experts read, not on what they give.
+  // Weights scale the input of experts, not their output.
   bool scalesInput = false;
 
   void run(const InputRows& input, Workspace& work, float* out) const override;
   const Norm* streamNorm() const override { return router.norm ? &*router.norm : nullptr; }
 };
 
-// Scores are doubles, so that hardly any two that differ become equal.
+// Doubles, so that hardly any two scores that differ become equal.
 using Scores = std::vector<double>;
 
 constexpr double never = -std::numeric_limits<double>::infinity();
@@ -72,7 +67,7 @@ Scores scoresOf(const Router& router, const float* logits) {
   return scores;
 }
 
-/** The place of the highest, which can then not be taken again. Where none is a number the first that was not taken. */
+/** The index of the highest score that is not taken; the first of them where all are NaN. */
 int takeBest(Scores& scores, std::vector<bool>& taken) {
   int best = -1;
   for (int i = 0; i < int(scores.size()); i++) {
@@ -96,7 +91,6 @@ double bestTwo(const double* scores, int count) {
   return count > 1 ? first + second : first;
 }
 
-/** Experts of other groups cannot be chosen. */
 void keepBestGroups(const ExpertGroups& groups, Scores& scores) {
   const int size = int(scores.size()) / groups.count;
   Scores ofGroups(size_t(groups.count));
@@ -111,7 +105,7 @@ void keepBestGroups(const ExpertGroups& groups, Scores& scores) {
   }
 }
 
-/** Writes the `used` choices of a row, the best first; of equals the lower expert. */
+/** Writes the `used` choices of a row, the best first; ties go to the lower expert. */
 void choose(const Router& router, const float* logits, Choice* choices) {
   const Scores scores = scoresOf(router, logits);
   Scores wanted = scores;
@@ -131,21 +125,20 @@ void choose(const Router& router, const float* logits, Choice* choices) {
   }
 }
 
-/** Rows in the order of their experts: a row comes as often as it chose one. */
+/** Rows in the order of their experts; a row appears once for each of its choices. */
 struct Assignment {
   std::vector<Choice> choices;
-  // For each choice its place in that order.
+  // The place of each choice in that order.
   std::vector<int> slots;
-  // For each place its row, and its factor on what the expert reads.
+  // The row and the weight at each place.
   std::vector<int32_t> rows;
   std::vector<float> factors;
   std::vector<RowRun> runs;
 };
 
-// What experts make of more rows at a time would take memory, and hardly be faster.
+// More would take memory, and hardly be faster.
 constexpr int rowsAtOnce = 512;
 
-/** One mixture over the rows of a step. */
 class MoeRun {
  public:
   MoeRun(const Moe& moe, const InputRows& input, Workspace& work, float* out)
@@ -191,7 +184,7 @@ class MoeRun {
     });
   }
 
-  /** Chooses for each row, and sorts by expert; of one expert by row. */
+  /** Chooses for each row, and sorts by expert, then by row. */
   Assignment assign(int firstRow, int rows) const {
     const int experts = moe_.router.experts;
     Assignment all;
@@ -200,7 +193,7 @@ class MoeRun {
       choose(moe_.router, logits_ + size_t(firstRow + row) * logitStride_, &all.choices[size_t(row) * used_]);
     });
 
-    // Counts behind each expert, then where its rows begin, then where the next of them goes.
+    // A counting sort: counts per expert, then first places, then next places.
     std::vector<int> next(size_t(experts) + 1);
     for (const Choice& choice : all.choices) next[size_t(choice.expert) + 1]++;
     for (int expert = 0; expert < experts; expert++) {
@@ -262,7 +255,7 @@ std::unique_ptr<Body> readMoe(const Record& from, Reader& reader) {
   const int count = int(experts.size());
   auto body = std::make_unique<Moe>();
   body->router = readRouter(from.object("router"), reader, count);
-  // They differ in weights alone, which are members of the first one's matrices.
+  // The matrices of the first have a member for each expert.
   body->each = readMlp(experts[0], reader, count);
   require(!body->each.gated, "experts with a shared expert gate");
   body->scalesInput = from.flag("scalesInput");

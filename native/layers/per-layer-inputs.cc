@@ -43,7 +43,6 @@ PerLayerInputs readPerLayerInputs(const Record& from, const Reader& reader) {
 
 namespace {
 
-/** What one layer makes of its own input. */
 struct PerLayerInput final : Body {
   int index = 0;
   int size = 0;

@@ -1,4 +1,4 @@
-// Inputs of single layers, made of tokens and their embeddings before the first: see PerLayerInputsSpec in src/model/spec.ts.
+// Per-layer embeddings: see PerLayerInputsSpec in src/model/spec.ts.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ struct PerLayerInputs {
 
 PerLayerInputs readPerLayerInputs(const Record& from, const Reader& reader);
 
-/** Of every row of the step, from the residual stream as the first layer sees it. */
+/** Reads the residual stream as it enters the first layer. */
 void makePerLayerInputs(const PerLayerInputs& inputs, const std::vector<int32_t>& tokens, Workspace& work);
 
 }  // namespace chairlift

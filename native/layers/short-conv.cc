@@ -8,7 +8,7 @@ namespace chairlift {
 namespace {
 
 struct ShortConv final : Body {
-  // Which of the model's recurrent states is its own.
+  // Index of its recurrent state.
   int state = 0;
   int size = 0;
   // The gate before, the value, the gate after.

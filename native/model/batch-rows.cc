@@ -11,7 +11,6 @@ namespace chairlift {
 
 namespace {
 
-// Of a prompt.
 constexpr int rowsPerGroup = 8;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The rows of a step: where each stands, and which of them are attended together.
+// The rows of a step: their positions, blocks and rotations, and which of them are attended together.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@ namespace chairlift {
 /** One batch: see `Batch` in src/compute/backend.ts. */
 struct StepInput {
   std::vector<int32_t> tokens, rowStarts, starts, blocks, blockStarts, logitRows, stateRows;
-  // See `BatchStates` there; empty where the model has no recurrentStates.
+  // See `BatchStates` there; empty where the model has no recurrent states.
   std::vector<int32_t> recurrentFrom, recurrentStarts, recurrentRows, recurrentSlots;
-  // Of each sequence; empty where none uses one.
+  // By sequence; empty where none uses one.
   std::vector<int32_t> adapters;
 };
 
@@ -23,13 +23,12 @@ struct Rope {
   size_t pairs() const { return inverseFrequencies.size(); }
 };
 
-/** How a rope turns the pairs of one row. */
 struct Rotation {
   const float *cosines, *sines;
   int pairs;
 };
 
-/** Rows of one sequence, and the slots of what it remembers before them, -1 for nothing, and after. */
+/** Rows of one sequence, and the slots of its recurrent state before them (-1: none) and after. */
 struct StateRun {
   int firstRow, rows, from, to;
 };
@@ -45,20 +44,18 @@ class BatchRows {
 
   int count() const { return int(positions_.size()); }
   int position(int row) const { return positions_[size_t(row)]; }
-  /** Behind the last position of a sequence in this step. */
+  /** One past the last position of a sequence in this step. */
   int end(int sequence) const {
     const size_t at = size_t(sequence);
     return input_->starts[at] + input_->rowStarts[at + 1] - input_->rowStarts[at];
   }
   const std::vector<RowGroup>& groups() const { return groups_; }
-  /** Of each sequence, one after the other. */
+  /** By sequence. */
   const std::vector<std::vector<StateRun>>& stateRuns() const { return stateRuns_; }
-  /** The block table of a sequence. */
   const int32_t* table(int sequence) const { return &input_->blocks[size_t(input_->blockStarts[size_t(sequence)])]; }
-  /** The block that a row is stored in. */
   int block(int row) const;
 
-  /** Works out how far a row is turned. */
+  /** Computes the rotations of a row. */
   void turn(int row, const std::vector<Rope>& ropes);
   Rotation rotation(int rope, int row) const {
     const std::vector<float>& all = rotations_[size_t(rope)];

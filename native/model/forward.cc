@@ -1,4 +1,4 @@
-// One forward pass over a batch: a chain of loops, each shared out among all threads.
+// One forward pass over a batch: a chain of loops, each shared among all threads.
 
 #include "model/model.h"
 
@@ -34,7 +34,7 @@ void Model::embed(const std::vector<int32_t>& tokens) {
   });
 }
 
-/** With what adapters add, before anything else is done to them. */
+/** Embeds tokens with what adapters add. */
 void Model::embedAdapted(const std::vector<int32_t>& tokens) {
   const size_t addedStride = paddedLength(parts_.hiddenSize);
   pool_->forEachOne(int(tokens.size()),
@@ -58,7 +58,7 @@ void Model::embedAdapted(const std::vector<int32_t>& tokens) {
   }
 }
 
-/** `place` takes what is added by position, where that is so. */
+/** `place` is room for the row of the position table; null without one. */
 void Model::addToEmbedding(int row, float* place) {
   const int size = parts_.hiddenSize;
   float* const x = work_.stream.row(row);

@@ -32,7 +32,7 @@ KvBlocks::KvBlocks(const KvLayout& layout, int count)
   ASAN_POISON_MEMORY_REGION(memory_.data(), stride_ * size_t(count));
 }
 
-// Whoever is given the same addresses next may touch them.
+// The next owner of these addresses may touch them.
 KvBlocks::~KvBlocks() { ASAN_UNPOISON_MEMORY_REGION(memory_.data(), stride_ * size_t(count_)); }
 
 void KvBlocks::hold(int block) {

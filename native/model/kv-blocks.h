@@ -1,5 +1,5 @@
-// The memory of KV blocks: one block's keys and values of all caches and heads lie together, on pages of their own, so
-// that a block which nobody uses takes no memory.
+// The memory of KV blocks. A block holds the keys and values of all caches and heads on pages of its own, so that an unused
+// block takes no memory.
 #pragma once
 
 #include <vector>
@@ -13,14 +13,14 @@ namespace chairlift {
 struct KvCache {
   int headCount = 0;
   int headSize = 0;
-  // 0: values are stored beside keys; else they are the first so many of each key.
+  // How many values of each key are the values; 0: values are stored on their own.
   int valuesInKeys = 0;
 
   int valueSize() const { return valuesInKeys > 0 ? valuesInKeys : headSize; }
 };
 
 /**
- *   block    one behind the other, each from a new page on
+ *   block    starts on a new page
  *     cache
  *       head   see headBlockBytes
  */
@@ -31,9 +31,9 @@ struct KvLayout {
   size_t headBytes(size_t cache) const {
     return headBlockBytes(type, caches[cache].headSize, caches[cache].valuesInKeys > 0);
   }
-  /** Where a cache begins in a block; that behind the last is where all end. */
+  /** The offset of a cache in a block; of one past the last: their end. */
   size_t cacheAt(size_t cache) const;
-  /** What a block takes, and how far it is to the next. */
+  /** Whole pages: also the stride of blocks. */
   size_t blockBytes() const;
 };
 
@@ -45,20 +45,18 @@ class KvBlocks {
   int count() const { return count_; }
   KvType type() const { return layout_.type; }
   const std::vector<KvCache>& caches() const { return layout_.caches; }
-  /** From one block to the next, for the same cache and head. */
   size_t stride() const { return stride_; }
   uint8_t* at(int block, int cache, int head) const {
     const Place& place = places_[size_t(cache)];
     return memory_.data() + size_t(block) * stride_ + place.at + size_t(head) * place.headBytes;
   }
 
-  /** To be called before a block is written: it may have no memory yet, and a sanitized build lets no kernel touch any other. */
+  /** Commits a block; call it before the block is written. Sanitized builds poison all others. */
   void hold(int block);
-  /** Gives the memory of blocks back; their content is lost. */
+  /** Returns the memory of blocks; their content is lost. */
   void release(std::vector<int32_t> blocks);
 
  private:
-  /** Of a cache in its block. */
   struct Place {
     size_t at, headBytes;
   };

@@ -58,7 +58,7 @@ void Multiplier::add(const Addition& addition, const InputRows& input, const std
   const size_t reducedStride = paddedLength(addition.rank), addedStride = paddedLength(addition.outputs);
   float* const reduced = reduced_.rows(rows.size(), reducedStride);
   float* const added = added_.rows(rows.size(), addedStride);
-  // Written over by nobody: rows that are copied stay as they are.
+  // Rows with `places` are copied, never written.
   InputRows seen{const_cast<float*>(values_), valueStride_, input.count};
   seen.places = rows.data();
   inner_->apply(addition.down, seen, addedRuns_, reduced, reducedStride);
@@ -86,7 +86,7 @@ void Multiplier::cutTiles(const std::vector<RowRun>& runs) {
 void Multiplier::makeInput(const Linear& reader, const InputRows& source, bool wantsValues) {
   const int groups = (source.count + groupInputs - 1) / groupInputs;
   const bool codes = reader.readsCodes(), copied = source.isCopied();
-  // Rows as they are need no copy; activated ones are written over what they are made of.
+  // Plain rows need no copy; activated ones are written in place.
   const bool values = (wantsValues || reader.readsValues()) && (copied || source.form != InputForm::Plain);
   int rows = 0, tallest = 0;
   for (const Tile& tile : tiles_) {
@@ -102,8 +102,7 @@ void Multiplier::makeInput(const Linear& reader, const InputRows& source, bool w
     reserve(sides_, tiles_.size() * groups_ * sizeof(GroupSide));
   }
   if (!codes && !values) return;
-  // Pieces of one tile go to different threads: all its rows, some of its groups, so that no line of memory is
-  // written by two.
+  // A task is some groups of all rows of a tile, so that no two threads write one cache line.
   const int groupsPerPiece = std::max(4, 128 / tallest);
   const int pieces = (groups + groupsPerPiece - 1) / groupsPerPiece;
   pool_.forEach(int(tiles_.size()) * pieces, 1, [&](int begin, int end, int) {
@@ -152,7 +151,7 @@ void Multiplier::multiply(const Linear& linear, const std::vector<RowRun>& runs,
     tile += size_t(run.rows + tileRows - 1) / tileRows;
   }
   const int panels = linear.panels();
-  // In long pieces, because what is asked for in advance goes past a piece's end.
+  // In long pieces, because prefetching goes past a piece's end.
   pool_.forEachInRuns(int(runs.size()) * panels, 2, [&](int begin, int end, int) {
     while (begin < end) {
       const size_t index = size_t(begin / panels);

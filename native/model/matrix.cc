@@ -18,14 +18,14 @@ size_t roundUp64(size_t n) { return (n + 63) / 64 * 64; }
 // A group's codes: four bytes of each of the 16 columns in a row.
 constexpr size_t codeRowBytes = 4 * panelColumns;
 
-// By how much scales of F8 are larger than the file's.
+// The factor of packed F8 scales over those of the file.
 constexpr float f8Lift = 256;
 
-// Not a plain byte, which is a scale beside a super-block's half, nor a plain short, which is a half.
+// A type of its own: a plain byte is a scale of a super-block, a plain short a half.
 enum class Power : uint8_t {};
 enum class Brain : uint16_t {};
 
-// Of scales by their bits.
+// By the bits of a scale.
 bool isFinite(uint16_t bits) { return (bits & 0x7c00u) != 0x7c00u; }
 bool isFinite(uint32_t bits) { return (bits & 0x7f800000u) != 0x7f800000u; }
 bool isFinite(uint8_t) { return true; }
@@ -82,7 +82,7 @@ bool Matrix::packPanel(int panel, const uint8_t* rows, int count) {
 
 template <class Bits>
 void Matrix::packFloats(uint8_t* panel, const uint8_t* rows, int count) const {
-  // A stretch of all columns at a time: what it writes stays in the first-level cache.
+  // Some inputs of all columns at a time, so that writes stay in the first-level cache.
   constexpr int stretch = 256;
   for (int first = 0; first < packed_.inputs; first += stretch) {
     const int end = std::min(first + stretch, packed_.inputs);

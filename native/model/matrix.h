@@ -1,5 +1,4 @@
-// A weight matrix in memory, or several that are alike: owns the packed panels and fills them row by row from a file's
-// encoding.
+// A weight matrix, or several of one shape (members): owns the packed panels and fills them from a file's encoding.
 #pragma once
 
 #include "kernels/kernels.h"
@@ -9,27 +8,24 @@
 
 namespace chairlift {
 
-// What is wrong with weights that cannot be packed. Kernels that lift whole numbers rely on scales that are finite.
+// Kernels rely on finite scales.
 constexpr const char* notFinite = "a scale or minimum is not finite, or too large";
 
 class Matrix {
  public:
   Matrix(const SourceFormat& format, int outputs, int inputs, int members = 1);
 
-  /** What so many members take. */
   static size_t bytesOf(const SourceFormat& format, int outputs, int inputs, int members = 1);
 
-  // Of each member.
   int outputs() const { return packed_.outputs; }
   int inputs() const { return packed_.inputs; }
   int panels() const { return (packed_.outputs + panelColumns - 1) / panelColumns; }
   int members() const { return members_; }
   size_t rowBytes() const { return format_.rowBytes(packed_.inputs); }
   size_t bytes() const { return memory_.bytes(); }
-  /** Whether it is multiplied by int8 activations. */
   bool readsCodes() const { return packed_.scaleInputs > 0; }
 
-  /** Members lie one behind the other, each from a panel of its own on. */
+  /** Each member starts with a panel of its own. */
   PackedMatrix member(int index = 0) const {
     PackedMatrix one = packed_;
     one.panels += size_t(index) * size_t(panels()) * packed_.panelBytes;

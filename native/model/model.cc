@@ -1,4 +1,4 @@
-// Housekeeping of a model; its step is in forward.cc.
+// Construction of a model and of a step's inputs; the forward pass is in forward.cc.
 
 #include "model/model.h"
 
@@ -8,7 +8,7 @@ namespace chairlift {
 
 namespace {
 
-/** Of each row; none where no sequence uses one. */
+/** Empty where no sequence uses one. */
 std::vector<int32_t> rowAdapters(const StepInput& input) {
   const auto isUsed = [](int32_t adapter) { return adapter >= 0; };
   if (std::none_of(input.adapters.begin(), input.adapters.end(), isUsed)) return {};

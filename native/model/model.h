@@ -1,5 +1,5 @@
-// A loaded model: layers of branches of parts, the KV blocks, and the step that advances a batch of sequences. It knows
-// no file and no model's name; see `ModelSpec` in src/model/spec.ts for what its parts mean.
+// A loaded model: its layers, KV blocks and recurrent states, and the step that advances a batch of sequences. See `ModelSpec` in
+// src/model/spec.ts for what its parts mean.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@
 
 namespace chairlift {
 
-/** Adds to the residual stream what its parts give together. */
+/** Adds the sum of its parts to the residual stream. */
 struct Branch {
   std::vector<Part> parts;
   std::optional<Norm> output;
   float scale = 1;
-  // Factor on the residual stream once it is added, and its norm.
+  // Applied to the residual stream after the addition.
   float streamScale = 1;
   std::optional<Norm> streamNorm;
 };
@@ -27,7 +27,7 @@ struct Layer {
   std::optional<LayerAltUp> altUp;
 };
 
-/** What an adapter adds to embeddings: `scale * up(row)` of a token's row in the table. */
+/** An adapter adds `scale * up(row)` to a token's embedding, with the token's row of the table. */
 struct EmbeddingAddition {
   int adapter;
   float scale;
@@ -46,16 +46,14 @@ struct ModelParts {
   float logitSoftcap = 0;
   std::vector<Rope> ropes;
   KvLayout kv;
-  // Of bodies without KV, in the order of their numbers.
   std::vector<StateLayout> recurrentStates;
   std::shared_ptr<Matrix> embedding;
   std::vector<EmbeddingAddition> embeddingAdditions;
-  // What is added to embeddings, where it is: a row by position, and one for all; then the norm of that.
+  // Added to embeddings: a row by position, and one for all rows; then the norm.
   std::shared_ptr<Matrix> positions;
   std::vector<float> textKind;
   std::optional<Norm> embeddingNorm;
   std::optional<PerLayerInputs> perLayerInputs;
-  // Of further residual streams.
   std::optional<AltUpMaps> altUp;
   std::vector<Layer> layers;
   std::optional<Norm> finalNorm;
@@ -74,9 +72,8 @@ class Model {
 
   /** `logits` takes a row of vocabSize values for each of `logitRows`, `states` one of hiddenSize for each of `stateRows`. */
   void step(const StepInput& input, float* logits, float* states);
-  /** Shares each step among so many threads; at most as many as it was made with. */
+  /** At most as many as the pool has. */
   void useThreads(int threads) { pool_->use(threads); }
-  /** Gives the memory of blocks that nobody uses back to the system. */
   void releaseBlocks(std::vector<int32_t> blocks) { work_.kv.release(std::move(blocks)); }
 
  private:
@@ -94,12 +91,12 @@ class Model {
   const ModelParts parts_;
   const std::shared_ptr<ThreadPool> pool_;
   Workspace work_;
-  // By NormKind: whether any norm of the residual stream is of it.
+  // By NormKind: whether a norm of the kind reads the residual stream.
   bool readsStream_[2] = {};
   RowBuffer stream_;
-  // What adapters make of tokens, and what they add to their embeddings.
+  // Rows of adapters' embedding tables, and what they add.
   RowBuffer tokenRows_, addedRows_;
-  // What the parts of a branch give together, and what one of them gives.
+  // The sum of a branch, and the output of one part.
   RowBuffer branchRows_, partRows_;
   std::optional<AltUp> altUp_;
 };

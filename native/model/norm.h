@@ -1,4 +1,4 @@
-// A norm: of the mean square, or of the variance around the mean.
+// RMS norm and layer norm.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,12 @@ namespace chairlift {
 
 struct Norm {
   NormKind kind = NormKind::Rms;
-  // Both padded to whole groups. Weights are 1 where a model has none; the bias may be empty.
+  // Padded to whole groups. Weights are 1 where a model has none; the bias may be empty.
   std::vector<float> weight, bias;
 
   const float* biasOrNull() const { return bias.empty() ? nullptr : bias.data(); }
 
-  /** One run of values, in place, with weights from the first or a later one on. */
+  /** In place, with weights from `firstWeight` on. */
   void apply(const KernelTable& kernels, float* values, int count, float epsilon, int firstWeight = 0) const {
     const RowScale scale = kernels.rowScale(kind, values, count, epsilon);
     const float* const biases = bias.empty() ? nullptr : bias.data() + firstWeight;

@@ -19,7 +19,7 @@ size_t wholePages(const std::vector<StateLayout>& layouts) {
 
 RecurrentStates::RecurrentStates(const std::vector<StateLayout>& layouts, int slots)
     : slots_(slots), stride_(wholePages(layouts) / sizeof(float)), memory_(wholePages(layouts) * size_t(slots)) {
-  // Slots are few: all of them may be touched at any time.
+  // Slots are few, so all are committed.
   memory_.commit(0, wholePages(layouts) * size_t(slots));
   size_t at = 0;
   for (const StateLayout& layout : layouts) {

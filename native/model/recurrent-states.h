@@ -1,4 +1,4 @@
-// What bodies without KV remember of sequences: in slots, each with room for all such bodies of the model.
+// Recurrent states of sequences, in slots; a slot has room for all recurrent layers of the model.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace chairlift {
 /** The channels of the last tokens, the oldest first; then a matrix for each head. */
 struct StateLayout {
   int channels = 0;
-  // Of the convolution: so many tokens wait but for one.
+  // Of the convolution, which keeps the last `taps - 1` tokens.
   int taps = 1;
   int heads = 0;
   int rows = 0;
@@ -31,7 +31,7 @@ class RecurrentStates {
   RecurrentStates(const std::vector<StateLayout>& layouts, int slots);
 
   int slots() const { return slots_; }
-  /** Null for no slot. */
+  /** Null for slot -1. */
   float* at(int slot, int state) const {
     return slot < 0 ? nullptr : (float*)memory_.data() + size_t(slot) * stride_ + starts_[size_t(state)];
   }

@@ -1,4 +1,4 @@
-// Rows of floats that a step writes and reads, with room for as many as the largest step had.
+// A buffer of rows of floats that grows to the largest step.
 #pragma once
 
 #include "kernels/kernels.h"
@@ -6,12 +6,12 @@
 
 namespace chairlift {
 
-/** A row's length with room for whole groups, as kernels take them. */
+/** A row's length padded to whole groups, as kernels take them. */
 constexpr size_t paddedLength(int count) { return (size_t(count) + groupInputs - 1) / groupInputs * groupInputs; }
 
 class RowBuffer {
  public:
-  /** Room for so many rows; they hold anything. */
+  /** Uninitialized. */
   float* rows(size_t count, size_t stride) {
     const size_t bytes = count * stride * sizeof(float);
     if (memory_.bytes() < bytes) memory_ = PageBuffer(bytes);

@@ -1,4 +1,4 @@
-// Codes of a group on their way from a file's encoding to a panel's, sixteen bytes at a time.
+// Conversion of a group's codes from a file's encoding to a panel's, sixteen bytes at a time.
 #pragma once
 
 #include <cstring>
@@ -35,7 +35,6 @@ constexpr uint64_t everyByte(uint64_t byte) { return byte * 0x0101010101010101u;
 /** A field of each byte. The mask drops what the shift brings over from a neighbour. */
 inline Bytes field(Bytes bytes, int shift, uint64_t mask) { return (bytes >> shift) & everyByte(mask); }
 
-/** The codes of a group, a byte each. */
 struct Codes {
   Bytes first, second;
 };
@@ -63,7 +62,6 @@ inline Codes splitNibbles(const uint8_t* from) {
   return {field(bytesAt(from), 0, 15), field(bytesAt(from), 4, 15)};
 }
 
-/** A bit for each code. */
 inline Codes spreadBits(const uint8_t* from) {
   // Byte j keeps bit j alone; adding the rest up to 128 carries it into the top bit.
   const auto spread = [](uint8_t low, uint8_t high) {

@@ -1,4 +1,4 @@
-// See source-format.h. Each reader follows its format's definition; values stay as they are, so nothing is lost.
+// See source-format.h. Packing is lossless: values stay as the file has them.
 
 #include "model/source-format.h"
 
@@ -27,7 +27,7 @@ void readMXFP4(const uint8_t* block, GroupCodes& to) {
   memcpy(to.codes, block + 1, 16);
 }
 
-/** A half of each scale, a 256th of it; what is no number stays none. */
+/** Scales become halves, at a 256th; NaN stays NaN. */
 void readNVFP4(const uint8_t* block, GroupCodes& to) {
   for (int half = 0; half < 2; half++) {
     to.scales[half] = (block[half] & 127) == 127 ? 0x7e00 : f8ToHalf(block[half]);
@@ -140,7 +140,7 @@ void readIQ4_XS(const uint8_t* block, ChunkCodes& to) {
   }
 }
 
-// Of three values 0 … 2 for -1 … 1, with one scale for the block; a nibble's zero is 8.
+// Ternary codes 0 … 2 stand for -1 … 1; a nibble's zero is 8.
 constexpr uint64_t ternaryZero = 7;
 
 void setOneScale(uint16_t scale, ChunkCodes& to) {
@@ -152,7 +152,7 @@ void readTQ1_0(const uint8_t* block, ChunkCodes& to) {
   setOneScale(halfAt(block + 52), to);
   uint8_t codes[chunkGroups * groupInputs];
   uint8_t* end = codes;
-  // Digit by digit of `count` bytes: what overflows of three times a fraction of 256.
+  // Base-3 digits: the overflow of three times a fraction of 256.
   const auto read = [&](const uint8_t* from, int count, int digits) {
     uint8_t rest[32];
     memcpy(rest, from, size_t(count));
@@ -237,7 +237,7 @@ constexpr SourceFormat mlx(const char* name) {
       mlx<bits, size, ScaleType::F16>("MLX" #bits "_G" #size "_F16"), \
       mlx<bits, size, ScaleType::BF16>("MLX" #bits "_G" #size "_BF16")
 
-// Steps of a grid at places from 0 on, and at those from 8 on the same with a minus; those of IQ1 moved up, and down, by an eighth.
+// Steps of a grid at 0 … 7, and negated at 8 … 15; those of IQ1 are moved up and down by an eighth.
 constexpr Codebook iq1 = {{-7, 1, 9, 0, 0, 0, 0, 0, -9, -1, 7, 0, 0, 0, 0, 0}, 0.125f};
 constexpr Codebook iq2 = {{8, 25, 43, 0, 0, 0, 0, 0, -8, -25, -43, 0, 0, 0, 0, 0}, 0.125f};
 constexpr Codebook iq3xxs = {{4, 12, 20, 28, 36, 44, 52, 62, -4, -12, -20, -28, -36, -44, -52, -62}, 0.25f};
@@ -248,7 +248,7 @@ constexpr Codebook iq4 = {{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 
 // Floats of four bits, doubled.
 constexpr Codebook fp4 = {{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}, 0.5f};
 
-// The same, where scales are a 256th of the file's.
+// For scales at a 256th of the file's.
 constexpr Codebook fp4Scaled = {{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}, 128.0f};
 
 const SourceFormat formats[] = {

@@ -1,4 +1,4 @@
-// The tensor types of weight files and how chunks of 256 weights are read out of a row of each.
+// The tensor types of weight files, and how chunks of 256 weights are read from a row of each.
 #pragma once
 
 #include "kernels/kernels.h"
@@ -9,12 +9,12 @@ namespace chairlift {
 struct GroupCodes {
   // As a panel keeps them: one byte per input, or inputs i and i + 16 in the halves of byte i.
   uint8_t codes[groupInputs];
-  // Bits of a float32, of a float of 16 bits, of a signed byte or of a power, as the format's `scaleType` has it.
+  // Bits, as the format's `scaleType` says.
   uint32_t scales[2];
   uint32_t minimums[2];
 };
 
-/** The groups of a chunk; the supers belong to ScaleType::Super alone. */
+/** The supers are for ScaleType::Super alone. */
 struct ChunkCodes {
   GroupCodes groups[chunkGroups];
   uint16_t superScale;

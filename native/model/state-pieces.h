@@ -1,4 +1,4 @@
-// How bodies that remember share their work out: the matrix of each head and sequence, some of its columns at a time.
+// How recurrent layers split their work: by sequence, head and columns of its matrix.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace chairlift {
 
-/** Calls `take(run, head, begin, end)` for columns of each head: one thread takes those through all runs of a sequence. */
+/** Calls `take(run, head, begin, end)`; one thread takes some columns of a head through all runs of a sequence. */
 template <class Take>
 void forEachStatePiece(Workspace& work, const StateLayout& layout, int heads, const Take& take) {
   constexpr int pieceColumns = 64;

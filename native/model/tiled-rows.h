@@ -1,4 +1,4 @@
-// Rows of activations and their int8 form in tiles, made on this thread: for kernels that are run on their own.
+// Rows of activations and their int8 tiles, for kernels that are run on their own.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct TiledRows {
     codes = PageBuffer(tiles * groups * groupCodes);
     sides = PageBuffer(tiles * groups * sizeof(GroupSide));
     view = {rows, values.data(), size_t(inputs), codes.as<int8_t>(), sides.as<GroupSide>(), groups};
-    // Rows of broken groups are for float matrices alone.
+    // Only float matrices take rows of partial groups.
     if (inputs % groupInputs != 0) return;
     for (size_t tile = 0; tile < tiles; tile++) {
       InputTask task{};

@@ -1,4 +1,4 @@
-// What the bodies of a step work with: kernels, threads, the rows at hand, and room for what is made of them.
+// What the bodies of a step share: kernels, threads, the batch, caches and scratch buffers.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@
 
 namespace chairlift {
 
-/** The residual stream, and how each of its rows is normalized. */
+/** The residual stream and the norm scales of its rows. */
 struct Stream {
   float* x = nullptr;
   size_t stride = 0;
@@ -23,7 +23,6 @@ struct Stream {
 
   float* row(int index) const { return x + size_t(index) * stride; }
   const RowScale* scalesOf(NormKind kind) const { return scales[size_t(kind)].data(); }
-  /** All rows as they are. */
   InputRows rows() const { return {x, stride, size}; }
   InputRows normalized(const Norm& norm) const {
     InputRows all = rows();
@@ -40,7 +39,7 @@ struct Workspace {
       : kernels(itsKernels), pool(itsPool), kv(kvLayout, blockCount), recurrentStates(stateLayouts, stateSlots),
         multiplier(itsKernels, itsPool), normEpsilon(epsilon) {}
 
-  /** Works out how a row of the residual stream is normalized, now that it is complete. */
+  /** Computes the norm scales of a row of the residual stream; call it after each change. */
   void measure(int row) {
     for (const NormKind kind : {NormKind::Rms, NormKind::Layer}) {
       std::vector<RowScale>& scales = stream.scales[size_t(kind)];
@@ -55,16 +54,14 @@ struct Workspace {
   Multiplier multiplier;
   const float normEpsilon;
 
-  // Of the step at hand.
   BatchRows batch;
   Stream stream;
 
-  // Whatever a body makes on its way; each overwrites what the last one left.
+  // Scratch of one body; the next overwrites it.
   RowBuffer projected, attended, inner, scores, gathered;
-  // Inputs of single layers, for all of the step.
   RowBuffer perLayerInputs;
   size_t perLayerInputStride = 0;
-  // A worker's own.
+  // By thread.
   std::vector<std::vector<float>> attentionScratch;
 };
 

@@ -66,7 +66,6 @@ double CandidateOrder::keepTypical(int count, double share) {
   const auto sums = samplerPasses().sumLists(list_.scaled.data(), list_.weights.data(), list_.count);
   order_.assign(list_, float(double(sums.moment) / mass_));
   keep(order_.withMass(share * mass_));
-  // Nothing else may join from now on.
   least_ = lowest;
   return mass_;
 }
@@ -89,7 +88,7 @@ MassOrder::Prefix CandidateOrder::firstTokens(int count) {
   return order_.withCount(count);
 }
 
-/** As many as asked for at least, or all that weigh anything. */
+/** Gathers at least `count` candidates, or all that weigh anything. */
 void CandidateOrder::gatherFirst(int count) {
   const int blocks = (row_.count + blockLogits - 1) / blockLogits;
   if (count > 0 && count <= blocks) {
@@ -108,7 +107,6 @@ void CandidateOrder::gatherMore() {
   gather(depth_ < lastDepth ? row_.highest - depth_ / weighing_.slope : weightless_);
 }
 
-/** Makes the list anew. */
 void CandidateOrder::gather(float least) {
   least_ = least;
   list_.reserve(row_.count + gatherSlack);
@@ -118,7 +116,6 @@ void CandidateOrder::gather(float least) {
   sortedOut_ = false;
 }
 
-/** Puts the list in order, if it is not. */
 void CandidateOrder::sortOut() {
   if (!sortedOut_) order_.assign(list_, 0);
   sortedOut_ = true;

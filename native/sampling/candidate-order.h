@@ -1,6 +1,5 @@
-// The tokens of one row in descending order of logit (ties: lower token first), gathered from the top only as
-// far down as somebody looks. How far that is changes the work, never the order. The stages are those of
-// src/sampling/candidates.ts. All but one keep the first tokens only, so the mass that stays says all.
+// The tokens of one row in descending order of logit (ties: lower token first), gathered from the top only as far down as needed.
+// The stages are those of src/sampling/candidates.ts. All but one keep the first tokens only, so the mass that stays says all.
 #pragma once
 
 #include <vector>
@@ -46,12 +45,11 @@ class CandidateOrder {
   Weighing weighing_{};
   /** Every token at or above it is in the list. */
   float least_ = 0;
-  /** How far below the highest logit somebody looked, in scaled logits. */
+  /** How far below the highest logit candidates were gathered, in scaled logits. */
   float depth_ = 0;
-  /** Whatever is below it weighs nothing. */
+  /** Logits below it weigh nothing. */
   float weightless_ = 0;
   CandidateList list_;
-  /** What the list weighs. */
   double mass_ = 0;
   MassOrder order_;
   bool sortedOut_ = false;

@@ -8,7 +8,7 @@ namespace chairlift {
 
 namespace {
 
-// So few that their sums stay in the nearest cache, so many that sorting one is cheap.
+// Few enough that their sums stay in the first-level cache, enough that sorting one is cheap.
 constexpr int mostBuckets = 2048;
 
 /** What lies farther from the origin weighs nothing, or next to nothing: it shares the last bucket. */

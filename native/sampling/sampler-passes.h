@@ -12,13 +12,12 @@ namespace chairlift {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/** Passes look at a block's highest logit first: most blocks hold nothing that could be sampled. */
+/** Passes read a block's highest logit first: most blocks hold nothing that could be sampled. */
 constexpr int blockLogits = 128;
 
 /** Places that gathering may write beyond what it finds. */
 constexpr int gatherSlack = 16;
 
-/** A row of logits, seen. */
 struct LogitRow {
   const float* logits;
   int count;
@@ -34,7 +33,7 @@ struct CandidateList {
   std::vector<int32_t> tokens;
   std::vector<float> logits, scaled, weights;
 
-  /** Grows without shrinking: rows of one vocabulary come again and again. */
+  /** Never shrinks: rows of one vocabulary have one size. */
   void reserve(int room);
 };
 

@@ -54,7 +54,6 @@ LogitRow RowSampler::summarize(const float* logits, int vocabSize) {
   return {logits, vocabSize, tops_.data(), highest};
 }
 
-/** Log-probabilities of a row that has candidates; also begins their order. */
 RowSampler::LogprobScale RowSampler::logprobScale(const LogitRow& own) {
   const Weighing weighing(own.highest, 1, own.count);
   order_.begin(own, weighing);
@@ -62,7 +61,7 @@ RowSampler::LogprobScale RowSampler::logprobScale(const LogitRow& own) {
   return {own.highest, naturalLogarithm(std::ldexp(mass, -weighing.unitBits))};
 }
 
-/** The token, or what stands in place of it. */
+/** The token, `numericError` or `noCandidate`. */
 int32_t RowSampler::choose(float* logits, const LogitRow& own, const SamplingRow& row) {
   edit(logits, row);
   const LogitRow used = row.mask ? summarize(masked(logits, own.count, row.mask), own.count) : afterEdits(own);
@@ -70,12 +69,12 @@ int32_t RowSampler::choose(float* logits, const LogitRow& own, const SamplingRow
   if (std::isnan(used.highest)) token = numericError;
   else if (used.highest == -infinity) token = noCandidate;
   else token = row.temperature < greedyBelow ? firstHighest(used) : sample(used, row);
-  // The last first: a place may have been edited twice.
+  // In reverse: a token may have been edited twice.
   for (auto edit = edits_.rbegin(); edit != edits_.rend(); ++edit) logits[edit->token] = edit->before;
   return token;
 }
 
-/** Looks again at the blocks whose top may have changed: few, for few tokens are the highest of their block. */
+/** Recomputes the blocks whose top may have changed: few tokens are the highest of their block. */
 LogitRow RowSampler::afterEdits(const LogitRow& own) {
   for (const Edit& edit : edits_) {
     float& top = tops_[size_t(edit.token / blockLogits)];
@@ -120,7 +119,7 @@ void RowSampler::edit(float* logits, const SamplingRow& row) {
     const int generated = row.generated.data[i];
     const float logit = logits[token];
     const float taken = float(generated) * frequency + (generated > 0 ? presence : 0);
-    // Signs are as good as random, so that a branch would often go wrong.
+    // Signs are random: a branch would be mispredicted.
     replace(token, logit * factors[logit < 0] - taken);
   }
   for (int i = 0; i < row.forbidden.length; i++) replace(row.forbidden.data[i], -infinity);

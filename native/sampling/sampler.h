@@ -1,6 +1,5 @@
-// Samples one token per row of logits: the native twin of src/sampling/sampler.ts, which says in what
-// order things happen and why. Same weights and exact sums, so the same tokens; but it looks only at what a sample
-// can reach.
+// Samples one token per row of logits: the native twin of src/sampling/sampler.ts, which defines the order of stages. Same
+// weights and exact sums, so the same tokens; but it reads only what a sample can reach.
 #pragma once
 
 #include <memory>
@@ -24,7 +23,7 @@ struct SamplingRow {
   double uniform;
   /** 0: all. */
   int topK;
-  /** How many alternatives to report with log-probabilities; -1: no log-probabilities at all. */
+  /** How many alternatives to report; -1: no log-probabilities. */
   int alternatives;
   /** Tokens under penalties, and how often each was generated. */
   Slice<int32_t> penalized, generated;
@@ -44,7 +43,6 @@ struct SampledRow {
   int alternatives;
 };
 
-/** Works on one row after another and keeps its scratch memory. */
 class RowSampler {
  public:
   /**

@@ -75,7 +75,7 @@ bool fillFrom(HMODULE module) {
 
 }  // namespace chairlift
 
-/** The program itself, or the library that a program which embeds Node has it in. Where neither has them, nothing loads. */
+/** From the program itself, or from the library of a program that embeds Node. Without either the addon does not load. */
 extern "C" BOOL WINAPI DllMain(HINSTANCE, DWORD reason, LPVOID) {
   if (reason != DLL_PROCESS_ATTACH) return TRUE;
   using chairlift::fillFrom;

@@ -1,5 +1,5 @@
-// Instruction sets that kernels are compiled for, and which of them this machine runs. Knows no kernels, so that a build can
-// ask before it compiles any.
+// Instruction sets that kernels are compiled for, and which of them this machine runs. Needs no kernels: a build asks before
+// it compiles any.
 #pragma once
 
 #include "system/x86-features.h"
@@ -27,7 +27,7 @@ inline bool hasAvx512() { return x86Features().avx512Vnni; }
 #endif
 
 #if defined(__x86_64__) && defined(__linux__)
-/** Tiles need the chip and, once per process, the system's leave. */
+/** Tiles need the chip and, once per process, the system's permission. */
 inline bool hasAmx() {
   unsigned a, b, c, d;
   if (!hasAvx512() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
@@ -57,7 +57,7 @@ inline bool hasInt8MatrixMultiply() { return false; }
 #endif
 
 struct InstructionSet {
-  // That of its kernel table, too.
+  // Also of its kernel table.
   const char* name;
   bool (*runsHere)();
 };

@@ -1,5 +1,4 @@
-// See pages.h. Windows counts memory when it is committed, and commits only what it is told to; elsewhere a page is
-// committed by being touched.
+// See pages.h. Windows counts and commits memory on request; elsewhere a page is committed when it is touched.
 
 #include "system/pages.h"
 

@@ -5,7 +5,6 @@
 
 namespace chairlift {
 
-/** What the system hands out and takes back whole. */
 size_t pageBytes();
 
 /** Zeroed memory whose pages are taken when first touched, huge ones where allowed; null where there is none. */
@@ -20,7 +19,6 @@ bool commitPages(void* from, size_t bytes);
 /** Takes the memory from reserved pages: committed and touched again, they are zeroed. */
 bool decommitPages(void* from, size_t bytes);
 
-/** Gives back what was mapped or reserved, all of it. */
 void unmapPages(void* from, size_t bytes);
 
 }  // namespace chairlift

@@ -1,5 +1,4 @@
-// Zeroed memory of which the system knows the addresses at first: ranges are committed before they are used, take memory
-// when they are touched, and can be given back one by one.
+// Reserved addresses: ranges are committed before use, take zeroed memory when touched, and can be released one by one.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +14,7 @@ class ReservedMemory {
 
   uint8_t* data() const { return data_; }
 
-  /** Whole pages, which may be touched from now on. Costs nothing but on Windows. */
+  /** Whole pages. Costs nothing except on Windows. */
   void commit(size_t from, size_t bytes);
   /** Whole pages. Their content is lost; committed and touched again, they are zeroed. */
   void release(size_t from, size_t bytes);

@@ -9,8 +9,7 @@ namespace chairlift {
 
 namespace {
 
-// A worker without work stays awake this long: loops follow each other closely while a step runs and steps do
-// under load, and waking a sleeping thread costs more than the gap. An idle machine is left alone.
+// An idle worker spins this long: within a step loops follow each other closely, and waking a thread costs more than the gap.
 constexpr auto awakeWithoutWork = std::chrono::microseconds(200);
 constexpr int spinsBeforeYield = 2000;
 constexpr uint64_t exhausted = 0xffffffffu;

@@ -1,6 +1,6 @@
-// Threads that share out one loop at a time. The caller takes pieces too and goes on as soon as every piece is
-// done, whether or not each thread took part: a thread that the system holds up delays nobody unless it holds
-// a piece. A model's step and its sampler share one pool: loops of two callers run one after the other.
+// Threads that share one loop at a time. The caller takes pieces too and returns when every piece is done: a thread that the
+// system holds up delays a loop only if it holds a piece. A model's step and its sampler share one pool: loops of two callers run
+// one after the other.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ class ThreadPool {
 
   int threads() const { return threads_; }
 
-  /** So many take part from the next loop on, the caller among them; at least 1, at most all. */
+  /** How many take part from the next loop on, the caller included; at least 1, at most all. */
   void use(int threads);
 
   /** Calls run(begin, end, worker) for pieces of [0, count); returns when all are done. */
@@ -37,10 +37,7 @@ class ThreadPool {
     });
   }
 
-  /**
-   * The same as forEach for indexes that all take as long and are better taken in a row: pieces are large at first and get smaller
-   * as less is left, down to `smallest`.
-   */
+  /** For indexes that cost the same and are faster in a row: pieces shrink from large ones down to `smallest`. */
   template <class Run>
   void forEachInRuns(int count, int smallest, const Run& run) {
     share(count, smallest, used_ * 2, run);
@@ -63,12 +60,12 @@ class ThreadPool {
   uint32_t loop() const { return uint32_t(state_.load() >> 32); }
 
   const int threads_;
-  // Workers from this number on rest.
+  // Workers from this index on rest.
   std::atomic<int> used_;
   std::vector<std::thread> workers_;
   std::mutex callers_;
 
-  // The loop at hand. A piece is claimed by moving `state_` on, which fails if the loop has changed since its
+  // The current loop. A piece is claimed by moving `state_` on, which fails if the loop has changed since its
   // description was read; the description changes only when every piece is done.
   std::atomic<const void*> context_{nullptr};
   std::atomic<Call> call_{nullptr};
@@ -84,7 +81,7 @@ class ThreadPool {
   std::atomic<bool> closing_{false};
   std::mutex mutex_;
   std::condition_variable wake_;
-  // Those who rest wait here, so that no loop wakes them.
+  // Resting workers wait here, so that no loop wakes them.
   std::condition_variable rest_;
 };
 

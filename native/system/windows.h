@@ -1,4 +1,4 @@
-// The system's header on Windows, without the names it would take from everybody.
+// The system's header on Windows, without its macros that clash with common names.
 #pragma once
 
 #ifdef _WIN32

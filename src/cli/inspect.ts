@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { BLOCK_TOKENS } from '../compute/backend.ts';
-import { memoryBytes, sizesOf, weightBytes } from '../compute/memory.ts';
+import { recurrentStateBytes, sizesOf, weightBytes } from '../compute/memory.ts';
 import { denseShapes } from '../model/dense-layers.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import {
@@ -69,7 +69,7 @@ function describe({ files, spec, weights, tokenizer, template, pooling }: LocalM
     expertSize: sizes.expert ?? null,
     expertLayers: bodiesOf(spec).filter((body) => body.kind === 'moe').length,
     rememberingLayers: spec.recurrentStates.length,
-    memoryBytesPerSequence: memoryBytes(spec),
+    memoryBytesPerSequence: recurrentStateBytes(spec),
     vocabSize: spec.vocabSize,
     contextLength: spec.contextLength,
     slidingWindow: windows[0] ?? null,

@@ -22,16 +22,16 @@ export interface Batch {
   readonly logitRows: Int32Array;
   /** Rows of `tokens`, ascending, whose final states are wanted: after the last norm, before the head. */
   readonly stateRows: Int32Array;
-  /** Empty where the model has no recurrentStates. */
+  /** Empty where the model has no recurrent states. */
   readonly recurrentStates: BatchStates;
   /** Which of the model's adapters each sequence uses, -1 for none; empty where no sequence uses one. */
   readonly adapters: Int32Array;
 }
 
 /**
- * For layers whose memory of a sequence has a fixed size. Sequence i goes on from the memory in slot `from[i]`, or from an
- * empty one where that is negative, and leaves what it remembers after row `rows[k]` in slot `slots[k]`, for k from
- * `starts[i]` to `starts[i + 1] - 1`; the last of these rows is the sequence's last.
+ * State slots of recurrent layers. Sequence i starts from the state in slot `from[i]`, or from zeros where that is negative, and
+ * its state after row `rows[k]` is stored in slot `slots[k]`, for k from `starts[i]` to `starts[i + 1] - 1`; the last of these
+ * rows is the sequence's last.
  */
 export interface BatchStates {
   readonly from: Int32Array;
@@ -60,35 +60,30 @@ export interface Backend {
   /** A driver has compiled its kernels that may do as it likes: see `self-test.ts`. */
   readonly wantsSelfTest?: boolean;
   readonly blockCount: number;
-  /** Absent where the model has no recurrentStates. */
+  /** Absent where the model has no recurrent states. */
   readonly stateSlots?: number | undefined;
   /**
-   * Runs one forward pass. Steps never overlap: await one before the next. Told how tokens will be sampled, a backend whose
-   * logits are far away may sample them itself.
+   * Runs one forward pass. Steps never overlap: await one before the next. Given `rows`, a backend whose logits are on a device
+   * may sample them itself.
    */
   step(batch: Batch, rows?: readonly SampleRow[]): Promise<StepResult>;
   /** Samples one token per row of logits; rows never affect each other. */
   readonly sampleRows: SampleRows;
-  /**
-   * Gives the memory of blocks that nobody uses back to the system, between steps; their content is lost, their next
-   * use commits them again.
-   */
+  /** Releases the memory of unused blocks, between steps; their content is lost, their next use commits them again. */
   releaseBlocks(blocks: Int32Array): void;
   /** Absent where the memory of single blocks is committed as they are used. */
   readonly blockMemory?: BlockMemory;
-  /** Shares each step among so many threads from the next one on, with the same results. Absent where there is but one. */
+  /** Sets the threads of the next steps; results stay the same. Absent where there is one thread. */
   useThreads?(count: number): void;
   close(): void;
 }
 
-/** Memory of KV blocks where it is taken for many at once: by need, within what the engine may hold. */
+/** Memory of KV blocks where it is allocated for many at once. */
 export interface BlockMemory {
-  /** Blocks that can hold something at the same time. */
   readonly capacity: number;
   /**
-   * Takes memory for `needed` blocks or more, gives back what is for more than `most`, and gives the capacity then. That is below
-   * `needed` where the device has no more memory, and above `most` where more blocks hold something or the device cannot
-   * give it back. Between steps.
+   * Allocates memory for at least `needed` blocks, releases that of more than `most`, and returns the capacity: below `needed`
+   * where the device is out of memory, above `most` where more blocks are in use or the device cannot release it. Between steps.
    */
   fit(needed: number, most: number): Promise<number>;
 }
@@ -103,7 +98,6 @@ export interface BackendOptions {
   readonly onProgress?: (share: number) => void;
 }
 
-/** Slots where nobody says how many. */
 const DEFAULT_STATE_SLOTS = 16;
 
 export function stateSlotsOf(

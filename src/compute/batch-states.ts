@@ -1,15 +1,15 @@
-// Where the sequences of a batch take up and leave what layers without KV remember of them.
+// Which state slots the sequences of a batch read and write.
 
 import type { Batch, BatchStates } from './backend.ts';
 
 export interface StateUse {
   /** Undefined at the beginning of a sequence. */
   readonly from: number | undefined;
-  /** Where it is kept after so many of the new tokens; the last entry is for all of them. */
+  /** The slot that stores the state after the first `after` new tokens; the last entry is for all of them. */
   readonly kept: readonly { readonly after: number; readonly slot: number }[];
 }
 
-/** The memory of a sequence that has a slot to itself. */
+/** A sequence that has one slot to itself. */
 export function ownSlot(
   sequence: { readonly start: number; readonly tokens: ArrayLike<number> },
   slot: number,
@@ -25,16 +25,16 @@ export function batchStates(
   recurrentStates: readonly (StateUse | undefined)[],
   rowStarts: Int32Array,
 ): BatchStates {
-  const told = recurrentStates.filter((memory) => memory !== undefined);
-  const kept = recurrentStates.flatMap((memory, index) =>
-    (memory?.kept ?? []).map(({ after, slot }) => ({ row: (rowStarts[index] as number) + after - 1, slot })),
+  const present = recurrentStates.filter((state) => state !== undefined);
+  const kept = recurrentStates.flatMap((state, index) =>
+    (state?.kept ?? []).map(({ after, slot }) => ({ row: (rowStarts[index] as number) + after - 1, slot })),
   );
-  const starts = new Int32Array(told.length === 0 ? 0 : told.length + 1);
-  for (const [index, memory] of told.entries()) {
-    starts[index + 1] = (starts[index] as number) + memory.kept.length;
+  const starts = new Int32Array(present.length === 0 ? 0 : present.length + 1);
+  for (const [index, { kept: own }] of present.entries()) {
+    starts[index + 1] = (starts[index] as number) + own.length;
   }
   return {
-    from: Int32Array.from(told, ({ from }) => from ?? -1),
+    from: Int32Array.from(present, ({ from }) => from ?? -1),
     starts,
     rows: Int32Array.from(kept, ({ row }) => row),
     slots: Int32Array.from(kept, ({ slot }) => slot),
@@ -49,27 +49,27 @@ export function checkStates(
   const { from, starts, rows, slots } = recurrentStates;
   const sequences = positions.length;
   if (from.length !== sequences || starts.length !== sequences + 1 || starts[0] !== 0) {
-    throw new Error(`batch: recurrent states must be told for each of ${sequences} sequences`);
+    throw new Error(`batch: recurrent states must be given for each of ${sequences} sequences`);
   }
   if (starts[sequences] !== rows.length || rows.length !== slots.length) {
-    throw new Error('batch: each memory that is kept has a row and a slot');
+    throw new Error('batch: each stored state has a row and a slot');
   }
   const writers = new Map<number, number>();
   for (let sequence = 0; sequence < sequences; sequence++) {
     if ((from[sequence] as number) < 0 !== (positions[sequence] === 0)) {
       throw new Error(
-        `batch: sequence ${sequence} goes on from a memory where something came before it, only`,
+        `batch: sequence ${sequence} starts from a state slot exactly if its position is not 0`,
       );
     }
     const begin = starts[sequence] as number;
     const end = starts[sequence + 1] as number;
     if (!(end > begin) || rows[end - 1] !== (rowStarts[sequence + 1] as number) - 1) {
-      throw new Error(`batch: sequence ${sequence} must keep its memory after its last row`);
+      throw new Error(`batch: sequence ${sequence} must store its state after its last row`);
     }
     let row = (rowStarts[sequence] as number) - 1;
     for (let index = begin; index < end; index++) {
       if (!((rows[index] as number) > row))
-        throw new Error('batch: recurrent states are kept in the order of rows');
+        throw new Error('batch: recurrent states are stored in the order of rows');
       row = rows[index] as number;
       const slot = slots[index] as number;
       if (!(slot >= 0 && slot < slotCount)) {
@@ -83,6 +83,6 @@ export function checkStates(
     if (slot >= slotCount) throw new Error(`batch: state slot ${slot} is not within 0 to ${slotCount - 1}`);
     const writer = writers.get(slot);
     if (writer === undefined || writer === sequence) continue;
-    throw new Error(`batch: sequence ${sequence} goes on from state slot ${slot}, which ${writer} writes`);
+    throw new Error(`batch: sequence ${sequence} starts from state slot ${slot}, which ${writer} writes`);
   }
 }

@@ -1,5 +1,5 @@
-// Making batches and checking them before a backend runs: shapes, ranges, and that no step writes into a
-// block which another table of the batch can see.
+// Makes batches and checks them before a backend runs: shapes, ranges, and that no step writes into a block which another table
+// of the batch contains.
 
 import type { ModelSpec } from '../model/spec.ts';
 import { isEncoder } from '../model/spec-walk.ts';
@@ -8,17 +8,16 @@ import { batchStates, checkStates, type StateUse } from './batch-states.ts';
 
 export interface BatchLimits {
   readonly blockCount: number;
-  /** Where the model has recurrentStates. */
+  /** Where the model has recurrent states. */
   readonly stateSlots?: number | undefined;
   /** Default 0. */
   readonly adapterCount?: number;
   readonly vocabSize: number;
   readonly contextLength: number;
-  /** Tokens see those behind them: a text is all in one step. */
+  /** An encoder: a text is all in one step. */
   readonly wholeTexts?: boolean;
 }
 
-/** Of a model in a backend with so many blocks and slots. */
 export function batchLimits(
   spec: ModelSpec,
   { blockCount, stateSlots }: Pick<BatchLimits, 'blockCount' | 'stateSlots'>,
@@ -80,7 +79,7 @@ export function batchAdapters(adapters: readonly (number | undefined)[]): Int32A
   return Int32Array.from(adapters, (adapter) => adapter ?? -1);
 }
 
-/** Of each row, as `Batch.adapters` has them of each sequence. */
+/** `Batch.adapters` by row. */
 export function rowAdapters({ adapters, rowStarts, tokens }: Batch): Int32Array {
   const rows = new Int32Array(adapters.length === 0 ? 0 : tokens.length);
   for (const [sequence, adapter] of adapters.entries()) {
@@ -95,7 +94,7 @@ function offsets(lengths: readonly number[]): Int32Array {
   return result;
 }
 
-/** Throws where a batch breaks the contract; costs one look at each row and each table entry. */
+/** Throws where a batch breaks the contract. */
 export function checkBatch(batch: Batch, limits: BatchLimits, uses = new BlockUses(limits.blockCount)): void {
   checkOffsets('rowStarts', batch.rowStarts, batch.starts.length, batch.tokens.length);
   checkOffsets('blockStarts', batch.blockStarts, batch.starts.length, batch.blocks.length);
@@ -121,8 +120,8 @@ function checkAdapters({ adapters, starts }: Batch, count: number): void {
 }
 
 /**
- * Which blocks occur just once in a batch's tables. A backend keeps one for all its steps: what was marked
- * for the last batch need not be wiped for the next, for every batch has marks of its own.
+ * Which blocks occur just once in a batch's tables. A backend keeps one for all its steps: every batch has marks of its own, so
+ * that nothing is cleared between them.
  */
 export class BlockUses {
   readonly #marks: Float64Array;
@@ -132,7 +131,7 @@ export class BlockUses {
     this.#marks = new Float64Array(blockCount);
   }
 
-  /** Forgets the last batch. All blocks must be within the count. */
+  /** Replaces the last batch. All blocks must be within the count. */
   count(blocks: Int32Array): void {
     this.#once += 2;
     const once = this.#once;

@@ -1,5 +1,5 @@
-// Which backend computes: the one that is asked for, else the addon where it is built, else the TypeScript one. A fallback
-// is never silent. Those that few ask for are loaded when they are: a hundred files.
+// Chooses the backend: the one that is asked for, else the addon where it is built, else the TypeScript one. A fallback is never
+// silent. The GPU's hundred files are loaded on demand.
 
 import type { BackendName, CreateBackend } from './backend.ts';
 import { BackendUnavailableError } from './backend-unavailable.ts';
@@ -11,7 +11,7 @@ export interface BackendChoice {
   readonly create: CreateBackend;
   /** What computes, where the name does not say enough. */
   readonly device?: string;
-  /** Why the faster backend, or faster kernels, do not serve, where they were not asked to stay away. */
+  /** Why a faster backend or faster kernels are not used. */
   readonly notice?: string;
 }
 
@@ -23,7 +23,7 @@ interface ChoiceOptions extends Pick<CpuOptions, 'threads' | 'kvType' | 'isa'> {
 const createReferenceBackend: CreateBackend = async (...wanted) =>
   (await import('./reference/backend.ts')).createReferenceBackend(...wanted);
 
-/** Where nobody says, takes the processor's fastest; what is asked for and cannot be met is an error. */
+/** Defaults to the fastest on the processor; a backend that is asked for and cannot serve is an error. */
 export function chooseBackend(
   wanted: BackendName | undefined,
   { gpu, ...cpuOptions }: ChoiceOptions = {},

@@ -1,5 +1,5 @@
-// Which KV blocks hold something: whatever was written since the start or the block's last release. A step that would
-// read one which holds nothing is a mistake of the caller, and stops here.
+// Which KV blocks have content: written since the start or the block's last release. A step that would read one without content
+// is the caller's mistake, and stops here.
 
 import { type Batch, BLOCK_TOKENS } from './backend.ts';
 import { checkRange } from './batch.ts';
@@ -11,7 +11,6 @@ export class HeldBlocks {
     this.#held = new Uint8Array(blockCount);
   }
 
-  /** Throws where a batch that is well formed reads a block without content; what it writes is held from now on. */
   take(batch: Batch): void {
     this.check(batch);
     this.hold(batch);
@@ -30,7 +29,6 @@ export class HeldBlocks {
     }
   }
 
-  /** What a batch writes is held from now on. */
   hold(batch: Batch): void {
     for (let sequence = 0; sequence < batch.starts.length; sequence++) this.#hold(batch, sequence);
   }

@@ -1,4 +1,4 @@
-// What a model takes in memory: its weights as a backend keeps them, and its KV.
+// The memory of a model: its weights as a backend stores them, its KV blocks and its recurrent states.
 
 import { leavesOf } from '../model/leaves.ts';
 import type { MatrixSpec, ModelSpec } from '../model/spec.ts';
@@ -13,15 +13,13 @@ import { matrixBytes as gpuMatrixBytes } from './webgpu/format.ts';
 import { cacheBlockBytes } from './webgpu/kernels/kv-layout.ts';
 import { scratchBytes } from './webgpu/scratch.ts';
 
-/** Bytes a backend keeps for a matrix of this type. */
 export type MatrixBytes = (type: TensorType, outputs: number, inputs: number) => number;
 
-/** How large things are with one backend. */
 export interface BackendSizes {
   readonly matrixBytes: MatrixBytes;
   /** Bytes of one block of 32 tokens in all layers. */
   kvBlockBytes(spec: ModelSpec, kvType: KvType): number;
-  /** What steps work in, where it is taken when a model is loaded; `layerBytes` is what can be bound at once. */
+  /** Scratch memory, where it is allocated when a model is loaded; `layerBytes` is what can be bound at once. */
   scratchBytes?(spec: ModelSpec, kvType: KvType, layerBytes: number): number;
 }
 
@@ -38,12 +36,12 @@ const gpuSizes: BackendSizes = {
   scratchBytes,
 };
 
-/** KV blocks whose part in any one layer fits so many bytes: on a GPU that part is bound as a whole. */
+/** How many KV blocks have at most `layerBytes` in any one layer: a GPU binds a layer's part as a whole. */
 export function bindableBlocks(spec: ModelSpec, kvType: KvType, layerBytes: number): number {
   return Math.floor(layerBytes / Math.max(1, ...cacheBlockBytes(spec, kvType)));
 }
 
-/** Of the processor's backend that serves by itself, where none is named. */
+/** Defaults to the backend that `chooseBackend` takes without a GPU. */
 export function sizesOf(backend?: BackendName): BackendSizes {
   if (backend === 'webgpu') return gpuSizes;
   const load = backend === 'reference' ? undefined : loadAddon();
@@ -65,8 +63,8 @@ export function weightBytes(spec: ModelSpec, weights: WeightSource, matrixBytes:
   );
 }
 
-/** What layers without KV remember of one sequence. */
-export function memoryBytes({ recurrentStates }: ModelSpec): number {
+/** Of one sequence. */
+export function recurrentStateBytes({ recurrentStates }: ModelSpec): number {
   return recurrentStates.reduce((sum, { size }) => sum + size * Float32Array.BYTES_PER_ELEMENT, 0);
 }
 

@@ -1,5 +1,5 @@
 // Tests a backend on the device it runs on, with the model it has loaded: a sequence must get the same bits alone, among
-// others, and with its prompt cut into chunks. Drivers compile GPU kernels as they like; only running them tells.
+// others, and with its prompt cut into chunks. Drivers compile GPU kernels as they like; only running them shows it.
 
 import { type Backend, BLOCK_TOKENS } from './backend.ts';
 import { type BatchSequence, buildBatch } from './batch.ts';
@@ -10,10 +10,10 @@ const TOKENS = BLOCK_TOKENS + 9;
 const CUT = 20;
 const OTHERS = 8;
 const BLOCKS_EACH = 2;
-/** It uses the first blocks, so many at most. */
+/** At most this many of the first blocks are used. */
 export const TESTED_BLOCKS = BLOCKS_EACH * (OTHERS + 1);
 
-/** What does not hold; undefined where all does, or where there are too few blocks to tell. */
+/** The promise that is broken; undefined where none is, or where there are too few blocks for the test. */
 export async function selfTest(backend: Backend, vocabSize: number): Promise<string | undefined> {
   const places = Math.min(
     OTHERS + 1,
@@ -50,9 +50,9 @@ interface TestSequence {
 
 function batchSequence({ stateSlots }: Backend, { tokens, start, place }: TestSequence): BatchSequence {
   const blocks = Array.from({ length: BLOCKS_EACH }, (_, at) => BLOCKS_EACH * place + at);
-  const memory = stateSlots === undefined ? {} : { state: ownSlot({ start, tokens }, place) };
+  const state = stateSlots === undefined ? {} : { state: ownSlot({ start, tokens }, place) };
   // Of the first sequence alone: it comes first.
-  return { tokens, start, blocks, wantLogits: place === 0 ? 'last' : 'none', ...memory };
+  return { tokens, start, blocks, wantLogits: place === 0 ? 'last' : 'none', ...state };
 }
 
 /** Far apart in the vocabulary, and never the same for two seeds. */

@@ -1,7 +1,7 @@
 // How much memory a model takes: its weights, the KV blocks it starts with, and how many it may ever have.
 
 import { type BackendName, BLOCK_TOKENS, type KvType } from '../compute/backend.ts';
-import { bindableBlocks, memoryBytes, sizesOf, weightBytes } from '../compute/memory.ts';
+import { bindableBlocks, recurrentStateBytes, sizesOf, weightBytes } from '../compute/memory.ts';
 import { poolBlockCount } from '../engine/cache/pool-size.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
@@ -68,7 +68,7 @@ export function planMemory(
   const stateSlots = stateSlotCount(spec, budgetBytes - bytes);
   const known = {
     kvType: kv.kvType,
-    weightBytes: bytes + stateSlots * memoryBytes(spec),
+    weightBytes: bytes + stateSlots * recurrentStateBytes(spec),
     ...(stateSlots === 0 ? {} : { stateSlots }),
     blockBytes: models.reduce((sum, one) => sum + sizes.kvBlockBytes(one.spec, kv.kvType), 0),
   };
@@ -97,7 +97,7 @@ function mostBindable(
 
 /** A share of what weights leave, for as many sequences as are likely to be remembered. */
 function stateSlotCount(spec: ModelSpec, leftBytes: number): number {
-  const each = memoryBytes(spec);
+  const each = recurrentStateBytes(spec);
   if (each === 0) return 0;
   const affordable = Math.floor((MEMORY_SHARE * leftBytes) / each);
   return Math.max(LEAST_SLOTS, Math.min(MOST_SLOTS, affordable));

@@ -111,7 +111,7 @@ class CpuBackend implements Backend {
     this.#newThreads = count;
   }
 
-  /** Gives the memory back, at once or as soon as the running step ends. */
+  /** Frees the model, at once or as soon as the running step ends. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;

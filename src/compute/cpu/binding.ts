@@ -28,7 +28,6 @@ export interface SampleJob {
   readonly integers: Int32Array;
   /** An array for each row: tokens under penalties. Read as they are: they may be long. */
   readonly penalized: readonly Int32Array[];
-  /** How often each of them was generated. */
   readonly generated: readonly Int32Array[];
   readonly biasStarts: Int32Array;
   readonly biased: Int32Array;
@@ -56,7 +55,7 @@ export interface Addon {
   instructionSets(): string[];
   /** An empty `isa` takes the fastest kernels. */
   create(threads: number, isa: string): ModelHandle;
-  /** Room for so many matrices that are alike; gives their number. */
+  /** Allocates a matrix of `members` of one shape, and returns its number. */
   addMatrix(model: ModelHandle, type: TensorType, outputs: number, inputs: number, members: number): number;
   /**
    * `firstRow` is a multiple of 16. `bytes` must stay as they are until the promise settles; it rejects where a scale or
@@ -70,7 +69,7 @@ export interface Addon {
     count: number,
     bytes: Uint8Array,
   ): Promise<void>;
-  /** Makes the model of its matrices; what follows needs it. */
+  /** Assembles the model from its matrices; call it before any step. */
   assemble(
     model: ModelHandle,
     description: NativeModel,
@@ -80,12 +79,10 @@ export interface Addon {
   ): void;
   step(model: ModelHandle, batch: Batch, logits: Float32Array, states: Float32Array): Promise<void>;
   releaseBlocks(model: ModelHandle, blocks: Int32Array): void;
-  /** Shares each step among so many threads; at most as many as the model was made with. */
+  /** At most as many as the model was created with. */
   useThreads(model: ModelHandle, threads: number): void;
   destroy(model: ModelHandle): void;
-  /** Memory one block of KV takes, in all caches. */
   kvBlockBytes(kvType: KvType, caches: readonly CacheSpec[]): number;
-  /** Memory a packed matrix takes. */
   matrixBytes(type: TensorType, outputs: number, inputs: number): number;
   /** Weights packed and read back, for tests: `out` is outputs x inputs. */
   unpack(type: TensorType, weights: Uint8Array, outputs: number, inputs: number, out: Float32Array): void;
@@ -109,7 +106,7 @@ export interface Addon {
     repeats: number,
   ): { readonly seconds: number; readonly bytes: number };
   readBandwidth(threads: number, megabytes: number): number;
-  /** Works on a model's threads, between or beside its steps, or on so many of its own. */
+  /** Uses a model's threads, between or during its steps, or a number of its own. */
   createSampler(threads: ModelHandle | number): SamplerHandle;
   sampleRows(
     sampler: SamplerHandle,
@@ -120,7 +117,6 @@ export interface Addon {
   ): void;
 }
 
-/** Compiled on this machine, or brought by the package. */
 type AddonOrigin = 'built' | 'prebuilt';
 
 export interface AddonFile {
@@ -145,7 +141,7 @@ const addonFiles: readonly AddonFile[] = [
 const REMEDY =
   'install a C++ compiler and run npm run setup, or npm rebuild chairlift where it is a dependency';
 
-/** What to tell where the addon lacks this machine's fastest kernels: it was compiled for another processor. */
+/** A notice where the addon lacks this machine's fastest kernels: it was compiled for another processor. */
 export function missingKernels(addon: Addon): string | undefined {
   const [fastest, wanted] = [addon.kernels().at(-1), addon.instructionSets().at(-1)];
   if (fastest === wanted) return undefined;
@@ -161,7 +157,7 @@ export function loadAddon(path?: string): AddonLoad {
   );
 }
 
-/** One that does not load is as good as absent where another does: it may be made for another system. */
+/** Skips files that do not load: they may be made for another system. */
 export function firstThatLoads(files: readonly AddonFile[], load: (path: string) => Addon): AddonLoad {
   const problems: string[] = [];
   for (const { origin, path } of files) {

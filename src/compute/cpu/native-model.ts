@@ -1,5 +1,4 @@
-// Converts a ModelSpec to the addon's format: the same tree, with every matrix as a number and a place to be filled, and vectors
-// as they are read from the file.
+// Converts a ModelSpec to the addon's format: the same tree, with matrices by number, and norms and vectors read from the file.
 
 import { leavesOf, type MapLeaves, mapLeaves } from '../../model/leaves.ts';
 import type { OutputFactors } from '../../model/output-factors.ts';
@@ -21,7 +20,7 @@ import { readFloats, type WeightSource } from '../../weights/weight-source.ts';
 interface NativeLinear {
   /** What `addMatrix` gave. */
   readonly matrix: number;
-  /** Of all members, one after the other. */
+  /** Of all members. */
   readonly bias: Float32Array | undefined;
   readonly additions: readonly NativeAddition[];
 }
@@ -57,34 +56,30 @@ export type NativeModel = Omit<MapLeaves<ModelSpec, NativeLeaves>, 'textKinds'> 
   readonly textKind: Float32Array | undefined;
 };
 
-/** Rows of a slice that make one member of a matrix. */
 export interface MemberRows {
   readonly slice: RowSlice;
   readonly firstRow: number;
   readonly rows: number;
 }
 
-/** A matrix of the addon, and the rows that fill its members. */
 export interface MatrixUpload {
   readonly matrix: number;
-  /** Of the rows in the file. */
   readonly type: TensorType;
   readonly columns: number;
   readonly members: readonly MemberRows[];
-  /** Rows are handed over as float32, whatever the file holds. */
+  /** Rows are decoded to float32. */
   readonly decoded: boolean;
 }
 
-/** Makes room for a matrix and gives its number. */
 type AddMatrix = (type: TensorType, outputs: number, inputs: number, members: number) => number;
 
-/** What an adapter adds to members in a row. */
+/** Additions of one adapter to consecutive members. */
 interface AdditionRun {
   readonly firstMember: number;
   readonly additions: AdditionSpec[];
 }
 
-/** Also says which rows fill each matrix that it adds. */
+/** `matrices` are the rows that fill each matrix that it adds. */
 export function nativeModel(
   spec: ModelSpec,
   weights: WeightSource,
@@ -95,7 +90,7 @@ export function nativeModel(
   return { model: converter.model(spec), matrices: converter.matrices };
 }
 
-/** By linear map of an expert those of all that become one with a member for each: of the first all, of others none. */
+/** Linear maps of experts become members of one: maps those of the first expert to all members, those of others to none. */
 function stackedLinears(mixtures: readonly MoeSpec[]): ReadonlyMap<LinearSpec, readonly LinearSpec[]> {
   return new Map<LinearSpec, readonly LinearSpec[]>(
     mixtures.flatMap(({ experts }) => {
@@ -133,7 +128,7 @@ class Converter {
     const embedding = this.#table(spec.embedding);
     const linear = (own: LinearSpec) => {
       if (own === spec.head && isHeadTied(spec)) return this.#linear([own], embedding.matrix);
-      // Which expert is best should not hang on activations of eight bits.
+      // In floats: routing must not depend on activations of eight bits.
       if (routers.has(own)) return this.#linear([own], this.#matrix([own], true));
       const members = stacked.get(own) ?? [own];
       return members.length === 0 ? undefined : this.#linear(members);
@@ -153,7 +148,7 @@ class Converter {
     return { matrix: this.#matrix([{ weight: table, columns: table.columns }]), rows: table.rows };
   }
 
-  /** Several are the members of one. */
+  /** Several become the members of one. */
   #linear(specs: readonly LinearSpec[], matrix = this.#membersMatrix(specs)): NativeLinear {
     return { matrix, bias: this.#bias(specs), additions: this.#additions(specs) };
   }
@@ -170,7 +165,7 @@ class Converter {
     return this.#addUpload(all, columns);
   }
 
-  /** One for all members in a row that an adapter adds to alike. */
+  /** One for each run of members that an adapter adds to alike. */
   #additions(specs: readonly LinearSpec[]): NativeAddition[] {
     const runs: AdditionRun[] = [];
     for (const [member, { additions = [] }] of specs.entries()) {

@@ -1,5 +1,5 @@
-// Sampling in native code behind the room's own contract: packs rows into flat arrays and unpacks results.
-// Random numbers are made here, so there is one generator.
+// Samples in native code: packs rows into flat arrays and unpacks results. Random numbers are made here, so there is one
+// generator.
 
 import { MAX_LOGPROBS } from '../../sampling/parameters.ts';
 import { uniformAt } from '../../sampling/random.ts';
@@ -11,10 +11,10 @@ const NONE = new Int32Array(0);
 /** Columns of a job's `reals` and `integers`. */
 const REALS = 8;
 const INTEGERS = 3;
-/** Native code looks for a mass above 0. Weights add up to less than 2^64, so that this share is one token's, too. */
+/** Native code needs a mass above 0. Weights sum to less than 2^64, so that this share still selects one token. */
 const LEAST_SHARE = 2 ** -64;
 
-/** Threads, a model's or so many of its own, share the rows; they change no result. */
+/** `threads`: a model's, or a number of its own; results do not depend on it. */
 export function createNativeSampler(addon: Addon, threads: ModelHandle | number): SampleRows {
   const sampler = addon.createSampler(threads);
   return (logits, vocabSize, rows) => {

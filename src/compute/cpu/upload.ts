@@ -1,5 +1,5 @@
-// Hands a model's weights to the addon, a few megabytes at a time, so that loading never needs a second copy
-// of the model. The addon's threads repack a piece into their own layout while the next one is read.
+// Uploads a model's weights to the addon in pieces of a few megabytes, so that loading never needs a second copy of the model.
+// The addon's threads pack a piece while the next one is read.
 
 import { readOutputFactors } from '../../model/output-factors.ts';
 import type { ModelSpec } from '../../model/spec.ts';
@@ -15,7 +15,6 @@ const PIECE_BYTES = 4 << 20;
 /** Rows the addon packs side by side. */
 const PANEL_ROWS = 16;
 
-/** Rows of one member of a matrix. */
 interface Piece {
   readonly upload: MatrixUpload;
   readonly member: number;
@@ -24,7 +23,7 @@ interface Piece {
   readonly bytes: number;
 }
 
-/** Fills the matrices of a model and gives the description that they belong to. */
+/** Fills the matrices of a model and returns its description. */
 export async function uploadModel(
   addon: Addon,
   handle: ModelHandle,
@@ -61,7 +60,6 @@ async function packPieces(
 ): Promise<void> {
   const totalBytes = pieces.reduce((sum, { bytes }) => sum + bytes, 0);
   const room = pieces.reduce((most, { bytes }) => Math.max(most, bytes), 0);
-  // One is packed while the other is filled.
   const buffers = [new Uint8Array(room), new Uint8Array(room)] as const;
   let packing: Promise<void> = Promise.resolve();
   let readBytes = 0;
@@ -76,12 +74,12 @@ async function packPieces(
       onProgress(readBytes / totalBytes);
     }
   } finally {
-    // The model cannot be let go while its threads still write to it.
+    // The model must not be freed while its threads write to it.
     await packing;
   }
 }
 
-/** The rows of a piece as the addon takes them, in `buffer` where they are those of the file. */
+/** The rows of a piece as the addon takes them; in `buffer` unless decoded. */
 function readPiece(weights: WeightSource, piece: Piece, buffer: Uint8Array): Uint8Array {
   const { upload, first, count, bytes } = piece;
   const { slice, firstRow } = rowsOf(piece);

@@ -1,8 +1,8 @@
-// What makes a feed-forward more than a linear map.
+// Activation functions.
 
 import type { Activation } from '../../model/spec.ts';
 
-/** What becomes of a gate and what it lets through; without a gate `up` is what is activated. */
+/** `activation(gate) * up`, or `activation(up)` without a gate. */
 export function activate(
   activation: Activation,
   gate: Float32Array | undefined,
@@ -39,7 +39,7 @@ const curves: Readonly<Record<Extract<Activation, string>, (value: number) => nu
   gelu: (value) => 0.5 * value * (1 + errorFunction(value / Math.SQRT2)),
 };
 
-/** A series where it is short, a continued fraction beyond. */
+/** A series for small arguments, a continued fraction for larger ones. */
 function errorFunction(x: number): number {
   const size = Math.abs(x);
   if (size > 6) return Math.sign(x);

@@ -1,5 +1,5 @@
-// The reference backend: plain TypeScript in float32, the oracle for tests and the fallback where no compiler
-// exists. It favours being read over being fast. Keys and values are kept in float32.
+// The reference backend: plain TypeScript in float32, the oracle for tests and the fallback without a compiler. It favours
+// readability over speed.
 
 import { sampleRows } from '../../sampling/sampler.ts';
 import { type Backend, type CreateBackend, stateSlotsOf } from '../backend.ts';
@@ -38,7 +38,7 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
     blockCount,
     stateSlots,
     async step(batch) {
-      // Whoever awaits steps in a row must still hear signals and messages between them.
+      // Signals and messages must get through between steps that are awaited in a loop.
       await new Promise<void>((resolve) => setImmediate(resolve));
       const { weights, cache, recurrentStates, held } = opened();
       checkBatch(batch, limits);

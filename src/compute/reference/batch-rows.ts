@@ -1,4 +1,4 @@
-// A batch seen row by row: where each row stands, where its keys and values go, whose history it may read.
+// The rows of a batch: their positions, slots and block tables.
 
 import { type Batch, BLOCK_TOKENS } from '../backend.ts';
 
@@ -6,9 +6,8 @@ export interface BatchRows {
   readonly positions: Int32Array;
   /** The last position of each row's sequence in this step. */
   readonly ends: Int32Array;
-  /** Place of each row's keys and values among all blocks: `block * 32 + position % 32`. */
+  /** Where each row's keys and values are stored: `block * 32 + position % 32`. */
   readonly slots: Int32Array;
-  /** Each row's block table. */
   readonly tables: readonly Int32Array[];
 }
 

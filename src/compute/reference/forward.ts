@@ -68,7 +68,6 @@ function embed(
   return embeddingNorm === undefined ? hidden : normalize(hidden, hiddenSize, embeddingNorm, normEpsilon);
 }
 
-/** Rows of a table, one after the other. */
 function rowsOf(table: Matrix, which: Int32Array): Float32Array {
   const { columns } = table;
   const rows = new Float32Array(which.length * columns);
@@ -78,7 +77,7 @@ function rowsOf(table: Matrix, which: Int32Array): Float32Array {
   return rows;
 }
 
-/** What the streams become; the first is changed in place. */
+/** Without AltUp the stream is changed in place. */
 function runLayer(context: StepContext, layer: Layer, streams: Streams): Streams {
   if (layer.altUp === undefined) {
     runBranches(context, layer, streams[0] as Float32Array);

@@ -1,23 +1,20 @@
-// Keys and values of past tokens in physical blocks, kept in float32. A block has memory from its first use until it is
-// released.
+// KV blocks in float32. A block has memory from its first use until it is released.
 
 import type { CacheSpec, ModelSpec } from '../../model/spec.ts';
 import { BLOCK_TOKENS } from '../backend.ts';
 
 /**
- * Keys and values of one block in one store. A token's row holds all its heads: [token in block][head][value]. Values that
- * lie in keys are the same memory.
+ * Keys and values of one block in one store: [token in block][head][value]. Values that are a part of keys share their memory.
  */
 interface StoreBlock {
   readonly keys: Float32Array;
   readonly values: Float32Array;
 }
 
-/** The keys and values that one attention makes. Slots number the places of tokens among all blocks. */
+/** The keys and values of one attention. Slots number tokens over all blocks. */
 export interface KvStore extends CacheSpec {
-  /** The block of a slot that was written before. */
   blockOf(slot: number): StoreBlock;
-  /** Stores each batch row's keys and values in its slot; keys alone where values lie in them. */
+  /** Without `values` where those are a part of the keys. */
   write(slots: Int32Array, keys: Float32Array, values?: Float32Array): void;
 }
 
@@ -25,7 +22,6 @@ const rowSizeOf = ({ headCount, headSize }: CacheSpec): number => headCount * he
 
 const hasValues = ({ valuesInKeys }: CacheSpec): boolean => valuesInKeys === undefined;
 
-/** What one block takes in all layers. */
 export function blockBytes({ caches }: Pick<ModelSpec, 'caches'>): number {
   const values = caches.reduce((sum, cache) => sum + (hasValues(cache) ? 2 : 1) * rowSizeOf(cache), 0);
   return BLOCK_TOKENS * values * Float32Array.BYTES_PER_ELEMENT;

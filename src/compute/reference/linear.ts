@@ -1,5 +1,4 @@
-// Linear maps whose weights stay in memory as the file encodes them; a row is decoded when it is needed, once
-// for all rows of a batch.
+// Linear maps whose weights stay encoded as in the file; a row is decoded when it is needed, once for all rows of a batch.
 
 import { type OutputFactors, outputFactors } from '../../model/output-factors.ts';
 import type { AdditionSpec, LinearSpec, RowSlice } from '../../model/spec.ts';
@@ -20,16 +19,15 @@ export interface Matrix {
 export interface Linear {
   readonly matrix: Matrix;
   readonly bias: Float32Array | undefined;
-  /** What adapters add, where any does. */
   readonly additions?: { readonly byAdapter: ReadonlyMap<number, Addition>; readonly rows: RowAdapters };
 }
 
-/** Which adapter each row of the step at hand uses; a negative number stands for none. */
+/** The adapter of each row of the current step; negative: none. */
 export interface RowAdapters {
   current: Int32Array;
 }
 
-/** What an adapter adds: `scale * up(down(x))`, and what it makes of the sum. */
+/** An adapter adds `scale * up(down(x))`, then scales and shifts the sum (DoRA). */
 interface Addition {
   readonly down: Matrix;
   readonly up: Matrix;
@@ -52,7 +50,7 @@ export function loadMatrix(weights: WeightSource, slice: RowSlice, columns: numb
   return { type, rows: slice.rows, columns, bytesPerRow, bytes };
 }
 
-/** `matrix` where it is in memory already. */
+/** `matrix`: if it is loaded already. */
 export function loadLinear(
   weights: WeightSource,
   spec: LinearSpec,
@@ -84,15 +82,13 @@ function loadAdditions(
   );
 }
 
-/** Decodes one row into `into`, which holds exactly that. */
 export function decodeRow(matrix: Matrix, row: number, into: Float32Array): void {
   const at = row * matrix.bytesPerRow;
   dequantize(matrix.type, matrix.bytes.subarray(at, at + matrix.bytesPerRow), into);
 }
 
 /**
- * Maps every row of `input` (rows of `columns` values, one after the other). `stepRows` says which row of the step each is;
- * where it is absent, they are all of its rows.
+ * Maps every row of `input`, `columns` values each. `stepRows` are their rows of the step; absent: all rows in order.
  */
 export function applyLinear(
   { matrix, bias, additions }: Linear,
@@ -136,7 +132,7 @@ function applyMatrix(
   return output;
 }
 
-/** Several maps of the same rows; the results of each row lie side by side. */
+/** Concatenates the results of several maps, row by row. */
 export function applySideBySide(linears: readonly Linear[], input: Float32Array): Float32Array {
   const parts = linears.map((linear) => applyLinear(linear, input));
   const width = linears.reduce((sum, { matrix }) => sum + matrix.rows, 0);
@@ -153,7 +149,7 @@ export function applySideBySide(linears: readonly Linear[], input: Float32Array)
   return joined;
 }
 
-/** Maps the values of each head by rows of its own. */
+/** Maps each head by its own rows of the matrix. */
 export function applyByHead({ matrix }: Linear, input: Float32Array, heads: number): Float32Array {
   const { columns } = matrix;
   const size = matrix.rows / heads;

@@ -1,8 +1,8 @@
-// Normalization of runs of values: by their mean square, or by the variance around their mean.
+// RMS norm and layer norm.
 
 import type { NormWeights } from '../../model/weight-reader.ts';
 
-/** Each run of `size` values, in place. Weights of several runs take turns. */
+/** Each run of `size` values, in place. There may be weights for several runs. */
 export function normalize(
   values: Float32Array,
   size: number,

@@ -7,9 +7,7 @@ import type { BatchStates } from '../backend.ts';
 export interface StatesOfSequence {
   readonly firstRow: number;
   readonly endRow: number;
-  /** Undefined where nothing came before. */
   readonly from: number | undefined;
-  /** After which rows it is kept, and where. */
   readonly kept: readonly { readonly row: number; readonly slot: number }[];
 }
 

@@ -1,8 +1,8 @@
-// The rotary embedding: turns pairs (i, i + half) of each head by an angle that grows with the position.
+// The rotary embedding of pairs (i, i + half) of each head.
 
 import type { RopeSpec } from '../../model/spec.ts';
 
-/** Cosine and sine of every pair for each row of a batch. */
+/** For every row of a batch and every pair. */
 export interface Rotations {
   readonly pairs: number;
   readonly cosines: Float64Array;
@@ -22,7 +22,7 @@ export function rotationsAt(rope: RopeSpec, positions: Int32Array): Rotations {
   return { pairs, cosines, sines };
 }
 
-/** Rotates every head of every row, in place. Values past the pairs stay as they are. */
+/** In place. Values past the pairs stay as they are. */
 export function rotate(heads: Float32Array, headCount: number, headSize: number, by: Rotations): void {
   const { pairs, cosines, sines } = by;
   const rows = heads.length / (headCount * headSize);

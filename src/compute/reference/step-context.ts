@@ -1,4 +1,4 @@
-// What the layers of a step share, and what each kind of layer is to the forward pass.
+// What the layers of a step share, and the signature of a kind of layer.
 
 import type { ModelSpec } from '../../model/spec.ts';
 import type { BatchRows } from './batch-rows.ts';
@@ -11,11 +11,11 @@ export interface StepContext {
   readonly spec: ModelSpec;
   readonly cache: KvCache;
   readonly rows: BatchRows;
-  /** One for each rope of the model. */
+  /** By rope of the model. */
   readonly rotations: readonly Rotations[];
   readonly recurrentStates: RecurrentStates;
   readonly sequences: readonly StatesOfSequence[];
-  /** Of every row, one input after the other. */
+  /** All inputs of each row. */
   readonly perLayerInputs: Float32Array;
 }
 

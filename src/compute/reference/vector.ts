@@ -1,5 +1,4 @@
-// The loops over float vectors that everything else is made of. Sums run in double precision and in an order
-// that depends on the length alone.
+// Loops over float vectors. Sums are in double precision, in an order that depends on the length alone.
 
 export function dot(
   left: Float32Array,
@@ -35,12 +34,11 @@ export function scaleBy(values: Float32Array, factor: number): void {
   for (let i = 0; i < values.length; i++) values[i] = (values[i] as number) * factor;
 }
 
-/** `cap * tanh(value / cap)`: close to the value while small, never beyond the cap. */
 export function softcap(value: number, cap: number): number {
   return cap * Math.tanh(value / cap);
 }
 
-/** In place; the largest score is subtracted first so that no exponential overflows. A sink takes a share for nothing. */
+/** In place. A sink takes a share of the sum. */
 export function softmax(scores: Float64Array, sink = Number.NEGATIVE_INFINITY): Float64Array {
   let largest = sink;
   for (const score of scores) largest = Math.max(largest, score);

@@ -1,4 +1,4 @@
-// A model's weights as the forward pass uses them: its spec, with every leaf read from the file.
+// A model's spec with every leaf loaded.
 
 import { leavesOf, type MapLeaves, mapLeaves } from '../../model/leaves.ts';
 import type { ModelSpec } from '../../model/spec.ts';

@@ -1,4 +1,4 @@
-// Several residual streams of which layers change the first: predicted before each layer, corrected behind it.
+// AltUp: several residual streams, of which layers change the first. All are predicted before each layer and corrected after it.
 
 import type { LayerAltUpSpec } from '../../../model/spec.ts';
 import { applyLinear, type Linear } from '../linear.ts';
@@ -8,15 +8,13 @@ import type { Loaded } from '../weights.ts';
 
 type LayerAltUp = Loaded<LayerAltUpSpec>;
 
-/** Rows of one stream after the other. */
 export type Streams = readonly Float32Array[];
 
-/** The first, and what linear maps make of it. */
 export function spreadAltUp(first: Float32Array, spread: readonly Linear[]): Streams {
   return [first, ...spread.map((linear) => scaledAs(applyLinear(linear, first), first, linear.matrix.rows))];
 }
 
-/** The mean of the first and of what linear maps make of the others. */
+/** The mean of the first stream and of the others, each through a linear map. */
 export function gatherAltUp([first, ...others]: Streams, gather: readonly Linear[]): Float32Array {
   const base = first as Float32Array;
   const back = others.map((stream, index) => {
@@ -30,7 +28,7 @@ export function gatherAltUp([first, ...others]: Streams, gather: readonly Linear
 
 const LEAST_SQUARE = 1e-5;
 
-/** Rows scaled to the root mean squares of other rows, in place. */
+/** Scales rows to the root mean squares of other rows, in place. */
 function scaledAs(rows: Float32Array, like: Float32Array, size: number): Float32Array {
   for (let at = 0; at < rows.length; at += size) {
     const square = Math.max(dot(rows, at, rows, at, size) / size, LEAST_SQUARE);
@@ -55,7 +53,7 @@ export function predictAltUp(layer: LayerAltUp, streams: Streams, epsilon: numbe
   );
 }
 
-/** `first` is what became of the first prediction. */
+/** `first` is the first prediction after the layer's branches. */
 export function correctAltUp(
   layer: LayerAltUp,
   predictions: Streams,

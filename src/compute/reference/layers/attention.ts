@@ -44,7 +44,7 @@ export const runAttention: RunBody<AttentionSpec> = (context, attention, input) 
   );
 };
 
-/** Heads of queries or keys, normalized and turned, in place. */
+/** Normalizes and rotates heads of queries or keys, in place. */
 function place(
   context: StepContext,
   attention: Attention,
@@ -82,30 +82,42 @@ function grow(
   }
 }
 
-/** How heads look at what is stored. */
-type Sight = Pick<
+type Visibility = Pick<
   AttentionSpec,
   'headCount' | 'headSize' | 'bidirectional' | 'window' | 'chunk' | 'scale' | 'softcap'
 >;
 
-/** One row of heads a batch row: what each query head gathers from the values it may see. */
+/** A row of heads for each batch row. */
 export function attend(
-  sight: Sight,
+  visibility: Visibility,
   queries: Float32Array,
   store: KvStore,
   rows: BatchRows,
   sinks?: Float32Array,
 ): Float32Array {
-  const { headCount, headSize } = sight;
+  const { headCount, headSize } = visibility;
   const valueSize = store.valuesInKeys ?? headSize;
   const output = new Float32Array(rows.positions.length * headCount * valueSize);
   const gathered = new Float64Array(valueSize);
   for (const [row, position] of rows.positions.entries()) {
-    const slots = visibleSlots(rows.tables[row] as Int32Array, position, rows.ends[row] as number, sight);
+    const slots = visibleSlots(
+      rows.tables[row] as Int32Array,
+      position,
+      rows.ends[row] as number,
+      visibility,
+    );
     for (let head = 0; head < headCount; head++) {
       const place = row * headCount + head;
       const kvHead = Math.floor((head * store.headCount) / headCount);
-      const weights = attentionWeights(sight, queries, place * headSize, store, slots, kvHead, sinks?.[head]);
+      const weights = attentionWeights(
+        visibility,
+        queries,
+        place * headSize,
+        store,
+        slots,
+        kvHead,
+        sinks?.[head],
+      );
       gatherValues(weights, store, slots, kvHead, gathered);
       output.set(gathered, place * valueSize);
     }
@@ -113,22 +125,21 @@ export function attend(
   return output;
 }
 
-/** Slots of the tokens that a token at `position` of a text up to `end` sees, in their order. */
-function visibleSlots(table: Int32Array, position: number, end: number, sight: Sight): Int32Array {
-  const { bidirectional, window = Number.POSITIVE_INFINITY, chunk } = sight;
+/** Slots of the tokens that a token at `position` sees; `end` is the last position of its text. */
+function visibleSlots(table: Int32Array, position: number, end: number, visibility: Visibility): Int32Array {
+  const { bidirectional, window = Number.POSITIVE_INFINITY, chunk } = visibility;
   const inWindow = Math.max(0, position - window + 1);
   const first = chunk === undefined ? inWindow : Math.max(inWindow, position - (position % chunk));
   const last = bidirectional ? Math.min(end, position + window - 1) : position;
   return Int32Array.from({ length: last - first + 1 }, (_, index) => slotAt(table, first + index));
 }
 
-/** Where a head starts in a slot's block. */
 function headOffset({ headCount, headSize }: KvStore, slot: number, head: number): number {
   return ((slot % BLOCK_TOKENS) * headCount + head) * headSize;
 }
 
 function attentionWeights(
-  spec: Sight,
+  spec: Visibility,
   queries: Float32Array,
   queryAt: number,
   store: KvStore,

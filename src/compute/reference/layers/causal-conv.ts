@@ -7,8 +7,8 @@ interface Convolution {
 }
 
 /**
- * One token's channels mixed with those before it, which wait in `waiting`, the oldest first; the token then waits there
- * in place of the oldest.
+ * Convolves one token's channels with those of the last tokens, which `waiting` holds, the oldest first; the token then replaces
+ * the oldest.
  */
 export function convolve(
   waiting: Float32Array,

@@ -8,7 +8,7 @@ import type { RunBody } from '../step-context.ts';
 import type { Loaded } from '../weights.ts';
 import { convolve } from './causal-conv.ts';
 
-/** Keys and queries are made this much longer than nothing. */
+/** Added to squared lengths of keys and queries. */
 const LENGTH_EPSILON = 1e-6;
 
 type GatedDeltaNet = Loaded<GatedDeltaNetSpec>;
@@ -62,7 +62,7 @@ function update(
     const decay =
       (net.decayRate[head] as number) *
       softplus((inputs.decays[at] as number) + (net.decayBias[head] as number));
-    answer({
+    updateHead({
       matrix: matrices.subarray(head * keySize * valueSize, (head + 1) * keySize * valueSize),
       query: mixed.subarray(keyHead * keySize, (keyHead + 1) * keySize),
       key: mixed.subarray(keysAt + keyHead * keySize, keysAt + (keyHead + 1) * keySize),
@@ -88,7 +88,7 @@ interface HeadStep {
   readonly into: Float32Array;
 }
 
-function answer({ matrix, query, key, value, kept, share, into }: HeadStep): void {
+function updateHead({ matrix, query, key, value, kept, share, into }: HeadStep): void {
   const size = value.length;
   for (let column = 0; column < size; column++) {
     let known = 0;
@@ -98,13 +98,13 @@ function answer({ matrix, query, key, value, kept, share, into }: HeadStep): voi
       known += faded * (key[k] as number);
     }
     const correction = share * ((value[column] as number) - known);
-    let asked = 0;
+    let read = 0;
     for (let k = 0; k < key.length; k++) {
-      const learnt = Math.fround((matrix[k * size + column] as number) + (key[k] as number) * correction);
-      matrix[k * size + column] = learnt;
-      asked += learnt * (query[k] as number);
+      const updated = Math.fround((matrix[k * size + column] as number) + (key[k] as number) * correction);
+      matrix[k * size + column] = updated;
+      read += updated * (query[k] as number);
     }
-    into[column] = asked;
+    into[column] = read;
   }
 }
 

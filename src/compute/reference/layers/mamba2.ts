@@ -26,7 +26,6 @@ export const runMamba2: RunBody<Mamba2Spec> = (context, space, input) => {
   );
 };
 
-/** One row's part of the sequence. */
 function advance(
   space: Mamba2,
   channels: Float32Array,

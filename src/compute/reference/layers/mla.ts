@@ -1,4 +1,4 @@
-// MLA: queries are brought to it, and what they gather there is brought to values.
+// MLA with absorbed W_UK and W_UV: attention runs over the compressed KV.
 
 import type { MlaSpec } from '../../../model/spec.ts';
 import { applyByHead, applyLinear } from '../linear.ts';
@@ -12,10 +12,15 @@ export const runMla: RunBody<MlaSpec> = (context, attention, input) => {
   const { normEpsilon } = context.spec;
   const rotations = context.rotations[attention.rope] as Rotations;
   const store = context.cache.store(attention.cache);
-  const latent = normalize(applyLinear(attention.kvDown, input), kvLoraRank, attention.kvNorm, normEpsilon);
+  const compressed = normalize(
+    applyLinear(attention.kvDown, input),
+    kvLoraRank,
+    attention.kvNorm,
+    normEpsilon,
+  );
   const keyRope = applyLinear(attention.keyRope, input);
   rotate(keyRope, 1, qkRopeHeadDim, rotations);
-  store.write(context.rows.slots, joined(latent, kvLoraRank, keyRope, qkRopeHeadDim));
+  store.write(context.rows.slots, joined(compressed, kvLoraRank, keyRope, qkRopeHeadDim));
   const asking =
     queryInput === undefined
       ? input
@@ -29,12 +34,12 @@ export const runMla: RunBody<MlaSpec> = (context, attention, input) => {
   const queryRope = applyLinear(attention.queryRope, asking);
   rotate(queryRope, headCount, qkRopeHeadDim, rotations);
   const queries = joined(content, kvLoraRank, queryRope, qkRopeHeadDim);
-  const sight = { headCount, headSize: kvLoraRank + qkRopeHeadDim, scale: attention.scale };
-  const gathered = attend(sight, queries, store, context.rows);
+  const visibility = { headCount, headSize: kvLoraRank + qkRopeHeadDim, scale: attention.scale };
+  const gathered = attend(visibility, queries, store, context.rows);
   return applyLinear(attention.output, applyByHead(attention.valueUp, gathered, headCount));
 };
 
-/** Runs of both by turns. */
+/** Interleaves runs of both. */
 function joined(
   first: Float32Array,
   firstSize: number,

@@ -34,7 +34,6 @@ export const runMoe: RunBody<MoeSpec> = ({ spec }, { experts, scalesInput, route
   return output;
 };
 
-/** The choices of each row, the best first. */
 function route(router: Router, input: Float32Array, stream: Float32Array, epsilon: number): Choice[][] {
   const { linear, norm } = router;
   const { columns, rows: count } = linear.matrix;
@@ -59,7 +58,7 @@ function choose(router: Router, logits: Float64Array): Choice[] {
   }));
 }
 
-/** Experts of other groups cannot be chosen. */
+/** Excludes the experts of all other groups. */
 function bestGroups(groups: NonNullable<RouterSpec['groups']>, wanted: Float64Array): Float64Array {
   const size = wanted.length / groups.count;
   const scores = Array.from({ length: groups.count }, (_, group) => {
@@ -72,7 +71,7 @@ function bestGroups(groups: NonNullable<RouterSpec['groups']>, wanted: Float64Ar
   );
 }
 
-/** Those with the highest score, the best first; of equals the first. */
+/** The highest scores first; ties in order. */
 function best(candidates: readonly number[], score: (candidate: number) => number, count: number): number[] {
   return candidates.toSorted((a, b) => score(b) - score(a) || a - b).slice(0, count);
 }

@@ -1,4 +1,4 @@
-// Inputs of single layers, made of tokens and their embeddings before the first layer.
+// Per-layer embeddings: computed before the first layer, read by each.
 
 import type { PerLayerInputSpec, PerLayerInputsSpec } from '../../../model/spec.ts';
 import { activate } from '../activation.ts';
@@ -8,7 +8,7 @@ import type { RunBody } from '../step-context.ts';
 import { scaleBy } from '../vector.ts';
 import type { Loaded } from '../weights.ts';
 
-/** Of every row, one input after the other; nothing where the model has none. */
+/** All inputs of each row; empty where the model has none. */
 export function perLayerInputsOf(
   inputs: Loaded<PerLayerInputsSpec> | undefined,
   tokens: Int32Array,
