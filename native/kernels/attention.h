@@ -11,7 +11,6 @@ namespace {
 
 using namespace chairlift;
 
-/** How K and V of one head lie in a block, per storage type. */
 struct HalfKv {
   using Element = uint16_t;
   static Vec load(const Element* from) { return Vec::loadF16(from); }
@@ -44,7 +43,7 @@ struct KvBlock {
   }
 };
 
-/** Softmax state of one query: running maximum and sum, weights of the block at hand, weighted values so far. */
+/** Online softmax of one query: running maximum and sum, weights of the current block, weighted values so far. */
 struct QueryState {
   const float* query;
   float* output;
@@ -57,7 +56,6 @@ struct QueryState {
   int last;
 };
 
-/** Products of a query and keys as scores. */
 template <class Kv>
 inline Vec toScores(Vec products, const float* keyScales, float scale, float softcapAt) {
   const Vec scores = Kv::scaled(products, keyScales) * Vec::set(scale);
@@ -88,7 +86,7 @@ inline void scoreBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryS
   });
 }
 
-/** The same of keys that lie as values do, token by token. */
+/** The same for keys that are stored token by token, as values are. */
 template <class Kv, int count>
 inline void scoreRows(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int headSize,
                       float scale, float softcapAt) {
@@ -124,7 +122,6 @@ inline void replaceUnseen(int begin, int end, float by, Vec& low, Vec& high) {
   high = select(begin - 16, end - 16, high, Vec::set(by));
 }
 
-/** Moves a state to a new maximum. */
 inline void decay(QueryState& state, float newMaximum, int paddedSize) {
   const Vec decays = exponential(Vec::set(state.maximum) - Vec::set(newMaximum));
   float first[16];
@@ -137,8 +134,8 @@ inline void decay(QueryState& state, float newMaximum, int paddedSize) {
 }
 
 /**
- * Turns the block's scores into weights for its values, and moves states to their new maximum. Queries go through it
- * side by side, because each of its parts waits for the one before.
+ * Turns the block's scores into weights for its values, and moves states to their new maximum. Queries are interleaved, because
+ * each step waits for the one before.
  */
 template <class Kv, int count>
 CHAIRLIFT_INLINE void softmaxBlock(const KvBlock<Kv>& block, QueryState* const* queries, const int* begin, const int* end,
@@ -197,7 +194,7 @@ CHAIRLIFT_INLINE void weighSlices(const KvBlock<Kv>& block, const KvBlock<Kv>& n
   });
 }
 
-/** The same for all lanes, each V row read once for all queries. */
+/** All lanes; each V row is read once for all queries. */
 template <class Kv, int count>
 inline void weighBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int begin,
                        int end, int paddedSize) {
@@ -228,7 +225,6 @@ inline void attendBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, Query
   for (int q = 0; q < count; q++) weighBlock<Kv, 1>(block, next, queries + q, begin[q], end[q], paddedSize);
 }
 
-/** Walks the blocks that any of the queries sees, in order. */
 template <class Kv>
 inline void attendQueries(KvType type, const AttentionTask& task, QueryState* states, int count) {
   int firstBlock = states[0].first / blockTokens, lastBlock = 0;
@@ -242,7 +238,7 @@ inline void attendQueries(KvType type, const AttentionTask& task, QueryState* st
       const uint8_t* own = task.base + size_t(task.blocks[index]) * task.blockStride;
       return KvBlock<Kv>(type, own, task.headSize, task.valuesInKeys > 0);
     };
-    // The next block is asked for while this one is read; the last asks for itself.
+    // Prefetches the next block; the last one itself.
     const KvBlock<Kv> block = at(b), next = at(b < lastBlock ? b + 1 : b);
     for (int q = 0; q < count;) {
       QueryState* seeing[attentionTile];
@@ -298,7 +294,7 @@ void attend(KvType type, const AttentionTask& task) {
   else attendAs<ByteKv>(type, task);
 }
 
-/** As halves; values beyond their range are held at its ends, so that none is infinite. */
+/** Clamped to the range of halves, so that none is infinite. */
 inline void toHalves(const float* from, int count, uint16_t* to) {
   const Vec largest = Vec::set(65504.0f), smallest = Vec::set(-65504.0f);
   float tail[16] = {};

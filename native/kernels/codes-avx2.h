@@ -17,7 +17,7 @@ struct Codes {
   __m256i low, high;
 };
 
-/** Of nibbles in 16 bits, two to a column; of others in 32. */
+/** For nibbles 16 bits, two to a column; for others 32. */
 struct Sums {
   __m256i low, high;
 };

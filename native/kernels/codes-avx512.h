@@ -61,7 +61,7 @@ inline Sums startDot(const int32_t* offset) {
   return {isSigned(encoding) ? _mm512_set1_epi32(*offset) : _mm512_setzero_si512()};
 }
 
-// In assembly for the reason that `spread` is.
+// In assembly for the same reason as `spread`.
 template <Encoding>
 inline Sums addDot(Sums sums, const Codes& codes, Spread inputs) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sums.lanes) : "v"(codes.bytes), "v"(inputs.lanes));

@@ -17,7 +17,7 @@ struct Codes {
   __m512i bytes;
 };
 
-/** Of nibbles in 16 bits, two to a column; of others in 32. */
+/** For nibbles 16 bits, two to a column; for others 32. */
 struct Sums {
   __m512i lanes;
 };
@@ -53,7 +53,7 @@ inline Sums startDot(const int32_t*) {
   return {_mm512_setzero_si512()};
 }
 
-// In assembly for the reason that `spread` is: sums would move through memory between any two products.
+// In assembly for the same reason as `spread`: sums would be spilled between products.
 inline __m512i addNibbles(__m512i sums, __m512i codes, __m512i inputs) {
   __m512i pairs;
   asm("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0" : "+v"(sums), "=&v"(pairs) : "v"(codes), "v"(inputs));

@@ -22,7 +22,6 @@ struct Sums {
   int32x4_t quarter[4];
 };
 
-/** The same bytes moved down by 128. */
 inline int8x16_t lessHalf(uint8x16_t bytes) { return vreinterpretq_s8_u8(veorq_u8(bytes, vdupq_n_u8(0x80))); }
 
 template <Encoding encoding>

@@ -55,7 +55,7 @@ inline Sums addDot(Sums sums, const Codes& codes, const int8_t* inputs) {
   return sums;
 }
 
-/** The dot products of inputs and values, whatever form the ISA gave them: integers below 2^24, so exact. */
+/** Exact: integers below 2^24. */
 template <Encoding>
 inline Vec finishDot(const Sums& sums, const int32_t*) {
   Vec v;

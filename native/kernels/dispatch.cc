@@ -10,7 +10,7 @@ namespace chairlift {
 
 namespace {
 
-// What this build holds: its flags name the instruction sets beside scalar.
+// The build's flags name the instruction sets that come with scalar.
 const KernelTable* const compiledTables[] = {
     &scalarKernels,
 #if defined(CHAIRLIFT_WITH_AVX2)

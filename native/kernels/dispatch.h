@@ -7,11 +7,10 @@
 
 namespace chairlift {
 
-/** Names of the instruction sets this machine runs, slowest first, whether or not this build holds kernels for them. */
+/** Names of the instruction sets this machine runs, slowest first, with or without kernels in this build. */
 std::vector<const char*> runnableSets();
 /** The tables this machine runs, slowest first; all give the same bits. */
 std::vector<const KernelTable*> availableKernels();
-/** The fastest of them. */
 const KernelTable* bestKernels();
 /** The named one, or null where this machine or build lacks it. */
 const KernelTable* findKernels(const char* name);

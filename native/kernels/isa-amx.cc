@@ -16,7 +16,7 @@ namespace chairlift {
 
 const KernelTable amxKernels = {
     "amx", true, multiplyAmx, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace, storeKv, attend,
-    {convolve, learn, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
+    {convolve, updateDelta, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
 };
 
 }  // namespace chairlift

@@ -14,7 +14,7 @@ namespace chairlift {
 
 const KernelTable avx2Kernels = {
     "avx2", false, multiply<>, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace, storeKv, attend,
-    {convolve, learn, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
+    {convolve, updateDelta, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
 };
 
 }  // namespace chairlift

@@ -15,7 +15,7 @@ namespace chairlift {
 const KernelTable avx512Kernels = {
     "avx512", false, multiplyOnAvx512<multiplyNibblesAvx512>, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace,
     storeKv, attend,
-    {convolve, learn, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
+    {convolve, updateDelta, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
 };
 
 }  // namespace chairlift

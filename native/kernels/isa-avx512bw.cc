@@ -15,7 +15,7 @@ namespace chairlift {
 const KernelTable avx512bwKernels = {
     "avx512bw", false, multiplyOnAvx512<multiplyNibblesAvx512bw>, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace,
     storeKv, attend,
-    {convolve, learn, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
+    {convolve, updateDelta, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
 };
 
 }  // namespace chairlift

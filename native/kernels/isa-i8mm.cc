@@ -16,7 +16,7 @@ namespace chairlift {
 
 const KernelTable i8mmKernels = {
     "i8mm", false, multiplyInPairs, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace, storeKv, attend,
-    {convolve, learn, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
+    {convolve, updateDelta, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
 };
 
 }  // namespace chairlift

@@ -13,13 +13,12 @@ namespace chairlift {
 constexpr int panelColumns = 16;
 // Inputs that share one scale of a quantized activation.
 constexpr int groupInputs = 32;
-// Tokens of a KV block.
 constexpr int blockTokens = 32;
 constexpr int maxHeadSize = 1024;
 
-// Groups whose codes lie side by side before their scales follow: 256 inputs, a super-block of the k-quants.
+// Groups whose codes are stored before their scales: 256 inputs, a super-block of the k-quants.
 constexpr int chunkGroups = 8;
-// Rows of activations that lie together.
+// Rows of activations that are stored together.
 constexpr int tileRows = 16;
 
 /**
@@ -36,17 +35,16 @@ struct Codebook {
 };
 
 /**
- * F16, BF16, F32: as they are. Super: a signed byte times a half per chunk, as the k-quants have it. Power: a byte n for
- * 2^(n - 127), as MXFP4 has it. All are finite; powers and the exponents of BF16 are at most `largestPower`.
+ * Super: a signed byte times a half per chunk, as in the k-quants. Power: a byte n for 2^(n - 127), as in MXFP4. All are finite; powers and the exponents of BF16 are at most `largestPower`.
  */
 enum class ScaleType : uint8_t { F16, BF16, F32, Super, Power };
 
-// 2^100. Beyond it, what kernels add to whole numbers before they scale them would become infinite.
+// 2^100: beyond it `liftValue` times a scale would be infinite.
 constexpr uint8_t largestPower = 227;
 
 /**
  * A weight matrix repacked into panels of 16 output columns. A panel of a quantized matrix is a row of chunks, read
- * from front to back. A chunk holds eight groups of 32 inputs, the last one what is left:
+ * from front to back. A chunk holds eight groups of 32 inputs, the last one the rest:
  *
  *   codes     per group eight 64-byte rows of bytes, or four of nibbles:
  *               bytes    row q:  column 0 inputs 4q … 4q+3 | column 1 inputs 4q … 4q+3 | … | column 15
@@ -64,8 +62,7 @@ struct PackedMatrix {
   bool hasMinimum;
   // Of Encoding::Codebook; null for others.
   const Codebook* codebook;
-  // Inputs per scale: 32, or 16 for formats with finer groups, or 64 or 128, which divide `inputs`, for those with coarser
-  // ones; 0 for float matrices.
+  // Inputs per scale: 16, 32, 64 or 128; the last two divide `inputs`. 0 for float matrices.
   int32_t scaleInputs;
   // Inputs per scale of F8; 0 for others.
   int32_t blockInputs;
@@ -97,13 +94,12 @@ struct PackedMatrix {
     const size_t supers = scaleType == ScaleType::Super ? (hasMinimum ? 2 : 1) * panelColumns * 2 : 0;
     return (supersAt(n) + supers + 63) / 64 * 64;
   }
-  // Of a block of F8.
   size_t blockBytes() const { return panelColumns * (sizeof(float) + size_t(blockInputs)); }
-  // What a group takes of a panel, its share of the scales included.
+  // With its share of the scales.
   size_t groupBytes() const { return panelBytes / size_t(groups()); }
 };
 
-/** What goes with the codes of one group of 16 rows, one entry per row. */
+/** Scales and sums of one group of 16 rows. */
 struct GroupSide {
   float scale[tileRows];
   // -128 times the sum of the codes, of the whole group and of its halves: moves codes between signed and unsigned.
@@ -117,7 +113,7 @@ struct GroupSide {
  * 16 rows: codes [tile][group][row][32 inputs], sides [tile][group]. Rows beyond the last hold anything.
  *
  * Kernels with `pairsGroups` want the groups of a tile of five to eight rows in pairs, so that one matrix product takes
- * both: codes [pair][16][64], the first group's rows with 32 zeros behind each, then the second's with 32 in front.
+ * both: codes [pair][16][64], the first group's rows with 32 zeros after each, then the second's with 32 before.
  */
 struct Activations {
   int32_t rows;
@@ -125,7 +121,6 @@ struct Activations {
   size_t valueStride;
   const int8_t* codes;
   const GroupSide* sides;
-  // From one tile to the next.
   size_t tileGroups;
 };
 
@@ -134,14 +129,13 @@ constexpr size_t groupCodes = size_t(tileRows) * groupInputs;
 // Rows of a tile in pairs, from the fewest that are worth a matrix product up to half a tile.
 constexpr int fewestPairedRows = 5, pairedRows = tileRows / 2;
 
-/** Whether kernels with `pairsGroups` want a tile of so many rows, of so many groups each, in pairs. */
+/** Whether kernels with `pairsGroups` want a tile in pairs. */
 inline bool isPaired(int rows, int groups) {
   return rows >= fewestPairedRows && rows <= pairedRows && groups % 2 == 0;
 }
 
 enum class NormKind : uint8_t { Rms, Layer };
 
-/** How a row is normalized: (x - mean) * factor. */
 struct RowScale {
   float mean, factor;
 };
@@ -152,33 +146,31 @@ enum class Activation : uint8_t { Silu, GeluTanh, Gelu, Sigmoid, Clamped };
 /** Normalized: see `weight`. Activated: activation(x). Gated: activation(x) * up. */
 enum class InputForm : uint8_t { Plain, Normalized, Activated, Gated };
 
-/** Rows to be made input of a linear. */
 struct InputTask {
   InputForm form;
   Activation activation;
   float limit, slope;
-  // At most a tile's worth, and which groups of 32 values of them.
+  // At most a tile, and which groups of 32 values.
   int32_t rows;
   int32_t firstGroup, endGroup;
   const float* x[tileRows];
   const float* up[tileRows];
-  // Normalized alone: scaled, times the weight, plus the bias where not null.
+  // For Normalized; the bias may be null.
   RowScale scales[tileRows];
   const float* weight;
   const float* bias;
-  // Where not null: a factor for each row of the result.
+  // A factor for each row of the result, or null.
   const float* factors;
-  // Float32 result where not null, rows `valueStride` apart.
+  // The float32 result, or null.
   float* values;
   size_t valueStride;
-  // Int8 result where not null: one tile.
+  // The int8 result, one tile, or null.
   int8_t* codes;
   GroupSide* sides;
-  // Whether its groups go in pairs.
   bool paired;
 };
 
-/** Queries of one sequence and one KV head, and where its K and V are. */
+/** Queries of one sequence over one KV head. */
 struct AttentionTask {
   const float* queries;
   float* outputs;
@@ -189,18 +181,18 @@ struct AttentionTask {
   size_t outputStride;
   int32_t position;
   int32_t headSize;
-  // 0: values are stored beside keys; else they are the first so many of each key.
+  // How many values of each key are the values; 0: values are stored on their own.
   int32_t valuesInKeys;
-  // 0: no later token is seen; else those before this position, which ends the text.
+  // Tokens before this position are seen, later ones too; 0: causal.
   int32_t textEnd;
-  // 0: all tokens of a side that is seen; else so many less one.
+  // Tokens that are seen on a side, the row's own included; 0: all.
   int32_t window;
-  // 0: none; tokens see their own chunk of so many alone.
+  // Tokens see their own chunk of this many alone; 0: all chunks.
   int32_t chunk;
   float scale;
   // 0: none.
   float softcap;
-  // A score of each query head that stands for no token; null: none.
+  // A score for each query head, of no token, or null.
   const float* sinks;
   // Block table of the sequence; KV of a block for this head start at base + block * blockStride.
   const int32_t* blocks;
@@ -212,7 +204,7 @@ struct AttentionTask {
   int valueSize() const { return valuesInKeys > 0 ? valuesInKeys : headSize; }
 };
 
-// Queries that are computed side by side, and those that walk the history together, so that a block is read once for all.
+// Queries that are interleaved, and queries that share one pass over the blocks.
 constexpr int attentionTile = 4;
 constexpr int attentionQueries = 32;
 constexpr size_t attentionScratchFloats(int valueSize) {
@@ -222,9 +214,9 @@ constexpr size_t attentionScratchFloats(int valueSize) {
 enum class KvType : uint8_t { F16, Q8 };
 
 /**
- * KV of one head in one block. K lies transposed, [headSize][32 tokens], so that one lane is one token;
- * V lies [32 tokens][headSize rounded up to 16], so that one lane is one value. Q8 adds 32 float scales to each. Where
- * values lie in keys, keys are all that is stored, as V is elsewhere.
+ * KV of one head in one block. K is transposed, [headSize][32 tokens], so that one lane is one token; V is
+ * [32 tokens][headSize rounded up to 16], so that one lane is one value. Q8 adds 32 float scales to each. Where values are a part
+ * of keys, only keys are stored, in the layout of V.
  */
 constexpr size_t roundUp16(size_t n) { return (n + 15) / 16 * 16; }
 constexpr size_t keyBytes(KvType type, int headSize) {
@@ -248,7 +240,6 @@ using MultiplyKernel = void (*)(const PackedMatrix& matrix, const Activations& x
 
 struct KernelTable {
   const char* name;
-  // See Activations.
   bool pairsGroups;
   bool pairs(int rows, int groups) const { return pairsGroups && isPaired(rows, groups); }
   MultiplyKernel multiply;
@@ -259,10 +250,10 @@ struct KernelTable {
   void (*makeInput)(const InputTask& task);
   /** Rotates pairs (i, i + half) of one head in place. */
   void (*rotate)(float* head, const float* cosines, const float* sines, int half);
-  /** x += factor * delta, each product rounded with its sum; nothing behind them is touched. */
+  /** x += factor * delta, fused; nothing past `count` is written. */
   void (*addScaled)(float* x, const float* delta, float factor, int count);
   void (*softcapInPlace)(float* x, int count, float cap);
-  /** Writes one token's K and V of one head into its block at `token`; `value` is null where values lie in keys. */
+  /** Writes one token's K and V of one head into its block at `token`; `value` is null where values are a part of keys. */
   void (*storeKv)(KvType type, const float* key, const float* value, int headSize, int token, uint8_t* block);
   void (*attend)(KvType type, const AttentionTask& task);
   RecurrenceKernels recurrence;

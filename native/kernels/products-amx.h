@@ -1,5 +1,5 @@
 // Matrix products of quantized matrices on AMX: up to 16 rows by 16 columns at a time, the integer part in tiles, the
-// rest as everywhere else. Few rows go to the vector kernels, which give the same bits.
+// rest as in other kernels. Few rows go to the vector kernels, which give the same bits.
 // Include after those of AVX-512.
 #pragma once
 
@@ -11,9 +11,8 @@ namespace {
 
 using namespace chairlift;
 
-// A product has to leave its tile after every scale group. Two tiles take turns: one is stored while the next product is
-// made, and added up a step later still. More of them are slower where the core seems shared with another thread, as if
-// each tile that holds something were one less to rename.
+// A product leaves its tile after every scale group. Two tiles alternate: one is stored while the next product is computed, and
+// added a step later. More are slower where the core is shared with another thread.
 constexpr int productTiles = 2;
 constexpr int storeLag = 1;
 constexpr int readLag = 2;
@@ -40,11 +39,11 @@ inline void configureTiles(int rows, int inputs) {
   config.columnBytes[inputTile] = uint16_t(inputs);
   config.rows[weightTile] = uint8_t(inputs / 4);
   config.columnBytes[weightTile] = 64;
-  // Not the compiler's own wrapper: its operand covers eight bytes, and the rest may not have been written yet.
+  // The compiler's intrinsic has an operand of eight bytes: the rest might not be written yet.
   asm volatile("ldtilecfg %0" ::"m"(config));
 }
 
-// The compiler's own wrappers do not say that a load reads memory, so stores could move past it.
+// The compiler's intrinsics do not declare that a load reads memory, so stores could move past it.
 template <int tile>
 CHAIRLIFT_INLINE void loadTile(const void* from, size_t stride) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(tile) : "memory");
@@ -144,7 +143,6 @@ struct TileCursor {
     }
   }
 
-  /** Makes product `number` in tile `turn`. */
   template <int turn>
   CHAIRLIFT_INLINE void start(int number) {
     const int group = number * span / parts, part = number % parts;
@@ -157,7 +155,6 @@ struct TileCursor {
     makeProduct<turn, isSigned(encoding)>();
   }
 
-  /** Adds product `number` to the sums. */
   CHAIRLIFT_INLINE void add(int number, const int32_t* product) {
     if (number % chunkNumbers == 0) {
       const int chunk = number / chunkNumbers;
@@ -170,7 +167,7 @@ struct TileCursor {
       const int32_t* dots = product + i * rows * panelColumns;
       const uint8_t* ahead = panel + size_t(number * span + i) * shareBytes + prefetchBytes;
       repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
-        // Here and there among the sums: asked for all at once, lines would wait for each other, and all else for them.
+        // Prefetches are interleaved with the sums: all at once they would stall.
         repeat<shareLines>([&](int line) CHAIRLIFT_LAMBDA {
           if (line * rows / shareLines == r) __builtin_prefetch(ahead + line * 64);
         });
@@ -185,7 +182,7 @@ struct TileCursor {
 
 using TileProducts = int32_t[productTiles][tileRows * panelColumns];
 
-/** Starts product `number`, stores an earlier one and adds one that is earlier still, each as far as there is one. */
+/** Starts product `number`, stores the one before and adds the one before that, as far as they exist. */
 template <int turn, bool all, class Cursor>
 CHAIRLIFT_INLINE void advance(Cursor& cursor, TileProducts& products, int number, int count) {
   constexpr int stored = (turn + productTiles - storeLag) % productTiles;
@@ -259,7 +256,7 @@ void multiplyAmx(const PackedMatrix& matrix, const Activations& x, int firstPane
   forKind(matrix, [&](auto kind) {
     using Kind = decltype(kind);
     if constexpr (Kind::isFloat) multiplyByVectors<Kind>(p, 0);
-    // Scales in float32 leave no room to lift.
+    // float32 scales have no bits left for lifting.
     else if (matrix.scaleType == ScaleType::F32) multiplyOnTiles<Kind, false>(p);
     else multiplyOnTiles<Kind, true>(p);
   });

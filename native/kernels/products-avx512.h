@@ -7,7 +7,6 @@
 
 namespace {
 
-// How far ahead each of two panels is asked for.
 constexpr int twoPanelsPrefetchBytes = 4096;
 
 /** Dot products of one part of a group of two panels with rows of inputs: those of the first panel, then those of the second. */
@@ -59,7 +58,7 @@ inline void multiplyTwoPanels(const Product& p, int row, int panel) {
     const int groups = matrix.groupsIn(c);
     const ChunkScales firstScales(matrix, chunk, groups), secondScales = firstScales.ahead(toSecond);
     for (int i = 0; i < groups; i++) {
-      // Behind the ends of both lie the next two, behind the first alone the second.
+      // Past the end of both come the next two panels, past the end of the first alone the second.
       const uint8_t* ahead = chunk + size_t(i) * groupBytes + twoPanelsPrefetchBytes;
       if (ahead >= panelEnd) ahead += panelBytes;
       prefetchGroup<Kind>(ahead);
@@ -97,7 +96,7 @@ inline void multiplyTwoPanels(const Product& p, int row, int panel) {
   repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(second[r], row + r, panel + 1); });
 }
 
-/** Rows from `firstRow` on, at most so many at a time. */
+/** Rows from `firstRow` on, at most `most` at a time. */
 template <class Kind, int most = rowTile>
 void multiplyPanels(const Product& p, int firstRow) {
   if constexpr (Kind::isFloat) {

@@ -1,5 +1,5 @@
-// What all families of matrix products share: the kinds of matrices, rows taken a few at a time, scales, and the way from
-// sums to outputs. A family brings its dot products.
+// What all families of matrix products share: kinds of matrices, tiling by rows, scales and outputs. A family adds its dot
+// products.
 // Include after the ISA's vec-*.h and codes-*.h.
 #pragma once
 
@@ -17,7 +17,6 @@ struct Kind {
   static constexpr int scaleInputs = itsScaleInputs;
   static constexpr bool isFloat = scaleInputs == 0;
   static constexpr bool isBytes = encoding == Encoding::Byte || encoding == Encoding::UnsignedByte;
-  // Scale groups in a group of inputs.
   static constexpr int parts = isFloat ? 1 : groupInputs / (isFloat ? groupInputs : scaleInputs);
   // What a group's codes take, and how many lines its share of a panel may touch.
   static constexpr size_t codeBytes = isBytes ? 512 : 256;
@@ -27,7 +26,6 @@ struct Kind {
   static constexpr int sumIndex(int part) { return parts == 1 ? 0 : 1 + part; }
 };
 
-/** Whether a matrix has two codes in a byte. */
 inline bool hasNibbles(const PackedMatrix& matrix) {
   return matrix.encoding == Encoding::Nibble || matrix.encoding == Encoding::UnsignedNibble ||
          matrix.encoding == Encoding::Codebook;
@@ -45,7 +43,7 @@ void forNibbles(const PackedMatrix& matrix, const Run& run) {
   }
 }
 
-/** The same of any other matrix. */
+/** For any other matrix. */
 template <class Run>
 void forWholeCodes(const PackedMatrix& matrix, const Run& run) {
   switch (matrix.encoding) {
@@ -59,14 +57,13 @@ void forWholeCodes(const PackedMatrix& matrix, const Run& run) {
   }
 }
 
-/** The same of all. */
+/** For all. */
 template <class Run>
 void forKind(const PackedMatrix& matrix, const Run& run) {
   if (hasNibbles(matrix)) return forNibbles(matrix, run);
   forWholeCodes(matrix, run);
 }
 
-/** A product under way, of some panels: what is multiplied, and where results go. */
 struct Product {
   const PackedMatrix& matrix;
   const Activations& x;
@@ -77,11 +74,10 @@ struct Product {
   size_t outStride;
 
   const uint8_t* panelAt(int panel) const { return matrix.panels + size_t(panel) * matrix.panelBytes; }
-  // Of the tile in which a row lies.
+  // Of a row's tile.
   const int8_t* codesAt(int row) const { return x.codes + size_t(row / tileRows) * x.tileGroups * groupCodes; }
   const GroupSide* sidesAt(int row) const { return x.sides + size_t(row / tileRows) * x.tileGroups; }
 
-  /** The sums of one row over the columns of a panel are done. */
   CHAIRLIFT_INLINE void store(Vec total, int row, int panel) const {
     const int column = panel * panelColumns, columns = matrix.outputs - column;
     float* to = out + size_t(row) * outStride + column;
@@ -130,11 +126,10 @@ CHAIRLIFT_INLINE void takePanels(const Product& product, int firstRow, const Run
 // A group's 32 inputs as eight Codes of 16 columns x 4 inputs.
 constexpr int codesPerGroup = groupInputs / 4;
 
-// How far ahead of their use weights are asked for. Panels are read from front to back and lie one behind the other,
-// so this also warms the next one's start.
+// How far ahead weights are prefetched. Panels are contiguous, so this also covers the start of the next.
 constexpr int prefetchBytes = 8192;
 
-/** Asks for what a group takes of a panel, its share of the scales included. */
+/** A group's codes and its share of the scales. */
 template <class Kind>
 CHAIRLIFT_INLINE void prefetchGroup(const uint8_t* from) {
   // Always inlined: GCC takes a call of a function that does nothing but prefetch for one without effect.
@@ -163,7 +158,7 @@ struct ChunkScales {
   const uint16_t* supers;
   const Codebook* codebook;
 
-  // Always inlined: where the compiler would rather call it, scales are found by way of memory, and AMX loses a fifth.
+  // Always inlined: with a call, scales go through memory, and AMX loses a fifth.
   CHAIRLIFT_INLINE ChunkScales(const PackedMatrix& matrix, const uint8_t* chunk, int groups)
       : type(matrix.scaleType),
         sharedShift(matrix.scaleInputs <= groupInputs ? 0 : matrix.scaleInputs == 2 * groupInputs ? 1 : 2),
@@ -172,7 +167,6 @@ struct ChunkScales {
         supers((const uint16_t*)(chunk + matrix.supersAt(groups))),
         codebook(matrix.codebook) {}
 
-  /** Those of the chunk that lies so many bytes further on. */
   CHAIRLIFT_INLINE ChunkScales ahead(size_t bytes) const {
     ChunkScales other = *this;
     other.scales += bytes;

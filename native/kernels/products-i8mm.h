@@ -1,5 +1,5 @@
 // Matrix products of quantized matrices on the int8 matrix instructions: each multiplies two rows by two columns
-// over eight inputs. The integer part is exact and the rest as everywhere else, so the bits are those of the vector
+// over eight inputs. The integer part is exact and the rest as in other kernels, so the bits are those of the vector
 // kernels, which take a last single row.
 // Include after products.h of the NEON family.
 #pragma once
@@ -20,7 +20,7 @@ struct Pair {
   int8x16_t step[stepsPerGroup];
 };
 
-/** Two rows of a tile, which lie one behind the other. */
+/** Two consecutive rows of a tile. */
 CHAIRLIFT_INLINE Pair pairRows(const int8_t* from) {
   Pair rows;
   repeat<2>([&](int half) CHAIRLIFT_LAMBDA {

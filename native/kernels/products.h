@@ -47,7 +47,7 @@ inline void multiplyFloats(const Product& p, int row, int panel) {
   repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(total[r], row + r, panel); });
 }
 
-/** A block is summed up before its scale, its even and its odd inputs apart: additions then wait less for each other. */
+/** A block is summed before its scale, even and odd inputs apart: shorter chains of additions. */
 template <int rows>
 inline void multiplyF8(const Product& p, int row, int panel) {
   const PackedMatrix& matrix = p.matrix;
@@ -74,7 +74,7 @@ inline void multiplyF8(const Product& p, int row, int panel) {
   repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(total[r], row + r, panel); });
 }
 
-/** Rows from `firstRow` on, at most so many at a time. */
+/** Rows from `firstRow` on, at most `most` at a time. */
 template <class Kind, int most = rowTile>
 void multiplyByVectors(const Product& p, int firstRow) {
   takePanels<most>(p, firstRow, [&](auto count, int row, int panel) CHAIRLIFT_LAMBDA {

@@ -1,4 +1,4 @@
-// What the kernels of recurrence.h take: one sequence's rows at a time, some of their columns.
+// Tasks of the kernels of recurrence.h: rows of one sequence, some of their columns.
 #pragma once
 
 #include <cstddef>
@@ -6,14 +6,13 @@
 
 namespace chairlift {
 
-/** Rows of channels, each mixed with the rows before it. */
 struct ConvolutionTask {
   int32_t rows;
   const float* x;
   size_t stride;
   float* to;
   size_t toStride;
-  // The `taps - 1` rows before the first, the oldest first; null where nothing came before.
+  // The `taps - 1` rows before the first, the oldest first; null at the start of a sequence.
   const float* waiting;
   size_t waitingStride;
   // A row for each tap, the oldest first.
@@ -34,13 +33,13 @@ struct DeltaTask {
   const float* keys;
   const float* values;
   size_t stride;
-  // One value a row, `headStride` apart: what is kept of the matrix, and the share of a correction.
+  // One value a row, `headStride` apart: the decay of the matrix, and the share of a correction.
   const float* kept;
   const float* shares;
   size_t headStride;
   float* outputs;
   size_t outputStride;
-  // The matrix before, null where nothing came before, and after: a row for each value of a key.
+  // The matrix before, null at the start of a sequence, and after: a row for each value of a key.
   const float* from;
   float* state;
   size_t stateStride;
@@ -64,7 +63,7 @@ struct ScanTask {
   float skip;
   float* outputs;
   size_t outputStride;
-  // The matrix before, null where nothing came before, and after: a row for each value of the state.
+  // The matrix before, null at the start of a sequence, and after: a row for each value of the state.
   const float* from;
   float* state;
   size_t stateStride;
@@ -76,12 +75,12 @@ struct ScanTask {
 
 struct RecurrenceKernels {
   void (*convolve)(const ConvolutionTask& task);
-  void (*learn)(const DeltaTask& task);
+  void (*updateDelta)(const DeltaTask& task);
   void (*scan)(const ScanTask& task);
   /** steps = softplus(x + bias), where not null; kept = e^(rate * step). */
   void (*stepsAndDecays)(const float* x, const float* bias, const float* rates, float* steps, float* kept, int count);
   void (*sigmoids)(const float* x, float* to, int count);
-  /** Scales a vector to a length, all but for a trifle. */
+  /** Scales a vector to a length; an epsilon keeps zeros finite. */
   void (*toLength)(float* x, int count, float length);
   /** to = x * by, or x * silu(by). */
   void (*multiplyRow)(const float* x, const float* by, bool activates, float* to, int count);

@@ -1,5 +1,5 @@
-// Layers that remember a sequence in a state of fixed size: convolutions with the tokens before, and matrices that every
-// token changes. Tokens are taken one after the other, so that chunks cannot change a result.
+// Recurrent layers: convolutions, gated delta nets and state spaces. Tokens are taken one after the other, so that chunks cannot
+// change a result.
 // Include after the ISA's vec-*.h and vec-math.h, and rows.h.
 #pragma once
 
@@ -27,17 +27,17 @@ void convolve(const ConvolutionTask& task) {
   }
 }
 
-/** Columns of one head's matrix, 16 * slices of them from `column` on, taken through all rows while they are cached. */
+/** Takes 16 * slices columns of one head's matrix through all rows while they are cached. */
 template <int slices>
-inline void learnColumns(const DeltaTask& task, int column) {
+inline void updateDeltaColumns(const DeltaTask& task, int column) {
   const float* from = task.from ? task.from + column : nullptr;
   float* const state = task.state + column;
   for (int row = 0; row < task.rows; row++) {
     const float* key = task.keys + size_t(row) * task.stride;
     const float* query = task.queries + size_t(row) * task.stride;
     const Vec kept = Vec::set(task.kept[size_t(row) * task.headStride]);
-    Vec correction[slices], asked[slices];
-    repeat<slices>([&](int i) CHAIRLIFT_LAMBDA { correction[i] = asked[i] = Vec::zero(); });
+    Vec correction[slices], read[slices];
+    repeat<slices>([&](int i) CHAIRLIFT_LAMBDA { correction[i] = read[i] = Vec::zero(); });
     if (from) {
       for (int k = 0; k < task.keySize; k++) {
         const Vec weight = Vec::set(key[k]);
@@ -56,24 +56,24 @@ inline void learnColumns(const DeltaTask& task, int column) {
       repeat<slices>([&](int i) CHAIRLIFT_LAMBDA {
         const size_t at = size_t(k) * task.stateStride + i * 16;
         const Vec faded = from ? Vec::load(from + at) * kept : Vec::zero();
-        const Vec learnt = fma(weight, correction[i], faded);
-        learnt.store(state + at);
-        asked[i] = fma(learnt, ask, asked[i]);
+        const Vec updated = fma(weight, correction[i], faded);
+        updated.store(state + at);
+        read[i] = fma(updated, ask, read[i]);
       });
     }
     float* to = task.outputs + size_t(row) * task.outputStride + column;
-    repeat<slices>([&](int i) CHAIRLIFT_LAMBDA { storeFirst(asked[i], to + i * 16, task.valueSize - column - i * 16); });
+    repeat<slices>([&](int i) CHAIRLIFT_LAMBDA { storeFirst(read[i], to + i * 16, task.valueSize - column - i * 16); });
     from = state;
   }
 }
 
-void learn(const DeltaTask& task) {
+void updateDelta(const DeltaTask& task) {
   int column = task.begin;
-  for (; column + 64 <= task.end; column += 64) learnColumns<4>(task, column);
-  for (; column < task.end; column += 16) learnColumns<1>(task, column);
+  for (; column + 64 <= task.end; column += 64) updateDeltaColumns<4>(task, column);
+  for (; column < task.end; column += 16) updateDeltaColumns<1>(task, column);
 }
 
-/** The same of a state space: nothing is corrected, what comes is added. */
+/** The same for a state space. */
 template <int slices>
 inline void scanColumns(const ScanTask& task, int column) {
   const float* from = task.from ? task.from + column : nullptr;

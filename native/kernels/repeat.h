@@ -1,4 +1,4 @@
-// Loops written out by the compiler's front end.
+// Loops that are unrolled by the compiler's front end.
 #pragma once
 
 #include <utility>
@@ -14,8 +14,8 @@ CHAIRLIFT_INLINE void callEach(const F& f, std::integer_sequence<int, indices...
 }
 
 /**
- * f(0) … f(count - 1), written out: arrays of vectors stay in registers only where every index is a constant. One list of
- * calls, not calls within calls, each of which the compiler would copy into the next.
+ * f(0) … f(count - 1), unrolled: arrays of vectors stay in registers only if every index is a constant. One list of calls, not
+ * nested calls, which compile more slowly.
  */
 template <int count, class F>
 CHAIRLIFT_INLINE void repeat(const F& f) {

@@ -52,14 +52,13 @@ void normalize(const float* x, RowScale scale, const float* weight, const float*
   }
 }
 
-/** Codes, scale and sums of one group of one row. */
 inline void quantizeGroup(Vec low, Vec high, int8_t* to, GroupSide& side, int row) {
   const float scale = largestMagnitude(low, high) / 127.0f;
   const Vec inverse = Vec::set(scale > 1e-30f ? 1.0f / scale : 0.0f);
   (low * inverse).storeI8(to);
   (high * inverse).storeI8(to + 16);
   const int32_t sums[2] = {Vec::sumI8(to), Vec::sumI8(to + 16)};
-  // Infinity becomes NaN, which no sum of whatever codes it left can hide.
+  // Infinity becomes NaN, which no sum hides.
   side.scale[row] = scale + (scale - scale);
   side.offset[0][row] = -128 * (sums[0] + sums[1]);
   side.sum[0][row] = side.scale[row] * float(sums[0] + sums[1]);
@@ -69,7 +68,6 @@ inline void quantizeGroup(Vec low, Vec high, int8_t* to, GroupSide& side, int ro
   }
 }
 
-/** Where the codes of one group of one row go. */
 inline int8_t* placeCodes(const InputTask& task, int row, int group) {
   int8_t* groupStart = task.codes + size_t(group) * groupCodes;
   if (!task.paired) return groupStart + row * groupInputs;

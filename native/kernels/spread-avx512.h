@@ -11,12 +11,11 @@ struct Four {
   int8_t inputs[4];
 };
 
-/** Four inputs in every lane. */
 struct Spread {
   __m512i lanes;
 };
 
-// In assembly: left to itself, the compiler moves all inputs before all products, and has no registers for them.
+// In assembly: the compiler would move all inputs before all products, and spill them.
 inline Spread spread(const int8_t* inputs) {
   __m512i lanes;
   asm("vpbroadcastd %1, %0" : "=v"(lanes) : "m"(*(const Four*)inputs));

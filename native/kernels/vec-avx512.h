@@ -7,8 +7,8 @@
 
 namespace {
 
-// Vectors of values that attention adds up at a time, for four queries each: a sum has to wait for the one before, and a
-// weight that is read once serves all of them.
+// Vectors of values that attention sums at a time, for four queries each: several sums hide the latency of each, and share a
+// weight.
 constexpr int weighedSlices = 4;
 
 struct Vec {

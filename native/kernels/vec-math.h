@@ -63,7 +63,7 @@ inline Vec softplus(Vec x) {
  */
 inline Vec gelu(Vec x) {
   const Vec one = Vec::set(1.0f), none = Vec::zero();
-  // Further out nothing is left of it.
+  // Beyond, it is 0.
   const Vec size = min(Vec::set(14.0f), max(none - x, x));
   const Vec t = one / fma(size, Vec::set(0.3f), one);
   Vec p = Vec::set(0.0356747694f);

@@ -7,7 +7,7 @@
 
 namespace {
 
-// Vectors of values that attention adds up at a time, for four queries each, as the registers allow.
+// Vectors of values that attention sums at a time, for four queries each, as registers allow.
 constexpr int weighedSlices = 1;
 
 struct Vec {

@@ -108,7 +108,7 @@ class DeltaRun {
     task.valueSize = net_.valueSize;
     task.begin = begin;
     task.end = end;
-    work_.kernels.recurrence.learn(task);
+    work_.kernels.recurrence.updateDelta(task);
   }
 
   void finishRow(int row) {

@@ -44,7 +44,7 @@ void holdMatrix(Equality& equality, Random& random, bool wild) {
     return run([&](float* state, float* out) {
       DeltaTask task{rows,         x.data(), x.data() + inner, x.data() + 2 * inner, stride, first.data(), second.data(), 1, out,
                      size_t(outer), from,    state,            columns,              inner,  outer,        0,             int32_t(columns)};
-      kernels.recurrence.learn(task);
+      kernels.recurrence.updateDelta(task);
     });
   });
   equality.hold("state space of " + size, [&](const KernelTable& kernels) {
