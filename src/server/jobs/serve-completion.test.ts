@@ -2,25 +2,16 @@
 // embedded model.
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { type TestServer, type TestServerOptions, testServer } from '../../../test/support/test-server.ts';
+import { messages, postJson, start } from '../../../test/support/keyed-server.ts';
+import type { TestServer } from '../../../test/support/test-server.ts';
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { KeyLimits, KeyRecord } from '../../store/key-record.ts';
 import { EncodeWorkers } from '../../text/encode-workers.ts';
 import type { Keys } from '../request/auth.ts';
 
-const messages = [{ role: 'user', content: 'Hello, who are you?' }];
-
-const opened: TestServer[] = [];
-afterEach(async () => {
+afterEach(() => {
   vi.restoreAllMocks();
-  for (const server of opened.splice(0)) await server.close();
 });
-
-async function start(options: TestServerOptions = {}): Promise<TestServer> {
-  const server = await testServer(options);
-  opened.push(server);
-  return server;
-}
 
 /** One key for all, with these limits. */
 function limited(limits: KeyLimits): Keys {
@@ -202,9 +193,6 @@ async function asked(server: TestServer, body: object): Promise<() => void> {
   const url = await server.listen();
   const controller = new AbortController();
   const { signal } = controller;
-  const headers = { 'content-type': 'application/json', authorization: 'Bearer mine' };
-  fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify(body), signal }).catch(
-    () => {},
-  );
+  postJson(`${url}/v1/chat/completions`, body, { key: 'mine', signal }).catch(() => {});
   return () => controller.abort();
 }

@@ -1,8 +1,8 @@
-// What the page is told, over real sockets.
+// What the page is sent, over real sockets.
 
 import { get, type IncomingMessage } from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
-import { endless, messages, start, startWithKeys } from '../../../test/support/keyed-server.ts';
+import { endless, messages, postJson, start, startWithKeys } from '../../../test/support/keyed-server.ts';
 import { opened } from '../../../test/support/opened.ts';
 import { applyChange } from '../../engine/live/snapshot.ts';
 import type { LiveSnapshot, LiveTick, RequestBrief, RequestTrace } from './live-event.ts';
@@ -50,16 +50,8 @@ const keys = { boss: { admin: true }, guest: {}, other: {} } as const;
 async function startLive(options: Parameters<typeof startWithKeys>[1] = {}) {
   const started = await startWithKeys(keys, options);
   const url = await started.server.listen();
-  const ask = (key: string, body: object, id?: string) =>
-    fetch(`${url}/v1/chat/completions`, {
-      method: 'POST',
-      body: JSON.stringify(body),
-      headers: {
-        'content-type': 'application/json',
-        authorization: `Bearer ${key}`,
-        ...(id === undefined ? {} : { 'x-request-id': id }),
-      },
-    });
+  const ask = (key: string, body: object, id?: string, signal?: AbortSignal) =>
+    postJson(`${url}/v1/chat/completions`, body, { key, ...(id && { id }), ...(signal && { signal }) });
   return { ...started, url, ask };
 }
 
@@ -75,16 +67,7 @@ describe('the live feed', () => {
     const { events } = await view(url, secrets.boss);
     await eventually(() => expect(events.length).toBeGreaterThan(1));
     const aborted = new AbortController();
-    const answer = fetch(`${url}/v1/chat/completions`, {
-      method: 'POST',
-      body: JSON.stringify({ ...endless, stream: true }),
-      headers: {
-        'content-type': 'application/json',
-        authorization: `Bearer ${secrets.guest}`,
-        'x-request-id': 'mine',
-      },
-      signal: aborted.signal,
-    });
+    const answer = ask(secrets.guest, { ...endless, stream: true }, 'mine', aborted.signal);
     await eventually(() => {
       // In any tick: a fast machine may be done with the answer before this is looked at again.
       const engines = events.flatMap(({ tick }) => tick.engines.slice(0, 1));
@@ -118,7 +101,7 @@ describe('the live feed', () => {
     });
   });
 
-  it('gives two viewers the same bytes, and takes snapshots of the engine only while somebody is subscribed', async () => {
+  it('gives two viewers the same bytes, and takes snapshots of the engine only while a viewer is subscribed', async () => {
     const { server, secrets, url } = await startLive();
     const snapshots = vi.spyOn(server.pool.engine.engine, 'snapshot');
     const end = vi.spyOn(server.pool.engine.engine, 'endSnapshots');
@@ -206,7 +189,7 @@ describe('the traces of requests', () => {
     expect((await list(call, secrets.boss)).every(({ running }) => !running)).toBe(true);
   });
 
-  it('are told apart by address where there are no keys, but to whoever sits at the machine', async () => {
+  it('are told apart by address where there are no keys, except for callers at the machine', async () => {
     const { app } = await start({ settings: { allowAnonymous: true } });
     const from = (remoteAddress: string, url: string, payload?: object) =>
       app.inject({
@@ -245,15 +228,15 @@ describe('the traces of requests', () => {
     expect(trace.prompt).toContain('Hello, who are you?');
   });
 
-  it.each(['..%2f..%2fetc%2fpasswd', '%00', '__proto__', 'constructor', '%F0%9F%8E%BF', 'x'.repeat(90)])(
-    'cannot be asked for by a hostile id: %s',
-    async (id) => {
-      const { call, secrets } = await startWithKeys(keys);
+  it('cannot be asked for by a hostile id', async () => {
+    const { call, secrets } = await startWithKeys(keys);
+    const hostile = ['..%2f..%2fetc%2fpasswd', '%00', '__proto__', 'constructor', '%F0%9F%8E%BF'];
+    for (const id of [...hostile, 'x'.repeat(90)]) {
       const { statusCode, body } = await call(secrets.boss, `/requests/${id}`);
-      expect(statusCode).toBe(404);
-      expect(JSON.parse(body)).toMatchObject({ error: { code: 'request_not_found' } });
-    },
-  );
+      expect(statusCode, id).toBe(404);
+      expect(JSON.parse(body), id).toMatchObject({ error: { code: 'request_not_found' } });
+    }
+  });
 });
 
 describe('whoami', () => {
@@ -276,19 +259,19 @@ describe('whoami', () => {
 });
 
 describe('a benchmark of the server by itself', () => {
-  const order = { streams: 1, requests: 1, promptTokens: 1, answerTokens: 1 };
+  const load = { streams: 1, requests: 1, promptTokens: 1, answerTokens: 1 };
 
   it('is for admins, where there is one', async () => {
     const { call, secrets } = await startWithKeys(keys);
-    expect((await call(secrets.guest, '/admin/bench', order)).statusCode).toBe(403);
-    expect((await call(secrets.boss, '/admin/bench', order)).statusCode).toBe(501);
+    expect((await call(secrets.guest, '/admin/bench', load)).statusCode).toBe(403);
+    expect((await call(secrets.boss, '/admin/bench', load)).statusCode).toBe(501);
   });
 
   it('says what went wrong where it comes to nothing, and can be asked for again', async () => {
     const bench = () => Promise.reject(new Error('no answer'));
     const { call, secrets } = await startWithKeys(keys, { bench });
     for (let n = 0; n < 2; n++) {
-      const { statusCode, body } = await call(secrets.boss, '/admin/bench', order);
+      const { statusCode, body } = await call(secrets.boss, '/admin/bench', load);
       expect(statusCode).toBe(200);
       expect(body).toMatch(/^event: error\ndata: .*"message":"no answer"/);
     }

@@ -1,28 +1,14 @@
 // What clients of other servers count on, through the whole server with the embedded model.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { start, startWithKeys } from '../../../test/support/keyed-server.ts';
-import { type TestServer, testServer } from '../../../test/support/test-server.ts';
+import { describe, expect, it } from 'vitest';
+import { messages, sharedServer, start, startWithKeys } from '../../../test/support/keyed-server.ts';
+import type { TestServer } from '../../../test/support/test-server.ts';
 import { chatAnswerSchema, errorSchema, infillAnswerSchema, textAnswerSchema } from './schemas/answers.ts';
 
-const messages = [{ role: 'user', content: 'Hello, who are you?' }];
-
-let server: TestServer;
-beforeAll(async () => {
-  server = await testServer();
-});
-afterAll(() => server.close());
-beforeEach(() => expect(server.pool.leases).toBe(0));
-
-async function post(url: string, payload: object) {
-  return server.app.inject({ method: 'POST', url, payload });
-}
-
-async function chat(body: object) {
-  const response = await post('/v1/chat/completions', { messages, temperature: 0, ...body });
-  if (response.statusCode !== 200) throw new Error(response.body);
-  return chatAnswerSchema.parse(response.json());
-}
+const shared = sharedServer();
+const { post, answer } = shared;
+const chat = async (body: object) =>
+  chatAnswerSchema.parse(await answer('/v1/chat/completions', { messages, temperature: 0, ...body }));
 
 async function refusal(url: string, body: object) {
   const response = await post(url, body);
@@ -123,35 +109,40 @@ describe('an empty body called JSON', () => {
       headers: { ...headers, authorization: `Bearer ${secrets.boss}` },
     });
     expect(revoked.statusCode).toBe(200);
-    const asked = await server.app.inject({ method: 'POST', url: '/v1/chat/completions', headers });
+    const asked = await shared.server.app.inject({ method: 'POST', url: '/v1/chat/completions', headers });
     expect(asked.statusCode).toBe(400);
     expect(asked.json().error.message).toContain('must be a JSON object');
   });
 
   it.each(['', '{', 'x'.repeat(100)])('to nowhere is a 404, and so is any other: %j', async (payload) => {
-    const answer = await server.app.inject({ method: 'POST', url: '/nowhere', headers, payload });
+    const answer = await shared.server.app.inject({ method: 'POST', url: '/nowhere', headers, payload });
     expect(answer.statusCode).toBe(404);
     expect(answer.json().error.code).toBe('unknown_url');
     const strange = { 'content-type': 'text/plain' };
-    const other = await server.app.inject({ method: 'PUT', url: '/v1/models', headers: strange, payload });
+    const other = await shared.server.app.inject({
+      method: 'PUT',
+      url: '/v1/models',
+      headers: strange,
+      payload,
+    });
     expect(other.statusCode).toBe(404);
   });
 });
 
 describe('a path without /v1', () => {
   it('is the one with it, for every route there is', async () => {
-    const paths = Object.keys((await server.app.inject('/openapi.json')).json().paths);
+    const paths = Object.keys((await shared.server.app.inject('/openapi.json')).json().paths);
     const prefixed = paths.filter((path) => path.startsWith('/v1/'));
     expect(prefixed).toContain('/v1/chat/completions');
     for (const path of prefixed) {
       for (const method of ['GET', 'POST'] as const) {
-        const status = async (url: string) => (await server.app.inject({ method, url })).statusCode;
+        const status = async (url: string) => (await shared.server.app.inject({ method, url })).statusCode;
         expect([path, await status(path.slice(3))]).toEqual([path, await status(path)]);
       }
     }
     const answer = await post('/chat/completions', { messages, max_tokens: 1 });
     expect(chatAnswerSchema.parse(answer.json()).usage.completion_tokens).toBe(1);
-    expect((await server.app.inject('/models/demo')).json().id).toBe('demo');
+    expect((await shared.server.app.inject('/models/demo')).json().id).toBe('demo');
   });
 
   it('needs a key where the one with it does', async () => {
@@ -194,22 +185,24 @@ describe('what a request does not say of sampling', () => {
 
   it('is as the server is set, and the request wins where it says something', async () => {
     const set = await start({ settings: { samplingDefaults: { temperature: 0 } } });
-    expect(await sample(set)).toEqual(await sample(server, { temperature: 0 }));
-    expect(await sample(set, { temperature: 1.5 })).toEqual(await sample(server, { temperature: 1.5 }));
+    expect(await sample(set)).toEqual(await sample(shared.server, { temperature: 0 }));
+    expect(await sample(set, { temperature: 1.5 })).toEqual(
+      await sample(shared.server, { temperature: 1.5 }),
+    );
     expect(await defaultsOf(set)).toEqual({ temperature: 0 });
-    expect(await defaultsOf(server)).toEqual({});
+    expect(await defaultsOf(shared.server)).toEqual({});
   });
 
   it('is else as the model’s files say, unless they are not asked', async () => {
     const recommended = await start({ pool: { sampling } });
-    expect(await sample(recommended)).toEqual(await sample(server, { temperature: 0 }));
+    expect(await sample(recommended)).toEqual(await sample(shared.server, { temperature: 0 }));
     expect(await defaultsOf(recommended)).toEqual({ temperature: 0, top_p: 0.5 });
     const samplingDefaults = { temperature: 1 };
     const both = await start({ pool: { sampling }, settings: { samplingDefaults } });
     expect(await defaultsOf(both)).toEqual({ temperature: 1, top_p: 0.5 });
     const deaf = await start({ pool: { sampling }, settings: { useModelSampling: false } });
     expect(await defaultsOf(deaf)).toEqual({});
-    expect(await sample(deaf)).toEqual(await sample(server));
+    expect(await sample(deaf)).toEqual(await sample(shared.server));
   });
 });
 

@@ -1,37 +1,19 @@
 // Completions through the whole server with the embedded model, without a socket.
 
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { embeddedModelPath } from '../../../test/support/embedded-model.ts';
-import { type TestServer, testServer } from '../../../test/support/test-server.ts';
+import { messages, sharedServer } from '../../../test/support/keyed-server.ts';
 import { chatAnswerSchema, chatChunkSchema, errorSchema, textAnswerSchema } from './schemas/answers.ts';
 
-const messages = [{ role: 'user', content: 'Hello, who are you?' }];
 const story = [{ role: 'user', content: 'Tell me a story about a fox named Milo in the forest.' }];
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await testServer();
-});
-afterAll(() => server.close());
-beforeEach(() => expect(server.pool.leases).toBe(0));
-
-async function post(url: string, payload: object | string, headers: Record<string, string> = {}) {
-  const type = typeof payload === 'string' ? { 'content-type': 'application/json' } : {};
-  return server.app.inject({ method: 'POST', url, payload, headers: { ...type, ...headers } });
-}
-
-async function chat(body: object) {
-  const response = await post('/v1/chat/completions', { messages, temperature: 0, ...body });
-  if (response.statusCode !== 200) throw new Error(response.body);
-  return chatAnswerSchema.parse(response.json());
-}
-
-async function text(body: object) {
-  const response = await post('/v1/completions', { temperature: 0, ...body });
-  if (response.statusCode !== 200) throw new Error(response.body);
-  return textAnswerSchema.parse(response.json());
-}
+const shared = sharedServer();
+const { post, answer } = shared;
+const chat = async (body: object) =>
+  chatAnswerSchema.parse(await answer('/v1/chat/completions', { messages, temperature: 0, ...body }));
+const text = async (body: object) =>
+  textAnswerSchema.parse(await answer('/v1/completions', { temperature: 0, ...body }));
 
 async function events(url: string, body: object): Promise<unknown[]> {
   const response = await post(url, { temperature: 0, stream: true, ...body });
@@ -100,14 +82,14 @@ describe('a chat completion', () => {
   it('ends at a stop string that spans tokens, and stops computing', async () => {
     const full = (await chat({ messages: story, max_tokens: 200 })).choices[0]?.message.content ?? '';
     const stop = full.slice(60, 71);
-    const before = (await server.pool.engine.stats()).requests.cancelled;
+    const before = (await shared.server.pool.engine.stats()).requests.cancelled;
     const answer = await chat({ messages: story, max_tokens: 200, stop });
     expect(answer.choices[0]).toMatchObject({
       message: { content: full.slice(0, full.indexOf(stop)) },
       finish_reason: 'stop',
     });
     expect(answer.usage.completion_tokens).toBeLessThan(60);
-    expect((await server.pool.engine.stats()).requests.cancelled).toBe(before + 1);
+    expect((await shared.server.pool.engine.stats()).requests.cancelled).toBe(before + 1);
     const chunks = await chatChunks({ messages: story, max_tokens: 200, stop: ['never', stop] });
     const streamed = chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('');
     expect(streamed).toBe(full.slice(0, full.indexOf(stop)));
@@ -302,7 +284,7 @@ describe('a request that cannot be served', () => {
     expect(compressed.message).toMatch(/"gzip"; send the body uncompressed/);
     const plain = { 'content-encoding': 'identity' };
     expect((await post('/v1/completions', { prompt: 'a', max_tokens: 1 }, plain)).statusCode).toBe(200);
-    const lost = await server.app.inject({ url: '/v2/nothing' });
+    const lost = await shared.server.app.inject({ url: '/v2/nothing' });
     expect(errorSchema.parse(lost.json()).error.code).toBe('unknown_url');
   });
 
@@ -319,7 +301,7 @@ describe('a request that cannot be served', () => {
 
   it('because its time is up hears that, and computes no further', async () => {
     const body = { messages: story, max_tokens: 3000, ignore_eos: true };
-    const before = (await server.pool.engine.stats()).requests.cancelled;
+    const before = (await shared.server.pool.engine.stats()).requests.cancelled;
     const headers = { 'x-chairlift-timeout-ms': '60' };
     const late = await refusal('/v1/chat/completions', body, headers);
     expect(late).toMatchObject({ status: 408, code: 'deadline_exceeded' });
@@ -327,7 +309,7 @@ describe('a request that cannot be served', () => {
     const last = response.body.trim().split('\n\n').at(-1) ?? '';
     expect(errorSchema.parse(JSON.parse(last.replace('data: ', ''))).error.code).toBe('deadline_exceeded');
     await vi.waitFor(async () => {
-      expect((await server.pool.engine.stats()).requests.cancelled).toBe(before + 2);
+      expect((await shared.server.pool.engine.stats()).requests.cancelled).toBe(before + 2);
     });
     expect(await refusal('/v1/chat/completions', body, { 'x-chairlift-timeout-ms': 'soon' })).toMatchObject({
       status: 400,

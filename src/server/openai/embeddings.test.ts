@@ -1,36 +1,23 @@
 // Vectors through the whole server with the embedded model, without a socket.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type TestServer, testServer } from '../../../test/support/test-server.ts';
+import { describe, expect, it } from 'vitest';
+import { sharedServer, start } from '../../../test/support/keyed-server.ts';
 import { Limiter } from '../limits/limiter.ts';
 import { embeddingAnswerSchema, errorSchema, rerankAnswerSchema } from './schemas/answers.ts';
 
 const fox = 'The quick brown fox jumps over the lazy dog.';
 const owl = 'An owl sleeps in the old tower until the moon rises over the hills.';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await testServer({ settings: { maxEmbeddingInputs: 64 }, pool: { embedders: true } });
-});
-afterAll(() => server.close());
-beforeEach(() => expect(server.pool.leases).toBe(0));
-
-async function post(url: string, payload: object, on = server) {
-  return on.app.inject({ method: 'POST', url, payload });
-}
-
-async function embed(body: object, on = server) {
-  const response = await post('/v1/embeddings', body, on);
-  if (response.statusCode !== 200) throw new Error(response.body);
-  return embeddingAnswerSchema.parse(response.json());
-}
+const shared = sharedServer({ settings: { maxEmbeddingInputs: 64 }, pool: { embedders: true } });
+const { post, answer } = shared;
+const embed = async (body: object) => embeddingAnswerSchema.parse(await answer('/v1/embeddings', body));
 
 async function vectorOf(body: object): Promise<number[]> {
   return (await embed(body)).data[0]?.embedding as number[];
 }
 
-async function refusal(body: object, url = '/v1/embeddings', on = server) {
-  const response = await post(url, body, on);
+async function refusal(body: object, url = '/v1/embeddings') {
+  const response = await post(url, body);
   return { status: response.statusCode, ...errorSchema.parse(response.json()).error };
 }
 
@@ -38,7 +25,7 @@ const lengthOf = (vector: readonly number[]) => Math.sqrt(vector.reduce((sum, va
 
 describe('POST /v1/embeddings', () => {
   it('gives each text a vector of length 1, in order, and counts their tokens', async () => {
-    const { tokenizer, spec } = server.pool.model;
+    const { tokenizer, spec } = shared.server.pool.model;
     const { data, usage, model } = await embed({ input: [fox, owl, fox] });
     expect(model).toBe('demo');
     expect(data.map(({ index }) => index)).toEqual([0, 1, 2]);
@@ -54,7 +41,7 @@ describe('POST /v1/embeddings', () => {
   });
 
   it('takes a text, token ids, and lists of either, to the same vector', async () => {
-    const ids = [...server.pool.model.tokenizer.encode(fox, { bos: true, eos: true })];
+    const ids = [...shared.server.pool.model.tokenizer.encode(fox, { bos: true, eos: true })];
     const expected = await vectorOf({ input: fox });
     for (const input of [[fox], ids, [ids]]) expect(await vectorOf({ input })).toEqual(expected);
   });
@@ -121,7 +108,7 @@ describe('POST /v1/embeddings', () => {
 
   it('counts against the limits of the key, and in metrics, usage and log', async () => {
     const recorded: object[] = [];
-    const limited = await testServer({
+    const limited = await start({
       limiter: new Limiter(),
       usage: {
         record: (_, used) => recorded.push(used),
@@ -143,59 +130,48 @@ describe('POST /v1/embeddings', () => {
         }),
       },
     });
-    try {
-      const ask = (input: string[]) =>
-        limited.app.inject({
-          method: 'POST',
-          url: '/v1/embeddings',
-          headers: { authorization: 'Bearer x' },
-          payload: { input },
-        });
-      const served = await ask([fox, fox]);
-      const { usage } = embeddingAnswerSchema.parse(served.json());
-      const left = 40 - usage.total_tokens;
-      expect(served.headers['x-ratelimit-remaining-tokens']).toBe(String(left));
-      expect(left).toBeLessThan(usage.total_tokens);
-      const refused = await ask([fox, fox]);
-      expect(refused.statusCode).toBe(429);
-      expect(errorSchema.parse(refused.json()).error.code).toBe('rate_limit_exceeded');
-      expect(recorded).toMatchObject([
-        { promptTokens: usage.prompt_tokens, completionTokens: 0, failed: false },
-      ]);
-      const metrics = (await limited.app.inject({ url: '/metrics' })).body;
-      expect(metrics).toContain(`chairlift_prompt_tokens_total{model="demo"} ${usage.prompt_tokens}`);
-      expect(metrics).toContain('chairlift_request_seconds_count{model="demo",tier="normal"} 1');
-      expect(metrics).not.toContain('chairlift_time_to_first_token_seconds_count{model="demo"');
-      expect(limited.log.filter(({ msg }) => msg === 'embedding')).toMatchObject([
-        { model: 'demo', outcome: 'ok', promptTokens: usage.prompt_tokens, keyId: 'k' },
-      ]);
-    } finally {
-      await limited.close();
-    }
+    const ask = (input: string[]) =>
+      limited.app.inject({
+        method: 'POST',
+        url: '/v1/embeddings',
+        headers: { authorization: 'Bearer x' },
+        payload: { input },
+      });
+    const served = await ask([fox, fox]);
+    const { usage } = embeddingAnswerSchema.parse(served.json());
+    const left = 40 - usage.total_tokens;
+    expect(served.headers['x-ratelimit-remaining-tokens']).toBe(String(left));
+    expect(left).toBeLessThan(usage.total_tokens);
+    const refused = await ask([fox, fox]);
+    expect(refused.statusCode).toBe(429);
+    expect(errorSchema.parse(refused.json()).error.code).toBe('rate_limit_exceeded');
+    expect(recorded).toMatchObject([
+      { promptTokens: usage.prompt_tokens, completionTokens: 0, failed: false },
+    ]);
+    const metrics = (await limited.app.inject({ url: '/metrics' })).body;
+    expect(metrics).toContain(`chairlift_prompt_tokens_total{model="demo"} ${usage.prompt_tokens}`);
+    expect(metrics).toContain('chairlift_request_seconds_count{model="demo",tier="normal"} 1');
+    expect(metrics).not.toContain('chairlift_time_to_first_token_seconds_count{model="demo"');
+    expect(limited.log.filter(({ msg }) => msg === 'embedding')).toMatchObject([
+      { model: 'demo', outcome: 'ok', promptTokens: usage.prompt_tokens, keyId: 'k' },
+    ]);
   });
 
-  it('waits at the door of the queue like any other', async () => {
-    const small = await testServer({ settings: { maxQueuedTokens: 30, maxQueuedRequests: 1 } });
-    try {
-      const ask = () => post('/v1/embeddings', { input: Array.from({ length: 30 }, () => owl) }, small);
-      const statuses = (await Promise.all([ask(), ask(), ask()])).map(({ statusCode }) => statusCode);
-      expect(statuses.sort()).toEqual([200, 429, 429]);
-      expect((await ask()).statusCode).toBe(200);
-    } finally {
-      await small.close();
-    }
+  it('waits in the queue like any other', async () => {
+    const { app } = await start({ settings: { maxQueuedTokens: 30, maxQueuedRequests: 1 } });
+    const payload = { input: Array.from({ length: 30 }, () => owl) };
+    const ask = async () => app.inject({ method: 'POST', url: '/v1/embeddings', payload });
+    const statuses = (await Promise.all([ask(), ask(), ask()])).map(({ statusCode }) => statusCode);
+    expect(statuses.sort()).toEqual([200, 429, 429]);
+    expect((await ask()).statusCode).toBe(200);
   });
 
   it('ends at its deadline, and lets go of everything', async () => {
-    const response = await server.app.inject({
-      method: 'POST',
-      url: '/v1/embeddings',
-      headers: { 'x-chairlift-timeout-ms': '30' },
-      payload: { input: Array.from({ length: 64 }, (_, at) => `${at} ${owl} `.repeat(100)) },
-    });
+    const input = Array.from({ length: 64 }, (_, at) => `${at} ${owl} `.repeat(100));
+    const response = await post('/v1/embeddings', { input }, { 'x-chairlift-timeout-ms': '30' });
     expect(response.statusCode).toBe(408);
-    await expect.poll(async () => (await server.pool.engine.stats()).blocks.used).toBe(0);
-    expect((await server.pool.engine.stats()).queues.every(({ waiting }) => waiting === 0)).toBe(true);
+    await expect.poll(async () => (await shared.server.pool.engine.stats()).blocks.used).toBe(0);
+    expect((await shared.server.pool.engine.stats()).queues.every(({ waiting }) => waiting === 0)).toBe(true);
   });
 });
 

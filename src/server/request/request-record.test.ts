@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
-import { endless, startWithKeys } from '../../../test/support/keyed-server.ts';
+import { endless, postJson, startWithKeys } from '../../../test/support/keyed-server.ts';
 
 const LIMIT = 100_000;
 const long = 'Milo the fox went to the lake and swam. '.repeat(150);
@@ -21,9 +21,7 @@ async function startCharged() {
   const url = await started.server.listen();
   const post = (key: string, path: string, body: object) => {
     const controller = new AbortController();
-    const headers = { 'content-type': 'application/json', authorization: `Bearer ${key}` };
-    const { signal } = controller;
-    const answer = fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body), signal });
+    const answer = postJson(url + path, body, { key, signal: controller.signal });
     answer.catch(() => {});
     return { answer, leave: () => controller.abort() };
   };

@@ -1,7 +1,7 @@
 // Clients that come, wait, leave, and a server that closes, through the whole server with the embedded model.
 
 import { describe, expect, it, vi } from 'vitest';
-import { endless, messages, start } from '../../../test/support/keyed-server.ts';
+import { endless, messages, postJson, start, startLoading } from '../../../test/support/keyed-server.ts';
 
 describe('the probes', () => {
   it('find the server alive while its engine restarts, but not ready', async () => {
@@ -24,14 +24,8 @@ describe('the probes', () => {
 
 describe('the queue', () => {
   it('refuses at once what is beyond it', async () => {
-    let open = () => {};
-    const gate = new Promise<void>((resolve) => {
-      open = resolve;
-    });
-    const { app, pool } = await start({
-      settings: { maxQueuedRequests: 2 },
-      pool: { loading: () => gate },
-    });
+    const { server, open } = await startLoading({ settings: { maxQueuedRequests: 2 } });
+    const { app, pool } = server;
     // An injected request starts when it is awaited.
     const ask = async () =>
       app.inject({ method: 'POST', url: '/v1/chat/completions', payload: { messages, max_tokens: 1 } });
@@ -49,13 +43,9 @@ describe('the queue', () => {
 
 describe('the default model', () => {
   it('has one queue, by whatever name it is asked for', async () => {
-    let open = () => {};
-    const gate = new Promise<void>((resolve) => {
-      open = resolve;
-    });
-    const { app } = await start({ settings: { maxQueuedRequests: 3 }, pool: { loading: () => gate } });
+    const { server, open } = await startLoading({ settings: { maxQueuedRequests: 3 } });
     const ask = async (model?: string) =>
-      app.inject({
+      server.app.inject({
         method: 'POST',
         url: '/v1/chat/completions',
         payload: { messages, max_tokens: 1, ...(model === undefined ? {} : { model }) },
@@ -73,21 +63,16 @@ describe('a client that leaves', () => {
     const server = await start();
     const url = await server.listen();
     const controller = new AbortController();
-    const body = JSON.stringify({ ...endless, stream });
-    const headers = { 'content-type': 'application/json' };
-    const asked = fetch(`${url}/v1/chat/completions`, {
-      method: 'POST',
-      body,
-      headers,
-      signal: controller.signal,
-    });
+    const { signal } = controller;
+    const asked = postJson(`${url}/v1/chat/completions`, { ...endless, stream }, { signal });
     const failed = asked.then(async (response) => {
       for await (const _ of response.body ?? []);
     });
     failed.catch(() => {});
-    await vi.waitFor(async () => {
-      expect((await server.pool.engine.stats()).generatedTokens).toBeGreaterThan(5);
-    });
+    await vi.waitFor(
+      async () => expect((await server.pool.engine.stats()).generatedTokens).toBeGreaterThan(5),
+      { timeout: 60_000 },
+    );
     controller.abort();
     await expect(failed).rejects.toThrow();
     await vi.waitFor(async () => {
@@ -99,21 +84,10 @@ describe('a client that leaves', () => {
   });
 
   it('while its model loads holds nothing when that is done', async () => {
-    let open = () => {};
-    const gate = new Promise<void>((resolve) => {
-      open = resolve;
-    });
-    const server = await start({ pool: { loading: () => gate } });
+    const { server, open } = await startLoading();
     const url = await server.listen();
     const controller = new AbortController();
-    const body = JSON.stringify(endless);
-    const headers = { 'content-type': 'application/json' };
-    const asked = fetch(`${url}/v1/chat/completions`, {
-      method: 'POST',
-      body,
-      headers,
-      signal: controller.signal,
-    });
+    const asked = postJson(`${url}/v1/chat/completions`, endless, { signal: controller.signal });
     asked.catch(() => {});
     await new Promise((resolve) => setTimeout(resolve, 50));
     controller.abort();
@@ -129,9 +103,7 @@ describe('closing', () => {
   it('refuses newcomers, and lets running requests end', async () => {
     const server = await start();
     const url = await server.listen();
-    const headers = { 'content-type': 'application/json' };
-    const post = (body: object) =>
-      fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify(body) });
+    const post = (body: object) => postJson(`${url}/v1/chat/completions`, body);
     const running = post({ ...endless, max_tokens: 300 });
     await vi.waitFor(async () => {
       expect((await server.pool.engine.stats()).generatedTokens).toBeGreaterThan(0);
@@ -149,12 +121,7 @@ describe('closing', () => {
   it('ends what runs beyond the limit, and says so', async () => {
     const server = await start();
     const url = await server.listen();
-    const running = fetch(`${url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ ...endless, stream: true }),
-    });
-    const response = await running;
+    const response = await postJson(`${url}/v1/chat/completions`, { ...endless, stream: true });
     const drained = server.app.drain(30);
     const text = await response.text();
     await drained;
