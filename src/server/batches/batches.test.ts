@@ -161,7 +161,7 @@ describe('the input of a batch', () => {
     expect(left).toEqual([]);
   });
 
-  it('may have so many lines and no more', async () => {
+  it('may have N lines and no more', async () => {
     const server = await startBatchServer({ mine: {} }, { settings: { maxBatchLines: 3 } });
     const fits = await server.submit('mine', several(3, short));
     expect(await server.ended('mine', fits.id)).toMatchObject({ status: 'completed' });
@@ -308,7 +308,7 @@ describe('a batch under way', () => {
     expect(data.map(({ tier }) => tier)).toEqual(Array.from({ length: 8 }, () => 'low'));
   });
 
-  it('runs one line alone while somebody waits for a first token', async () => {
+  it('runs one line alone while a client waits for a first token', async () => {
     const gate = new Gate(0);
     const server = await startBatchServer({ mine: {} }, { pool: { loading: gate.pass } });
     const asked = server.call('mine', 'POST', '/v1/chat/completions', short);

@@ -17,7 +17,7 @@ describe('the lines of a file', () => {
     expect(await read(Buffer.from(`${text}\n`), chunkBytes)).toEqual(['first', '', 'über – 雪\r', 'last']);
   });
 
-  it('are told of where they are too long or no text, and those after them come', async () => {
+  it('are reported where they are too long or no text, and those after them come', async () => {
     const bytes = Buffer.concat([Buffer.from(`${'x'.repeat(101)}\nok\n`), Buffer.from([0xff, 0x0a, 0x61])]);
     expect(await read(bytes, 10)).toEqual([
       { number: 1, problem: 'is longer than 100 bytes' },

@@ -68,7 +68,7 @@ describe('an error', () => {
     );
   });
 
-  it('from the pool tells an unknown model from one that cannot be loaded', () => {
+  it('from the pool distinguishes an unknown model from one that cannot be loaded', () => {
     expect(acquireError('unknown-model', '', 'x')).toMatchObject({ status: 404, code: 'model_not_found' });
     expect(acquireError('no-memory', 'm', 'x')).toMatchObject({ status: 503 });
     expect(acquireError('load-failed', 'm', 'x')).toMatchObject({ status: 500 });
@@ -80,7 +80,7 @@ describe('an error', () => {
     expect(acquireError('closing', 'm', 'x')).toMatchObject({ status: 503 });
   });
 
-  it('that nobody expected tells clients nothing of the inside', () => {
+  it('that was not expected shows clients nothing of the inside', () => {
     const failure = toApiError(new Error('secret path /home/x'));
     expect(failure.status).toBe(500);
     expect(failure.message).not.toContain('secret');

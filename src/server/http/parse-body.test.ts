@@ -75,7 +75,7 @@ describe('a request body', () => {
     expect(chat({ stream: true, stream_options: { include_usage: null } }).unknown).toEqual([]);
   });
 
-  it('is told which parameters nobody knows', () => {
+  it('is sent the names of unknown parameters', () => {
     const { unknown } = chat({ temprature: 0.5, mirostat: 2 });
     expect(unknown).toEqual(['temprature', 'mirostat']);
     expect(unknownWarning(unknown)).toBe('unknown parameters were ignored: temprature, mirostat');
@@ -193,7 +193,7 @@ describe('how deep a body is nested', () => {
     expect(isTooDeep(`["\\\\",${'['.repeat(1000)}`)).toBe(true);
   });
 
-  it('is told of wide bodies and broken ones, too', () => {
+  it('is seen in wide bodies and broken ones, too', () => {
     expect(isTooDeep(`[${'[],'.repeat(100_000)}[]]`)).toBe(false);
     expect(isTooDeep('"never closed')).toBe(false);
     expect(isTooDeep('{"a": "\\')).toBe(false);

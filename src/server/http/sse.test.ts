@@ -62,7 +62,7 @@ describe('a stream of events', () => {
     );
   });
 
-  it('waits for a client that does not read, and for nobody once it has left', async () => {
+  it('waits for a client that does not read, and no longer once it has left', async () => {
     let sent = 0;
     await exchange(
       async (response) => {

@@ -54,7 +54,7 @@ function eventsOf(text: string): { readonly id: string | undefined; readonly dat
 }
 
 describe('an answer that a client comes back to', () => {
-  it.each([1, 3])('goes on behind any event, though nobody named a seed, with %i choices', async (n) => {
+  it.each([1, 3])('goes on after any event, though no seed was given, with %i choices', async (n) => {
     const { post, secrets } = await begin();
     const whole = eventsOf((await post(secrets.mine, 'one', { ...body, n })).body);
     const again = eventsOf((await post(secrets.mine, 'one', undefined, '0')).body);
@@ -107,7 +107,7 @@ describe('an answer that a client comes back to', () => {
     expect(await usage.report({})).toMatchObject([{ requests: 1, completionTokens: 40 }]);
   });
 
-  it('is nobody else’s, and is not found under another name or path', async () => {
+  it('belongs to no other key, and is not found under another name or path', async () => {
     const { post, secrets } = await begin();
     await post(secrets.mine, 'one', body);
     expect((await post(secrets.other, 'one', undefined, '0')).statusCode).toBe(404);
@@ -127,7 +127,7 @@ describe('an answer that a client comes back to', () => {
 });
 
 describe('where a stream stands', () => {
-  it('is told by what each choice has said, and read again as it was written', () => {
+  it('counts the events of each choice, and is read again as it was written', () => {
     const position = new StreamPosition();
     expect(position.toString()).toBe('0');
     for (const index of [1, 0, 1, 3]) position.advance(index);

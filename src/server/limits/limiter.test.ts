@@ -119,7 +119,7 @@ describe('tokens per minute', () => {
     expect(refused(limiter.admit('a', limits, NOON_MS + 1000, demand)).retryAfterMs).toBe(60_000);
   });
 
-  it('give a minute to nobody twice: what a hold took has drained, though it was not used', () => {
+  it('give no minute twice: what a hold took has drained, though it was not used', () => {
     const limiter = new Limiter();
     const permits = Array.from({ length: 10 }, (_, minute) =>
       permitOf(admit(limiter, 'a', limits, 600, NOON_MS + minute * 60_000)),
@@ -130,7 +130,7 @@ describe('tokens per minute', () => {
     expect(refused(admit(limiter, 'a', limits, 600, nowMs)).retryAfterMs).toBe(60_000);
   });
 
-  it('give back what has not drained, whoever came before or after', () => {
+  it('give back what has not drained, whichever request came before or after', () => {
     const limiter = new Limiter();
     const early = permitOf(admit(limiter, 'a', limits, 300, NOON_MS));
     const late = permitOf(admit(limiter, 'a', limits, 300, NOON_MS));
@@ -308,7 +308,7 @@ describe('tokens a day', () => {
 });
 
 describe('headers', () => {
-  it('tell each limit, what is left of it and when it is whole again', () => {
+  it('name each limit, what is left of it and when it is whole again', () => {
     const limiter = new Limiter();
     const limits = { requestsPerMinute: 60, tokensPerMinute: 1000, dailyTokens: 5000, maxConcurrent: 3 };
     const admitted = limiter.admit('a', limits, NOON_MS);
@@ -413,7 +413,7 @@ class Play {
   }
 }
 
-/** Admits the same request until it is refused, then waits as told. */
+/** Admits the same request until it is refused, then waits as long as it says. */
 function checkRetryAfter({ limiter, nowMs }: Play, limits: KeyLimits, estimate: number): void {
   const attemptAfter = (waitMs: number) => admit(limiter, 'a', limits, estimate, nowMs + waitMs);
   for (let attempt = 0; attempt < 100; attempt++) {

@@ -250,7 +250,7 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
     expect(admit).not.toHaveBeenCalled();
   });
 
-  it('settle once, however often the database is told', async () => {
+  it('settle once, however often the database is called', async () => {
     const database = await home.open();
     const { limiter, store, settled } = await open(database, () => NOON_MS);
     const limits = { tokensPerMinute: 600 };
@@ -266,7 +266,7 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
     expect(headers).toMatchObject({ 'x-ratelimit-remaining-tokens': '300' });
   });
 
-  it('take the time of the database where nobody gives another', async () => {
+  it('take the time of the database where no other is given', async () => {
     const { limiter } = await open(await home.open());
     const limits = { requestsPerMinute: 1, dailyTokens: 10 };
     const { headers } = await limiter.admit('a', limits, NOON_MS);

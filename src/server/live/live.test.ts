@@ -132,7 +132,7 @@ describe('the traces of requests', () => {
   const list = async (call: Awaited<ReturnType<typeof startLive>>['call'], key: string, query = '') =>
     (await call(key, `/requests${query}`)).json<{ data: RequestBrief[] }>().data;
 
-  it('tell what became of each, and when', async () => {
+  it('say what became of each, and when', async () => {
     const { call, secrets, ask } = await startLive();
     const long = [{ role: 'user', content: 'Tell me about foxes. '.repeat(20) }];
     await (await ask(secrets.guest, { messages: long, max_tokens: 4, n: 2 }, 'a-b.c:1')).text();
@@ -189,7 +189,7 @@ describe('the traces of requests', () => {
     expect((await list(call, secrets.boss)).every(({ running }) => !running)).toBe(true);
   });
 
-  it('are told apart by address where there are no keys, except for callers at the machine', async () => {
+  it('are kept apart by address where there are no keys, except for callers at the machine', async () => {
     const { app } = await start({ settings: { allowAnonymous: true } });
     const from = (remoteAddress: string, url: string, payload?: object) =>
       app.inject({
@@ -240,7 +240,7 @@ describe('the traces of requests', () => {
 });
 
 describe('whoami', () => {
-  it('tells who asks', async () => {
+  it('names the caller', async () => {
     const { call, secrets } = await startWithKeys(keys);
     expect((await call(undefined, '/whoami')).statusCode).toBe(401);
     expect((await call(secrets.boss, '/whoami')).json()).toEqual({

@@ -53,7 +53,7 @@ describe('the traces of requests', () => {
     expect(traces.all()[0]?.of.requestId).toBe('r509');
   });
 
-  it('tell of preemptions and of engines that died, and go on', () => {
+  it('hold preemptions and engines that died, and go on', () => {
     let nowMs = 0;
     const traces = new RequestTraces(() => nowMs);
     const { engine, step, lose } = engineStandIn();

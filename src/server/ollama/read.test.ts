@@ -173,7 +173,7 @@ describe('how long a model stays', () => {
     expect(() => durationMs(given)).toThrow(expect.objectContaining({ param: 'keep_alive' }));
   });
 
-  it('is for administrators to say, and for everybody where there are no keys', () => {
+  it('is for administrators to say, and for every caller where there are no keys', () => {
     const caller = (keyId: string, admin: boolean): Caller => ({ keyId, admin, tier: 'normal', limits: {} });
     expect(idleMsOf('5m', caller('key_1', false))).toBeUndefined();
     expect(idleMsOf('5m', caller('key_1', true))).toBe(300_000);

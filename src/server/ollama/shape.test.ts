@@ -32,7 +32,7 @@ const written = (index: number, name: string, given: object) => ({
 });
 
 describe('lines of an answer', () => {
-  it('tell words and thoughts as they come, and all about it in the last', () => {
+  it('hold text and thinking as they come, and the measurements in the last', () => {
     const lines = streamed([
       { kind: 'reasoning', text: 'Hm.' },
       { kind: 'content', text: 'Hello' },
@@ -61,7 +61,7 @@ describe('lines of an answer', () => {
     ]);
   });
 
-  it('tell calls whole, each when it is complete', () => {
+  it('hold calls whole, each when it is complete', () => {
     const lines = streamed([
       begin(0, 'a'),
       more(0, '{"x"'),
@@ -77,7 +77,7 @@ describe('lines of an answer', () => {
     ]);
   });
 
-  it('tell the last call before the end, unless it was cut off', () => {
+  it('hold the last call before the end, unless it was cut off', () => {
     const whole = streamed([begin(0, 'a'), more(0, '{}')]);
     expect(whole.map(({ done }) => done)).toEqual([false, true]);
     expect(whole[0]?.message).toMatchObject({ tool_calls: [written(0, 'a', {})] });

@@ -250,7 +250,7 @@ describe('a gap in a text', () => {
 });
 
 describe('a service tier', () => {
-  it('is told to whoever asks for one, whole and in a stream', async () => {
+  it('is returned to requests that name one, whole and in a stream', async () => {
     const tier = { service_tier: 'auto', max_tokens: 1 };
     expect((await chat(tier)).service_tier).toBe('default');
     expect(await chat({ max_tokens: 1 })).not.toHaveProperty('service_tier');

@@ -71,7 +71,7 @@ describe('a chat completion', () => {
     expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe('length');
   });
 
-  it('tells how much of the prompt it had seen before', async () => {
+  it('returns how much of the prompt was cached', async () => {
     const long = [{ role: 'user', content: 'Milo the fox went to the lake and '.repeat(20) }];
     await chat({ messages: long, max_tokens: 1 });
     const { usage } = await chat({ messages: long, max_tokens: 1 });
@@ -122,7 +122,7 @@ describe('a chat completion', () => {
     }
   });
 
-  it('tells log-probabilities that add up to the text', async () => {
+  it('returns log-probabilities that add up to the text', async () => {
     const body = { logprobs: true, top_logprobs: 3, max_tokens: 12 };
     const { choices } = await chat(body);
     const content = choices[0]?.logprobs?.content ?? [];
@@ -136,7 +136,7 @@ describe('a chat completion', () => {
     expect(chunks.flatMap((chunk) => chunk.choices[0]?.logprobs?.content ?? [])).toEqual(content);
   });
 
-  it('leaves out the token that ends it, and what lies behind a stop string', async () => {
+  it('leaves out the token that ends it, and what comes after a stop string', async () => {
     const { choices, usage } = await chat({ logprobs: true });
     expect(choices[0]?.logprobs?.content).toHaveLength(usage.completion_tokens - 1);
     const cut = await chat({ logprobs: true, stop: ' Chairlift' });
@@ -215,7 +215,7 @@ describe('a text completion', () => {
     expect(streamed).toBe(echoed.choices[0]?.text);
   });
 
-  it('tells log-probabilities in lists, with where each token begins', async () => {
+  it('returns log-probabilities in lists, with where each token begins', async () => {
     const { choices } = await text({ prompt: 'Once upon a time', logprobs: 2, max_tokens: 6 });
     const lists = choices[0]?.logprobs;
     expect(lists?.tokens.join('')).toBe(choices[0]?.text);

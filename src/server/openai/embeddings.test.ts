@@ -194,7 +194,7 @@ describe('POST /v1/rerank', () => {
     expect(usage.prompt_tokens).toBeGreaterThan(0);
   });
 
-  it('tells as many as asked, with or without their texts', async () => {
+  it('returns as many as asked, with or without their texts', async () => {
     const body = { model: 'embedder', query: fox, documents, top_n: 2, return_documents: false };
     const { results } = rerankAnswerSchema.parse((await post('/v1/rerank', body)).json());
     expect(results.length).toBe(2);

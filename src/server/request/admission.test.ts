@@ -17,7 +17,7 @@ function newDoor(limits: Partial<AdmissionLimits>, nowMs = () => 0): Admission {
 }
 
 describe('the queue', () => {
-  it('takes so many requests and not one more, until one starts or leaves', () => {
+  it('takes N requests and not one more, until one starts or leaves', () => {
     const door = newDoor({ maxQueuedRequests: 2, maxQueuedTokens: 1000 });
     const first = door.enter('m');
     const second = door.enter('m');
@@ -31,7 +31,7 @@ describe('the queue', () => {
     expect(refusal(() => door.enter('m')).status).toBe(429);
   });
 
-  it('takes so many tokens, but always one request alone', () => {
+  it('takes N tokens, but always one request alone', () => {
     const door = newDoor({ maxQueuedRequests: 10, maxQueuedTokens: 100 });
     const long = door.enter('m');
     long.weigh(5000);
@@ -43,7 +43,7 @@ describe('the queue', () => {
     expect(refusal(() => door.enter('m').weigh(1)).status).toBe(429);
   });
 
-  it('takes so many sequences, each until its first token, but always one request alone', () => {
+  it('takes N sequences, each until its first token, but always one request alone', () => {
     const door = newDoor({ maxQueuedSequences: 100 });
     const many = door.enter('m', { sequences: 4096 });
     expect(refusal(() => door.enter('m')).message).toContain('4096 sequences');
@@ -85,7 +85,7 @@ describe('the queue', () => {
     expect(refusal(() => door.enter('a')).status).toBe(429);
   });
 
-  it('tells the wait by the rate of late', () => {
+  it('estimates the wait by the recent rate', () => {
     let nowMs = 0;
     const door = newDoor({ maxQueuedRequests: 3, maxQueuedTokens: 10_000 }, () => nowMs);
     // 1000 tokens in 10 seconds: a hundred a second.
@@ -103,7 +103,7 @@ describe('the queue', () => {
 });
 
 describe('those who wait', () => {
-  it('are told apart by whether somebody waits for them', () => {
+  it('are counted by whether a client waits for them', () => {
     const door = newDoor({ maxQueuedRequests: 10, maxQueuedTokens: 100 });
     const awaited = door.enter('m', { account: 'a' });
     const line = door.enter('m', { account: 'a', background: true });

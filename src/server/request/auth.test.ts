@@ -41,7 +41,7 @@ describe('without keys', () => {
     }
   });
 
-  it('a trusted proxy’s word counts, and nobody else’s', async () => {
+  it('forwarding headers of a trusted proxy count, and of no other', async () => {
     const { app } = await start({ settings: { trustedProxies: ['loopback', '10.0.0.1'] } });
     const status = async (forwardedFor: string, remoteAddress = '127.0.0.1') => {
       const headers = { 'x-forwarded-for': forwardedFor };
@@ -75,7 +75,7 @@ describe('without keys', () => {
     expect((await ask()).json().usage.prompt_tokens_details.cached_tokens).toBeGreaterThan(0);
   });
 
-  it('whoever sits at the machine administers, but no page of another site does', async () => {
+  it('callers at the machine administer, but no page of another site does', async () => {
     const { app } = await start();
     const status = async (origin?: string) =>
       (await app.inject({ url: '/admin/stats', headers: origin === undefined ? {} : { origin } })).statusCode;
@@ -91,7 +91,7 @@ describe('without keys', () => {
     }
   });
 
-  it('nobody else administers, though all are served', async () => {
+  it('no other caller administers, though all are served', async () => {
     const { app } = await start({ settings: { allowAnonymous: true } });
     const far = { remoteAddress: '192.0.2.1' };
     expect((await app.inject({ url: '/v1/models', ...far })).statusCode).toBe(200);
@@ -140,7 +140,7 @@ describe('with keys', () => {
     expect(await priorityOf(secrets.fast, '/v1/batch/chat/completions')).toEqual(new Set([2]));
   });
 
-  it('nobody is served once the last one is revoked, until there is another', async () => {
+  it('no request is served once the last one is revoked, until there is another', async () => {
     const { call, secrets, keyStore, server } = await startWithKeys({ mine: {} });
     expect((await call(secrets.mine, '/v1/models')).statusCode).toBe(200);
     await keyStore.revoke('mine', Date.now());
@@ -156,7 +156,7 @@ describe('with keys', () => {
     expect((await call(made.ok ? made.key : '', '/v1/models')).statusCode).toBe(200);
   });
 
-  it('nobody is served without a word after the last one is revoked, unless allowed', async () => {
+  it('no request is served without a word after the last one is revoked, unless allowed', async () => {
     const { call, keyStore } = await startWithKeys({ mine: {} }, { settings: { allowAnonymous: true } });
     expect((await call(undefined, '/v1/models')).statusCode).toBe(401);
     await keyStore.revoke('mine', Date.now());
@@ -203,7 +203,7 @@ describe('with keys', () => {
     }
   });
 
-  it('a request that cannot have its usual answer is told so before it waits for a model', async () => {
+  it('a request that cannot have its usual answer is refused before it waits for a model', async () => {
     let loads = 0;
     const loading = async () => {
       loads++;
@@ -256,7 +256,7 @@ describe('with keys', () => {
 });
 
 describe('an admin key', () => {
-  it('makes and revokes keys, and nobody else does', async () => {
+  it('makes and revokes keys, and no other caller does', async () => {
     const { call, secrets } = await startWithKeys({ boss: { admin: true }, mine: {} });
     expect((await call(secrets.mine, '/admin/keys')).statusCode).toBe(403);
     const made = await call(secrets.boss, '/admin/keys', {
@@ -291,7 +291,7 @@ describe('an admin key', () => {
     expect((await call(secrets.boss, '/admin/usage')).json().data).toHaveLength(1);
   });
 
-  it('is told where the database cannot be written, while known keys keep working', async () => {
+  it('gets an error where the database cannot be written, while known keys keep working', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'chairlift-access-'));
     const path = join(folder, 'a.db');
     opened.push(() => rmSync(folder, { recursive: true }));
@@ -381,7 +381,7 @@ it('what this machine opened before there were keys ends with the first one', as
   expect(await whole).toContain('event: models');
 });
 
-it('a feed stays while nobody can say whether its key is known', async () => {
+it('a feed stays while it cannot be checked whether its key is known', async () => {
   const admin = { id: 'key_1', name: 'boss', prefix: 'cl-', tier: 'normal', admin: true } as const;
   const record = { ...admin, limits: {}, createdMs: 0 };
   const findByKey = vi.fn().mockResolvedValue(record);

@@ -1,4 +1,4 @@
-// Charged is what was computed, whoever leaves and whatever fails, and all books agree: usage, limits, metrics and the log.
+// Charged is what was computed, whichever side leaves and whatever fails, and all records agree: usage, limits, metrics and the log.
 
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it, vi } from 'vitest';

@@ -78,7 +78,7 @@ describe('an answer as items', () => {
     expect(accumulated(events)).toEqual(output.items);
   });
 
-  it('tells reasoning as it comes', () => {
+  it('sends reasoning as it comes', () => {
     const { events, output } = run([[thought('a')], [text('b')]]);
     expect(events.map(({ type }) => type)).toEqual([
       'response.output_item.added',
@@ -111,7 +111,7 @@ describe('an answer as items', () => {
     expect(output.items.map(({ status }) => status)).toEqual(['completed', 'incomplete']);
   });
 
-  it('tells what is known of the tokens of its text, and of no others', () => {
+  it('sends what is known of the tokens of its text, and of no others', () => {
     const output = new OutputItems(({ token }) => ({ token }));
     const push = (token: number, ...parts: GenerationPart[]) =>
       output.push({ parts, details: [detail(token)] });

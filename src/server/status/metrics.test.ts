@@ -51,7 +51,7 @@ function metricsOf(...engines: StandIn[]): Metrics {
 }
 
 describe('totals', () => {
-  it('have the steps of engines that nobody asks here, once somebody looks', async () => {
+  it('have the steps of engines without requests from here, once they are scraped', async () => {
     const engine = new StandIn();
     const metrics = metricsOf(engine);
     await metrics.text();

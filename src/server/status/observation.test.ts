@@ -1,11 +1,11 @@
-// What the server tells of itself: its log and its metrics, with the embedded model.
+// What the server reports of itself: its log and its metrics, with the embedded model.
 
 import { describe, expect, it } from 'vitest';
 import { messages, start, startWithKeys } from '../../../test/support/keyed-server.ts';
 import type { TestServer } from '../../../test/support/test-server.ts';
 
 describe('the log', () => {
-  it('holds no prompt and no answer unless told to', async () => {
+  it('holds no prompt and no answer unless set to', async () => {
     const secret = 'Snow in the morning';
     const ask = (server: TestServer) =>
       server.app.inject({
@@ -26,7 +26,7 @@ describe('the log', () => {
 });
 
 describe('metrics', () => {
-  it('tell tiers apart, and what runs under /v1/batch as LOW', async () => {
+  it('are by tier, and what runs under /v1/batch as LOW', async () => {
     const { call, secrets } = await startWithKeys({ fast: { tier: 'high' } });
     await call(secrets.fast, '/v1/chat/completions', { messages, max_tokens: 2 });
     await call(secrets.fast, '/v1/batch/chat/completions', { messages, max_tokens: 2 });
