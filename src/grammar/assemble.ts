@@ -1,5 +1,4 @@
-// From an expression to numbered rules: schemas, regular expressions and EBNF are translated, and marks become control
-// tokens where the vocabulary has them.
+// Translates an expression to numbered rules; marks become control tokens where the vocabulary has them.
 
 import { ebnfNode } from './ebnf.ts';
 import type { Expression, StringMarks } from './expression.ts';
@@ -12,7 +11,6 @@ import { toDfa } from './regular/pattern.ts';
 import { readRegex } from './regular/regex.ts';
 import { type Node, RuleBook, type Rules } from './rules.ts';
 
-/** The id of the control token of a spelling, where the vocabulary has one. */
 type FindControl = (spelling: string) => number | undefined;
 
 type SchemaExpression = Extract<Expression, { kind: 'schema' }>;
@@ -22,7 +20,7 @@ const MAX_REPEAT = 20_000;
 
 interface Assembled {
   readonly rules: Rules;
-  /** What is not enforced, though it was asked for where that is allowed. */
+  /** Keywords of a schema that are not enforced. */
   readonly notes: readonly string[];
 }
 
@@ -79,7 +77,6 @@ class Assembly {
     }
   }
 
-  /** Each has rules of its own. */
   #schema({ schema, strings }: SchemaExpression): Node {
     return schemaNode(schema, this.#book, `schema ${this.#scopes++}`, this.#spelling(strings));
   }
@@ -87,7 +84,7 @@ class Assembly {
   #spelling(marks: StringMarks | undefined): StringSpelling {
     if (marks === undefined) return jsonStrings;
     const { quote, without } = marks;
-    // No text is a control token.
+    // A control token never occurs in text.
     const held = this.#findControl(without) === undefined ? without : undefined;
     if (quote === undefined && held === undefined) return jsonStrings;
     return stringsWithout(JSON.stringify(marks), held, quote === undefined ? undefined : this.#mark(quote));
@@ -95,7 +92,7 @@ class Assembly {
 
   #lenient(expression: SchemaExpression): Node {
     const { schema } = expression;
-    // Tried in a book of its own, so that nothing is left of what fails.
+    // A separate book, so that a failure leaves no rules.
     try {
       schemaNode(schema, new RuleBook(), '', this.#spelling(expression.strings));
       return this.#schema(expression);

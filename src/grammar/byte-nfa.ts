@@ -1,4 +1,4 @@
-// One rule as an automaton that may guess: states joined by bytes, by tokens, by calls of other rules, or by nothing.
+// One rule as a nondeterministic automaton: edges read bytes or tokens, call other rules, or read nothing.
 
 import { tooLarge } from './grammar-error.ts';
 import { type HexWriter, jsonCharacter, stringCharacter } from './json/string-bytes.ts';
@@ -22,7 +22,6 @@ export interface TokenEdge {
   readonly to: number;
 }
 
-/** Any control token but these. */
 export interface ControlEdge {
   readonly without: readonly number[];
   readonly to: number;
@@ -95,7 +94,6 @@ export class ByteNfa implements HexWriter {
     }
   }
 
-  /** One character of the set as UTF-8. */
   characters(set: CodePoints, from: number, to: number): void {
     for (const [first, last] of set) {
       for (const sequence of utf8Sequences(first, last)) {
@@ -174,7 +172,7 @@ export class ByteNfa implements HexWriter {
     }
   }
 
-  /** The state between two characters is the one that the first quote leads to; see CountedRule in tables.ts. */
+  /** The first quote leads to the counted state; see CountedRule in tables.ts. */
   #countedString(from: number, to: number): void {
     const body = this.add();
     this.byte(from, 0x22, 0x22, body);
@@ -182,7 +180,7 @@ export class ByteNfa implements HexWriter {
     this.byte(body, 0x22, 0x22, to);
   }
 
-  /** Follows how much of each forbidden text has been read; the last byte of one leads nowhere. */
+  /** Tracks how much of each forbidden text has been read; its last byte has no edge. */
   #free({ texts, tokens }: Extract<Node, { kind: 'free' }>, from: number, to: number): void {
     const automaton = textSearch(texts.map((text) => encoder.encode(text)));
     const own = automaton.map(() => this.add());
@@ -190,7 +188,7 @@ export class ByteNfa implements HexWriter {
     for (const [index, row] of automaton.entries()) {
       const at = own[index] as number;
       this.at(at).silent.push(to);
-      // A control token interrupts whatever text was on its way.
+      // A control token restarts the search.
       this.at(at).controls.push({ without: tokens, to: own[0] as number });
       for (let byte = 0; byte < 256; ) {
         const target = row[byte] as number;

@@ -1,4 +1,4 @@
-// Whether a grammar allows a text, and where not: byte by byte, or token by token as a model would write it.
+// Whether a grammar accepts a text: byte by byte, or token by token as a model would write it.
 
 import { type Grammar, Matcher } from './matcher.ts';
 import { ParserStates } from './parser-states.ts';
@@ -6,12 +6,11 @@ import type { GrammarTables } from './tables.ts';
 
 export type TextVerdict =
   | { readonly accepted: true }
-  /** `at`: how many bytes fit. */
+  /** `at`: how many bytes are accepted. */
   | { readonly accepted: false; readonly at: number; readonly problem: string };
 
 const encoder = new TextEncoder();
 
-/** Without a vocabulary. */
 export function checkBytes(tables: GrammarTables, text: string): TextVerdict {
   const bytes = encoder.encode(text);
   let parserStates = new ParserStates(tables);
@@ -34,9 +33,9 @@ interface TextEncoding {
   tokenBytes(id: number): Uint8Array;
 }
 
-/** By what may be drawn next: as it is for a model that would write this text. */
+/** By masks, as when a model writes this text. */
 export function checkText(grammar: Grammar, tokenizer: TextEncoding, text: string): TextVerdict {
-  // What the tokens spell: some tokenizers put a space in front that is not the text's.
+  // Some tokenizers put a space in front that is not part of the text.
   const tokens = tokenizer.encode(text);
   const matcher = new Matcher(grammar, false);
   for (const token of tokens) {

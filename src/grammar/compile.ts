@@ -1,5 +1,5 @@
-// From rules to tables: every rule becomes deterministic by itself; calls stay calls. What can never end is left out, and
-// a rule that would call itself before reading anything is refused.
+// Compiles rules to tables: each rule becomes deterministic by itself; calls stay calls. Dead states are removed, and
+// left recursion is refused.
 
 import { createHash } from 'node:crypto';
 import { ByteNfa } from './byte-nfa.ts';
@@ -41,7 +41,7 @@ function assemble(
   dfas: readonly RuleDfa[],
   alive: readonly (readonly boolean[])[],
 ): GrammarTables {
-  // Numbers of living states, rule by rule; a rule that can never end has none and is never called.
+  // A rule without living states can never end and is never called.
   const numbers: Int32Array[] = [];
   let count = 0;
   for (const living of alive) numbers.push(Int32Array.from(living, (lives) => (lives ? count++ : -1)));
@@ -124,7 +124,6 @@ function keyOf(tables: Omit<GrammarTables, 'key'>): string {
   return hash.digest('base64');
 }
 
-/** Edges of one kind, state after state. */
 class EdgeLists {
   readonly #columns: number[][];
   readonly #starts = [0];
@@ -141,7 +140,6 @@ class EdgeLists {
     for (const [at, value] of values.entries()) (this.#columns[at] as number[]).push(value);
   }
 
-  /** The next edges belong to the next state. */
   close(): void {
     this.#starts.push((this.#columns[0] as number[]).length);
   }

@@ -1,5 +1,5 @@
-// A rule without guesses: for each state, each byte, call and token leads to one state. Calls count as symbols like
-// bytes, so that what remains to be guessed is only whether to read a byte or to call, and which rule.
+// Determinizes a rule: each byte, call and token leads to one state. Calls count as symbols, so that the choice
+// between reading a byte and calling a rule remains.
 
 import type { ByteEdge, ByteNfa, CallEdge, ControlEdge, TokenEdge } from './byte-nfa.ts';
 import { tooLarge } from './grammar-error.ts';
@@ -18,7 +18,7 @@ export interface RuleDfa {
 }
 
 const MAX_STATES = 200_000;
-/** Members of all subsets together: what takes time and memory. */
+/** Members of all subsets together: they take time and memory. */
 const MAX_MEMBERS = 4_000_000;
 
 export function determinize(nfa: ByteNfa, start: number, end: number): RuleDfa {
@@ -52,7 +52,7 @@ export function determinize(nfa: ByteNfa, start: number, end: number): RuleDfa {
   return { states };
 }
 
-/** Cuts overlapping ranges at each other's borders. */
+/** Splits overlapping ranges at their borders. */
 function byteEdges(edges: readonly ByteEdge[], subsets: Subsets): ByteEdge[] {
   if (edges.length === 0) return [];
   const borders = new Set<number>();
@@ -109,11 +109,11 @@ class Subsets {
     return this.#subsets[number] as number[];
   }
 
-  /** Of the set of all states that these lead to without reading. */
+  /** The number of the set's epsilon closure. */
   numberOf(states: readonly number[]): number {
     const closed = new Set(states);
     for (const state of closed) for (const next of this.#nfa.at(state).silent) closed.add(next);
-    // States that only pass on say nothing of their own.
+    // States with silent edges alone add nothing.
     const members = [...closed].filter((state) => this.#matters(state)).sort((a, b) => a - b);
     const name = members.join();
     const known = this.#numbers.get(name);
@@ -124,7 +124,6 @@ class Subsets {
     return this.#subsets.push(members) - 1;
   }
 
-  /** The end of the rule leads nowhere, and matters. */
   #matters(state: number): boolean {
     const { silent, bytes, calls, tokens, controls } = this.#nfa.at(state);
     return silent.length === 0 || bytes.length + calls.length + tokens.length + controls.length > 0;

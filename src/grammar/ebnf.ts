@@ -1,5 +1,5 @@
-// Grammars as people write them: GBNF of llama.cpp, which is EBNF with `name ::= body`, quoted texts, [classes],
-// (groups), `|`, and `? * + {n,m}` behind what they repeat. Comments begin with `#`. The answer is the rule `root`.
+// Parses GBNF of llama.cpp: `name ::= body`, quoted texts, [classes], (groups), `|`, and `? * + {n,m}` after what
+// they repeat. Comments begin with `#`. The answer is the rule `root`.
 
 import { type GrammarError, malformed, tooLarge } from './grammar-error.ts';
 import { type CodePoints, codePoints, complement, hasHalves, single, union } from './regular/code-points.ts';
@@ -19,12 +19,11 @@ export function ebnfNode(source: string, book: RuleBook, scope: string): Node {
     if (body === undefined) throw malformed(`the grammar has no rule '${name}'`);
     return book.named(`${scope} ${name}`, () => resolved(body, ruleNode));
   };
-  // Also rules that nothing leads to must make sense.
+  // Unused rules are checked, too.
   for (const name of bodies.keys()) ruleNode(name);
   return ruleNode('root');
 }
 
-/** As written: rules are called by name. */
 type Body =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'characters'; readonly set: CodePoints }
@@ -87,7 +86,7 @@ class Parser {
     return options.length === 1 ? (options[0] as Body) : { kind: 'choice', options };
   }
 
-  /** A line ends a rule, unless it is within a group or the next one begins with `|`. */
+  /** A line break ends a rule, except within a group or before `|`. */
   #sequence(depth: number, inGroup: boolean): Body {
     const parts: Body[] = [];
     for (;;) {
@@ -122,7 +121,7 @@ class Parser {
     return { kind: 'name', name: this.#name() };
   }
 
-  /** The name of the next rule, where that begins without a line of its own. */
+  /** Whether the next rule begins here, without a line of its own. */
   #isRuleStart(): boolean {
     const here = this.#at;
     this.#name();

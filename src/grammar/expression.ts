@@ -1,40 +1,38 @@
-// What an answer may be, as data: the one language that JSON Schema, regular expressions, EBNF and the formats of tool
-// calls are all translated into. It travels between threads and is its own key in the cache.
+// What an answer may be, as data: JSON Schema, regular expressions, EBNF and tool-call formats are translated to it.
+// It is passed between threads and is its own cache key.
 
-/** First and last code point, both included. */
+/** Both included. */
 export type CharacterRange = readonly [first: number, last: number];
 
-/** Strings that hold no mark which would end them, or what they stand in. */
+/** Restricts strings so that they contain no mark that would end them or their surroundings. */
 export interface StringMarks {
-  /** Before and behind a string, which then has no escapes; empty where it stands alone. Default: as in JSON. */
+  /** Around a string, which then has no escapes; empty where it stands alone. Default: as in JSON. */
   readonly quote?: string;
   readonly without: string;
 }
 
 export type Expression =
   | { readonly kind: 'text'; readonly text: string }
-  /** One character of any of the ranges. */
   | { readonly kind: 'characters'; readonly ranges: readonly CharacterRange[] }
   | { readonly kind: 'sequence'; readonly parts: readonly Expression[] }
-  /** Without options: nothing matches. */
+  /** Without options nothing matches. */
   | { readonly kind: 'choice'; readonly options: readonly Expression[] }
-  /** Without `most`, any number of times. */
   | {
       readonly kind: 'repeat';
       readonly part: Expression;
       readonly least: number;
       readonly most?: number | undefined;
     }
-  /** A control token where the vocabulary has one of this spelling, else plain text. */
+  /** A control token where the vocabulary has it, else plain text. */
   | { readonly kind: 'mark'; readonly text: string }
   /**
-   * Whatever holds none of these marks: text, and control tokens that do not end an answer. Where it stands last, the
-   * answer may end at any place in it.
+   * Text and control tokens without these marks; tokens that end an answer are excluded. Where it stands last, the
+   * answer may end anywhere in it.
    */
   | { readonly kind: 'free'; readonly without: readonly string[] }
   /**
-   * JSON text that is valid against the schema; any JSON text where the schema is true. `lenient`: where the schema cannot
-   * be enforced, any value of its type will do, and a note says so. `strings`: how they are written, if not as in JSON.
+   * JSON text that is valid against the schema. `lenient`: where the schema cannot be enforced, any value of its type
+   * matches, and a note says so. `strings`: how they are written, if not as in JSON.
    */
   | {
       readonly kind: 'schema';
@@ -42,9 +40,9 @@ export type Expression =
       readonly lenient?: boolean;
       readonly strings?: StringMarks;
     }
-  /** Text that a regular expression matches as a whole. */
+  /** Matches the whole text. */
   | { readonly kind: 'regex'; readonly pattern: string }
-  /** Text of a grammar in GBNF or EBNF, from its rule `root`. */
+  /** GBNF, from its rule `root`. */
   | { readonly kind: 'grammar'; readonly text: string };
 
 export function text(spelled: string): Expression {

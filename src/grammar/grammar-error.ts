@@ -1,11 +1,10 @@
-// Why a grammar cannot be had: it is not well formed, asks for what cannot be enforced, or is too large.
+// Why a grammar is refused.
 
 export type GrammarProblem = 'malformed' | 'unsupported' | 'too-large' | 'empty';
 
 export class GrammarError extends Error {
   override readonly name = 'GrammarError';
   readonly problem: GrammarProblem;
-  /** The keyword of a schema that cannot be enforced. */
   readonly keyword: string | undefined;
 
   constructor(problem: GrammarProblem, message: string, keyword?: string) {

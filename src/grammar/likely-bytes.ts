@@ -1,18 +1,18 @@
-// The text that comes next: what a grammar leaves no choice about, and, where only white space is left open, what is usual.
+// The text that must come next, and, where only white space is open, the usual one.
 
 import type { ParserState, ParserStates } from './parser-states.ts';
 
 const [SPACE, COMMA, COLON] = [0x20, 0x2c, 0x3a];
-/** What ends a value whose length is free: a text, then numbers between others. */
+/** Ends a value of free length: a string, then numbers between others. */
 const ENDS = [0x22, COMMA, 0x7d, 0x5d] as const;
 
 interface LikelyBytes {
   readonly bytes: Uint8Array;
-  /** So many of the first leave no choice. */
+  /** How many of the first are forced. */
   readonly forced: number;
 }
 
-/** At most so many bytes. `last`: the byte before them, where there is one. */
+/** `last`: the byte before them, where there is one. */
 export function likelyBytes(
   parserStates: ParserStates,
   from: ParserState,
@@ -35,7 +35,7 @@ export function likelyBytes(
   return { bytes: Uint8Array.from(bytes), forced };
 }
 
-/** The end of the value at hand, and what follows it; nothing where nothing would have to. */
+/** The end of the current value and what must follow it; empty where nothing must. */
 export function endingBytes(parserStates: ParserStates, from: ParserState, most: number): Uint8Array {
   for (const end of ENDS) {
     const parserState = parserStates.next(from, end);
@@ -46,7 +46,7 @@ export function endingBytes(parserStates: ParserStates, from: ParserState, most:
   return new Uint8Array(0);
 }
 
-/** As most models write JSON: a space behind colons and commas, none elsewhere. */
+/** As most models write JSON: a space after colons and commas, none elsewhere. */
 function usualByte(
   parserStates: ParserStates,
   parserState: ParserState,

@@ -1,19 +1,19 @@
-// Which tokens may come next at a parser state. A token is allowed where any stack allows it, and what a stack allows is the
-// same wherever its state stands, but for tokens that go on beyond the end of its rule: so the tree of all tokens is
-// walked once for each state, and only the ends of those tokens are walked for each caller.
+// The tokens that may come next in a parser state. A token is allowed where any stack allows it, and what a stack
+// allows depends on its state alone, except for tokens that go on beyond the end of its rule: so the tree of all
+// tokens is walked once per state, and only the ends of those tokens are walked for each caller.
 
 import type { ParserState, ParserStates, Stack } from './parser-states.ts';
 import type { StepBudget } from './step-budget.ts';
 import { countAfter, countedRule, type GrammarTables } from './tables.ts';
 import { type RestTree, restTree, type VocabularyTables } from './vocabulary.ts';
 
-/** What a state allows, whoever has called its rule. */
+/** What a state allows, independent of the caller. */
 interface StateMask {
-  /** As a list where they are few, else as a mask. */
+  /** A list where they are few, else a mask. */
   readonly tokens: Int32Array | Uint32Array;
-  /** Nodes of the vocabulary's tree where the rule may have ended, and tokens go on. */
+  /** Nodes of the vocabulary's tree where the rule may end and tokens go on. */
   readonly ended: readonly number[];
-  /** What tokens still spell behind those, all in one; undefined where it is more than it is worth. */
+  /** The rests of tokens after those nodes in one tree; undefined where it would be too large. */
   readonly rests: () => RestTree | undefined;
 }
 
@@ -26,13 +26,13 @@ interface NodeRange {
 
 const MAX_LISTED = 2048;
 
-/** Rests of more nodes are walked where they stand: mostly little of them fits what follows. */
+/** Larger rests are walked in place: mostly little of them fits. */
 const MAX_REST_NODES = 30_000;
 
-/** What adding one to a mask costs, beside its words: see step-budget.ts. */
+/** The cost of adding a stack to a mask; see step-budget.ts. */
 const STEPS_PER_STACK = 10;
 
-/** Masks of parser states that are kept: 16 KB each for 128,000 tokens. */
+/** Masks take 16 KB each for 128,000 tokens. */
 const MAX_KEPT_BYTES = 32 * 2 ** 20;
 
 export class Masks {
@@ -60,7 +60,7 @@ export class Masks {
     this.#rowOf = parserStates.rowOf;
   }
 
-  /** Must not be changed: it is kept. */
+  /** The result is cached and must not be changed. */
   of(parserState: ParserState): Uint32Array {
     parserState.mask ??= this.#make(parserState);
     return parserState.mask;
@@ -75,7 +75,6 @@ export class Masks {
     return mask;
   }
 
-  /** The oldest go first. */
   #keep(parserState: ParserState, { byteLength }: Uint32Array): void {
     this.#kept.push(parserState);
     if (this.#kept.length * byteLength <= MAX_KEPT_BYTES) return;
@@ -136,7 +135,7 @@ export class Masks {
     this.#along(below, start, (node) => this.#allowAll(mask, nodeToken[node] as number));
   }
 
-  /** Visits those of some nodes that parser states lead to; `start` is where the first byte leads. */
+  /** Visits the nodes reached by parser states; `start` is where the first byte leads. */
   #along(
     { first, end, base }: NodeRange,
     start: (byte: number) => ParserState | null,
@@ -173,7 +172,7 @@ export class Masks {
       this.#byState.set(state, made);
       return made;
     }
-    // How far the limits are matters only within the reach of one token.
+    // Limits matter only within the reach of one token.
     const counted = countedRule(this.#tables, state);
     const reach = this.#vocabulary.longestToken + 1;
     const limits =
@@ -189,7 +188,7 @@ export class Masks {
     return this.#shared.get(key, () => this.#leaf(state, limits));
   }
 
-  /** Within a rule that calls no other: states alone tell everything. */
+  /** For a rule that calls no other: states suffice. */
   #leaf(state: number, counted: { body: number; least: number; most: number } | undefined): StateMask {
     const { nodeByte, nodeDepth, nodeEnd, nodeToken, longestToken } = this.#vocabulary;
     const { accepts } = this.#tables;
@@ -221,7 +220,7 @@ export class Masks {
     return this.#stateMaskOf(tokens, ended);
   }
 
-  /** Within a rule that calls others. What they read belongs to stacks of their own. */
+  /** For a rule that calls others, whose reading needs stacks. */
   #structure(state: number): StateMask {
     const { nodeEnd, nodeToken } = this.#vocabulary;
     const tokens: number[] = [];
@@ -268,7 +267,7 @@ export class Masks {
     for (let one = token; one >= 0; one = this.#vocabulary.twin[one] as number) tokens.push(one);
   }
 
-  /** A token and all that are spelled like it. */
+  /** With tokens of the same bytes. */
   #allowAll(mask: Uint32Array, token: number): void {
     for (let one = token; one >= 0; one = this.#vocabulary.twin[one] as number) allow(mask, one);
   }
@@ -278,6 +277,7 @@ function allow(mask: Uint32Array, token: number): void {
   mask[token >>> 5] = (mask[token >>> 5] as number) | (1 << (token & 31));
 }
 
+/** Masks shared by grammars: rules that call no other, such as the text of a string, are equal in many. */
 export class SharedMasks {
   readonly #maxEntries: number;
   /** Least recently used first. */

@@ -1,5 +1,5 @@
-// An answer on its way through a grammar: which tokens may come next, and where it stands after one has come. All answers
-// of one grammar share what was found out about its parser states.
+// Follows an answer through a grammar: which tokens may come next. All answers of a grammar share its parser states
+// and masks.
 
 import { endingBytes, likelyBytes } from './likely-bytes.ts';
 import { Masks, type SharedMasks } from './masks.ts';
@@ -9,31 +9,31 @@ import type { GrammarTables } from './tables.ts';
 import { longestTokens, type VocabularyTables } from './vocabulary.ts';
 
 const SPACE = 0x20;
-/** What a look ahead may cost: a few new masks of a large vocabulary. */
+/** The budget of a look ahead: a few new masks of a large vocabulary. */
 const FORK_STEPS = 1_000_000;
 
-/** As a rule, of a token. */
+/** Typical length of a token. */
 const TOKEN_BYTES = 6;
 
-/** Where an answer stands whose beginning cannot be found. */
+/** For an answer whose start exceeds the budget. */
 const NOWHERE: ParserState = { stacks: [], complete: false, next: undefined, mask: undefined };
 
 export interface LikelyTokens {
   readonly tokens: readonly number[];
-  /** So many of the first leave no choice. */
+  /** How many of the first are forced. */
   readonly forced: number;
 }
 
 export class Grammar {
   readonly vocabulary: VocabularyTables;
   readonly tables: GrammarTables;
-  /** Of whoever looks now. */
+  /** Of the current search. */
   readonly budget = new StepBudget();
   readonly #shared: SharedMasks;
   readonly #controls: ReadonlySet<number>;
   #parserStates: ParserStates;
   #masks: Masks;
-  /** How often everything was forgotten. */
+  /** How often the caches were cleared. */
   #age = 0;
 
   constructor(tables: GrammarTables, vocabulary: VocabularyTables, shared: SharedMasks) {
@@ -49,7 +49,7 @@ export class Grammar {
     return this.#age;
   }
 
-  /** `continues`: the answer goes on with a text, so that a space before its first word is its own. */
+  /** `continues`: the answer continues a text, so a space before its first word is kept. */
   start(continues: boolean): ParserState {
     const { start } = this.#parserStates;
     if (continues || !this.vocabulary.stripsLeadingSpace) return start;
@@ -67,7 +67,7 @@ export class Grammar {
     return this.#masks.of(parserState);
   }
 
-  /** Null where the token is not possible. */
+  /** Null where the token is not allowed. */
   next(parserState: ParserState, token: number): ParserState | null {
     if (this.#controls.has(token)) return this.#parserStates.afterToken(parserState, token);
     const { starts, bytes } = this.vocabulary;
@@ -79,7 +79,6 @@ export class Grammar {
     return at;
   }
 
-  /** Of the text that follows. */
   likely(parserState: ParserState, last: number | undefined, most: number): LikelyTokens {
     const likely = likelyBytes(this.#parserStates, parserState, last, most * TOKEN_BYTES);
     const tokens = longestTokens(likely.bytes, this.vocabulary).slice(0, most);
@@ -100,7 +99,7 @@ export class Grammar {
     return end > start ? bytes[end - 1] : undefined;
   }
 
-  /** Keeps memory bounded, whatever grammars and answers do. */
+  /** Keeps memory bounded. */
   tidy(): void {
     if (!this.#parserStates.full) return;
     this.#age++;
@@ -125,7 +124,7 @@ export class Matcher {
     this.#parserState = this.#found(() => grammar.start(continues)) ?? NOWHERE;
   }
 
-  /** Another that goes its own way from here, at no cost to this one: for what may follow. */
+  /** An independent copy for looking ahead, with its own budget. */
   fork(): Matcher {
     const fork = new Matcher(this.#grammar, true, new AnswerBudget(FORK_STEPS));
     fork.#parserState = this.#parserState;
@@ -140,49 +139,48 @@ export class Matcher {
     return this.#grammar.vocabulary;
   }
 
-  /** The longest tokens, up to `most`, of the text that comes next, as far as there is but one beside white space. */
+  /** Greedy tokens, up to `most`, of the text that must come next, white space aside. */
   likely(most: number): LikelyTokens {
     const look = () => this.#grammar.likely(this.#current(), this.#lastByte, most);
     return this.#looked(look) ?? { tokens: [], forced: 0 };
   }
 
-  /** The same of the text that ends the value at hand, and of what follows it. */
+  /** The same for the end of the current value and what must follow it. */
   ending(most: number): number[] {
     return this.#looked(() => this.#grammar.ending(this.#current(), most)) ?? [];
   }
 
-  /** The answer may end here. */
   get complete(): boolean {
     return this.#parserState.complete;
   }
 
-  /** The answer is complete and nothing may follow. */
+  /** Complete, and nothing may follow. */
   get ended(): boolean {
     return this.#parserState.complete && this.#parserState.stacks.length === 0;
   }
 
   /**
-   * Tokens that may come next, as SampleRow wants them; the end tokens where the answer may end. Not to be changed. Throws
-   * BudgetExceeded where it cannot go on.
+   * Allowed tokens in the format of SampleRow; end tokens where the answer may end. Must not be changed. Throws
+   * BudgetExceeded.
    */
   mask(): Uint32Array {
     if (this.#failure !== undefined) throw this.#failure;
     return this.#answerBudget.within(this.#grammar.budget, () => this.#grammar.mask(this.#current()));
   }
 
-  /** False, and nothing changes, where the token is not possible. */
+  /** False, without a change, where the token is not allowed. */
   accept(token: number): boolean {
     const next = this.#found(() => this.#grammar.next(this.#current(), token));
     if (next === null) return false;
     this.#parserState = next;
     this.#lastByte = this.#grammar.lastByte(token);
     this.#answerBudget.renew();
-    // What answers know of their parser states is theirs: who only looks ahead takes nothing away.
+    // Looking ahead must not clear the caches that answers use.
     if (!this.#looksAhead) this.#grammar.tidy();
     return true;
   }
 
-  /** The parser state that `look` finds; where that is too much, the failure is kept until a mask is asked for. */
+  /** Where the budget is exceeded, the failure is kept for the next mask. */
   #found(look: () => ParserState | null): ParserState | null {
     if (this.#failure !== undefined) return this.#parserState;
     try {
@@ -194,7 +192,7 @@ export class Matcher {
     }
   }
 
-  /** Undefined where that is too much. */
+  /** Undefined where the budget is exceeded. */
   #looked<Found>(look: () => Found): Found | undefined {
     try {
       return this.#answerBudget.within(this.#grammar.budget, look);

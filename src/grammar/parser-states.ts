@@ -1,50 +1,44 @@
-// Where in a grammar a text has got to. A parser state is a set of stacks: at each level of calls a state, and on top the one
-// that reads the next byte. Stacks and parser states are made once and kept, so that the same parser state is the same object, and what
-// was found out about it stays known.
+// Parser states: sets of stacks, with a state of each calling rule and on top the one that reads the next byte.
+// Stacks and parser states are interned, so that equal ones are the same object and what is computed for them is
+// reused.
 
 import { BudgetExceeded, StepBudget } from './step-budget.ts';
 import { type ControlTable, countAfter, denseRows, type GrammarTables } from './tables.ts';
 
-/** A state and where to go on when its rule ends. */
+/** A node of a stack: a state, and where to return when its rule ends. */
 export interface Stack {
   readonly state: number;
-  /** Of a rule that counts. */
+  /** In a rule that counts. */
   readonly count: number;
-  /** The state to return to; undefined where the answer then may end. */
+  /** Where to return; undefined at the bottom, where the answer may then end. */
   readonly parent: Stack | undefined;
-  /** Frames on top of this one. */
   readonly children: Map<number, Stack>;
   readonly number: number;
-  /** The parser state that is reached by returning here. */
   returned: ParserState | undefined;
 }
 
 export interface ParserState {
-  /** Those that may read on. */
   readonly stacks: readonly Stack[];
-  /** The answer may end here. */
   readonly complete: boolean;
-  /** By byte: where it leads; undefined where that is not known yet. */
+  /** By byte; undefined where not computed yet. */
   next: (ParserState | null | undefined)[] | undefined;
   mask: Uint32Array | undefined;
   /** Its edges are not those of its stacks. */
   readonly isOwn?: boolean;
 }
 
-/** What keeps the work for one byte bounded. */
+/** Bounds the work for one byte. */
 const MAX_STACKS = 4096;
-/** What they cost to make: see step-budget.ts. */
+/** Costs; see step-budget.ts. */
 const STEPS_PER_PARSER_STATE = 20;
 const STEPS_PER_STACK = 10;
-/** Text that can be read in more ways is not looked at for what must follow. */
+/** Beyond this, forced bytes are not searched for. */
 const MAX_FORCED_STACKS = 16;
-/** So much is kept at most. */
 const MAX_KEPT = 4000;
 
 export class ParserStates {
   readonly #tables: GrammarTables;
   readonly #budget: StepBudget;
-  /** By byte: the state that it leads to, or -1. */
   readonly rowOf: (state: number) => Int32Array;
   readonly #controls: ReadonlyMap<number, readonly ControlTable[]>;
   readonly #bottom = new Map<number, Stack>();
@@ -62,14 +56,13 @@ export class ParserStates {
     this.#controls = controls;
   }
 
-  /** Edges of a state that any control token follows, but for some. */
   controlsOf(state: number): readonly ControlTable[] {
     return this.#controls.get(state) ?? [];
   }
 
   /**
-   * The one byte that may come next, or that may beside white space. Undefined where there are several, where a control token
-   * may come, and where too much would have to be looked at.
+   * The one byte that may come next, or the one besides white space. Undefined where there are several, where a
+   * control token may come, or where the search would be too large.
    */
   onlyByte({ stacks, isOwn }: ParserState, besideBlanks = false): number | undefined {
     if (isOwn === true || stacks.length > MAX_FORCED_STACKS) return undefined;
@@ -88,34 +81,31 @@ export class ParserStates {
     return only;
   }
 
-  /** Whether control tokens lead on from a state, besides bytes. */
   #readsTokens(state: number): boolean {
     const { tokenEdges } = this.#tables;
     return tokenEdges[state] !== tokenEdges[state + 1] || this.#controls.has(state);
   }
 
-  /** Time to begin anew, with empty hands. */
+  /** The cache is full: start again with an empty one. */
   get full(): boolean {
     return this.#stacks > MAX_KEPT || this.#parserStates.size > MAX_KEPT;
   }
 
-  /** Where every answer begins. */
   get start(): ParserState {
     return this.at(this.#tables.starts[0] as number);
   }
 
-  /** In a state of its own, with nothing known of who called. */
+  /** Without a caller. */
   at(state: number): ParserState {
     return this.#closed((add) => add(state, 0, undefined));
   }
 
-  /** Where the caller goes on. */
   returned(stack: Stack): ParserState {
     stack.returned ??= this.#closed((add) => add(stack.state, stack.count, stack.parent));
     return stack.returned;
   }
 
-  /** A parser state of others of the same grammar, as one of these. */
+  /** Interns a parser state of another object of the same grammar. */
   adopt(parserState: ParserState): ParserState {
     return this.#closed((add) => {
       for (const { state, count, parent } of parserState.stacks) add(state, count, this.#copy(parent));
@@ -131,7 +121,7 @@ export class ParserStates {
     );
   }
 
-  /** Null where the byte is not possible. */
+  /** Null where the byte is not allowed. */
   next(parserState: ParserState, byte: number): ParserState | null {
     parserState.next ??= new Array<ParserState | null | undefined>(256);
     const known = parserState.next[byte];
@@ -154,7 +144,7 @@ export class ParserStates {
     return isDead(reached) ? null : reached;
   }
 
-  /** Where a control token leads; null where it is not possible. */
+  /** Null where the control token is not allowed. */
   afterToken(parserState: ParserState, token: number): ParserState | null {
     const { tokenEdges, tokenId, tokenTo } = this.#tables;
     const reached = this.#closed((add) => {
@@ -193,7 +183,7 @@ export class ParserStates {
       }
       for (let edge = callEdges[state] as number; edge < (callEdges[state + 1] as number); edge++) {
         const to = callTo[edge] as number;
-        // A call at the very end of a rule returns straight to whoever called that rule.
+        // Tail calls return to the caller's caller.
         const back = this.#isLast(to) ? parent : this.#stack(to, 0, parent);
         add(starts[callRule[edge] as number] as number, 0, back);
       }
@@ -244,7 +234,7 @@ function isDead({ stacks, complete }: ParserState): boolean {
   return stacks.length === 0 && !complete;
 }
 
-/** Of JSON. Ranges of bytes do not begin with one and end with another but 9 and 10. */
+/** In JSON. No range of bytes begins with one blank and ends with another, except 9 to 10. */
 function isBlank(byte: number): boolean {
   return byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d;
 }

@@ -1,10 +1,9 @@
-// A grammar on its way to tables: numbered rules, each a tree over bytes, tokens and calls of other rules. Schemas,
-// regular expressions and EBNF have been translated by then.
+// Numbered rules, each a tree over bytes, tokens and calls of other rules; the input of the compiler.
 
 import type { CharacterDfa } from './regular/character-dfa.ts';
 import type { CodePoints } from './regular/code-points.ts';
 
-/** How characters are written: as UTF-8, or as they stand in JSON strings, where some must or may be escaped. */
+/** `json`: with the escapes of JSON strings. */
 export type Encoding = 'plain' | 'json';
 
 export type Node =
@@ -18,28 +17,28 @@ export type Node =
       readonly least: number;
       readonly most?: number | undefined;
     }
-  /** Ways from state 0 to state 1. */
+  /** Paths from state 0 to state 1. */
   | { readonly kind: 'network'; readonly states: number; readonly edges: readonly NetworkEdge[] }
   | { readonly kind: 'rule'; readonly rule: number }
   | { readonly kind: 'language'; readonly dfa: CharacterDfa; readonly encoding: Encoding }
-  /** A JSON string of so many characters, quotes included: counted while it is read, however many they may be. */
+  /** A JSON string of `least` to `most` characters, counted while it is read. */
   | { readonly kind: 'counted-string'; readonly least: number; readonly most: number }
-  /** Any character of a JSON string, in any way of writing it. */
+  /** A character of a JSON string, in any spelling. */
   | { readonly kind: 'string-character' }
   | { readonly kind: 'token'; readonly id: number }
-  /** Bytes and control tokens, but none of these. */
+  /** Any bytes and control tokens except these. */
   | { readonly kind: 'free'; readonly texts: readonly string[]; readonly tokens: readonly number[] };
 
 export type NetworkEdge = readonly [from: number, node: Node, to: number];
 
-/** Rule 0 is where an answer begins. */
+/** Rule 0 is the start. */
 export type Rules = readonly Node[];
 
 export class RuleBook {
   readonly #nodes: (Node | undefined)[] = [];
   readonly #byKey = new Map<string, number>();
 
-  /** For a rule that is defined later: calls of it may come first. */
+  /** The rule is defined later; calls may come first. */
   reserve(): number {
     return this.#nodes.push(undefined) - 1;
   }
@@ -48,7 +47,7 @@ export class RuleBook {
     this.#nodes[rule] = node;
   }
 
-  /** The rule of this key; where there is none yet, `make` says what it is. It may call itself. */
+  /** `make` defines a new rule, which may call itself. */
   named(key: string, make: () => Node): Node {
     const known = this.#byKey.get(key);
     if (known !== undefined) return { kind: 'rule', rule: known };

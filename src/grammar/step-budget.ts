@@ -1,12 +1,12 @@
-// What looking for the next tokens may cost, so that no grammar holds up the answers of others. Counted in small steps of
-// equal size, tens of nanoseconds each, since a clock would make answers differ from machine to machine.
+// Bounds the cost of finding the next tokens, so that no grammar delays the answers of others. Counted in steps of
+// tens of nanoseconds: a clock would make answers differ between machines.
 
-/** At once, for an answer's first tokens, when nothing is known of its grammar yet. */
+/** Initial steps, when nothing is known of the grammar yet. */
 const AT_FIRST = 8_000_000;
-/** Further steps for each token. */
+/** Added for each token. */
 const PER_TOKEN = 500_000;
 
-/** The text can be read in too many ways. */
+/** The text has too many parses. */
 export class BudgetExceeded extends Error {
   override readonly name = 'BudgetExceeded';
 
@@ -15,7 +15,7 @@ export class BudgetExceeded extends Error {
   }
 }
 
-/** Steps that are left to whoever looks now. */
+/** The steps left of the current search. */
 export class StepBudget {
   left = Number.POSITIVE_INFINITY;
 
@@ -25,7 +25,7 @@ export class StepBudget {
   }
 }
 
-/** What one answer may still spend. */
+/** The steps left of one answer. */
 export class AnswerBudget {
   #left: number;
 
@@ -33,7 +33,6 @@ export class AnswerBudget {
     this.#left = steps;
   }
 
-  /** For a token that has come. */
   renew(): void {
     this.#left = Math.min(this.#left + PER_TOKEN, AT_FIRST);
   }

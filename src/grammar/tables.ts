@@ -1,16 +1,15 @@
-// A compiled grammar: deterministic automata, one for each rule, all states in common arrays. Plain data, made in one
-// thread and used in another process.
+// A compiled grammar: a deterministic automaton for each rule, all states in common arrays. Plain data, passed
+// between threads and processes.
 
 export interface GrammarTables {
-  /** Of what it says: equal keys, equal grammars. */
+  /** Equal keys, equal grammars. */
   readonly key: string;
-  /** The first state of each rule; rule 0 is where an answer begins. */
+  /** The first state of each rule; rule 0 is the start. */
   readonly starts: Int32Array;
   readonly rules: readonly RuleTraits[];
-  /** By state: its rule, and whether the rule may end there. */
   readonly ruleOf: Int32Array;
   readonly accepts: Uint8Array;
-  /** By state, where its edges begin in the arrays that follow; one entry more than states. */
+  /** By state, where its edges begin in the following arrays; one entry more than states. */
   readonly byteEdges: Int32Array;
   readonly byteFirst: Uint8Array;
   readonly byteLast: Uint8Array;
@@ -21,19 +20,18 @@ export interface GrammarTables {
   readonly tokenEdges: Int32Array;
   readonly tokenId: Int32Array;
   readonly tokenTo: Int32Array;
-  /** States that any control token leads on from, but for some. */
   readonly controls: readonly ControlTable[];
 }
 
 export interface RuleTraits {
-  /** It calls no other rule: what it allows depends on nothing else. Of equal keys, equal automata. */
+  /** Set where it calls no other rule. Equal keys, equal automata. */
   readonly leaf: string | undefined;
   readonly counted: CountedRule | undefined;
 }
 
 /**
- * A rule that counts: `body` is the state between two characters of a string. Coming back to it counts one; the rule
- * ends only from there, after `least` of them, and there are never more than `most`.
+ * A rule that counts: `body` is the state between two characters of a string. Returning to it counts one; the rule
+ * ends only from there, after `least` to `most` of them.
  */
 export interface CountedRule {
   readonly body: number;
@@ -52,7 +50,7 @@ export function tableBytes(tables: GrammarTables): number {
   return arrays.reduce((sum, { byteLength }) => sum + byteLength, 0) + tables.rules.length * 100;
 }
 
-/** Characters read after going from one state to another; -1 where it must not be. */
+/** The count after an edge; -1 where it is not allowed. */
 export function countAfter(
   tables: GrammarTables,
   from: number,
@@ -64,7 +62,6 @@ export function countAfter(
   const { body, least, most } = counted;
   if (from === body) {
     if (tables.accepts[to] === 1) return count < least ? -1 : count;
-    // No character may begin that could not end.
     if (count >= most) return -1;
   } else if (from === tables.starts[tables.ruleOf[from] as number]) return 0;
   return to === body ? count + 1 : count;
@@ -76,6 +73,7 @@ export function countedRule({ rules, ruleOf }: GrammarTables, state: number): Co
 
 const MAX_KEPT = 16_384;
 
+/** By state, a row of 256: where each byte leads, or -1. Made on demand. */
 export function denseRows({
   byteEdges,
   byteFirst,

@@ -1,15 +1,14 @@
-// What of a grammar can be used: states from which the end can be reached, and rules that read before they call
-// themselves.
+// Finds living states, from which the end can be reached, and left recursion.
 
 import type { RuleDfa } from './determinize.ts';
 
-/** For each rule and state, whether some text leads from there to the end of the rule. */
+/** By rule and state. */
 export function livingStates(dfas: readonly RuleDfa[]): boolean[][] {
   const alive = dfas.map(({ states }) => states.map(() => false));
   const readers = dfas.map(({ states }) => states.map(() => [] as number[]));
   /** By rule and state, the calls that return there. */
   const callers = dfas.map(({ states }) => states.map(() => [] as { from: number; called: number }[]));
-  /** By called rule, calls that could return if only it could end. */
+  /** By called rule, calls that return once it is known to end. */
   const waiting: { rule: number; from: number }[][] = dfas.map(() => []);
   const open: [rule: number, state: number][] = [];
   const revive = (rule: number, state: number) => {
@@ -37,7 +36,7 @@ export function livingStates(dfas: readonly RuleDfa[]): boolean[][] {
   return alive;
 }
 
-/** A rule that calls itself, perhaps through others, before it has read anything; undefined where none does. */
+/** A rule that calls itself, perhaps through others, before reading anything. */
 export function leftRecursion(dfas: readonly RuleDfa[]): number | undefined {
   const silent = silentRules(dfas);
   const called = dfas.map(({ states }) => {
@@ -54,7 +53,6 @@ export function leftRecursion(dfas: readonly RuleDfa[]): number | undefined {
   return cycleIn(called);
 }
 
-/** Rules that can end without reading anything. */
 function silentRules(dfas: readonly RuleDfa[]): boolean[] {
   const silent = dfas.map(() => false);
   for (let changed = true; changed; ) {

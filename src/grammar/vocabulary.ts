@@ -1,18 +1,17 @@
-// A model's tokens as a grammar sees them: the bytes of each as a tree, written down in the order in which it is walked.
-// Plain data: made in one thread, used in another process.
+// A vocabulary as a grammar uses it: the bytes of all tokens as a tree in depth-first order. Plain data, passed
+// between threads and processes.
 
 export interface VocabularyTables {
-  /** One more than the highest id that may be drawn. */
+  /** One more than the highest id that may be sampled. */
   readonly size: number;
   /** The bytes of token i are `bytes[starts[i] … starts[i + 1] - 1]`; control tokens have none. */
   readonly starts: Uint32Array;
   readonly bytes: Uint8Array;
   readonly controls: readonly number[];
-  /** Tokens that end an answer. */
   readonly ends: readonly number[];
-  /** The one space that decoding takes away before an answer's first word. */
+  /** Decoding removes the one space before an answer's first word. */
   readonly stripsLeadingSpace: boolean;
-  /** Nodes of the tree, each behind its parent; a node's children follow it up to `nodeEnd`. */
+  /** Nodes of the tree; a node's children follow it up to `nodeEnd`. */
   readonly nodeByte: Uint8Array;
   readonly nodeDepth: Uint16Array;
   readonly nodeEnd: Int32Array;
@@ -23,7 +22,6 @@ export interface VocabularyTables {
   readonly longestToken: number;
 }
 
-/** What must be known of a tokenizer. */
 export interface TokenSource {
   readonly vocabSize: number;
   readonly eosIds: ReadonlySet<number>;
@@ -61,14 +59,12 @@ export function vocabularyTables(tokens: TokenSource): VocabularyTables {
 
 type Tree = Pick<VocabularyTables, 'nodeByte' | 'nodeDepth' | 'nodeEnd' | 'nodeToken' | 'twin'>;
 
-/** Of tokens in the order of their bytes. */
 function treeOf(sorted: readonly { readonly id: number; readonly bytes: Uint8Array }[], size: number): Tree {
   const nodeByte: number[] = [];
   const nodeDepth: number[] = [];
   const nodeEnd: number[] = [];
   const nodeToken: number[] = [];
   const twin = new Int32Array(size).fill(-1);
-  /** Nodes from the root to the last token. */
   const path: number[] = [];
   const leave = (depth: number) => {
     while (path.length > depth) nodeEnd[path.pop() as number] = nodeByte.length;
@@ -110,7 +106,10 @@ function commonLength(a: Uint8Array, b: Uint8Array): number {
   return at;
 }
 
-/** Ends before the first byte that no token begins with. */
+/**
+ * Greedy longest match, without the tokenizer: often, not always, what the model would write. Ends before the first
+ * byte that no token begins with.
+ */
 export function longestTokens(text: Uint8Array, vocabulary: VocabularyTables): number[] {
   const tokens: number[] = [];
   for (let at = 0; at < text.length; ) {
@@ -139,14 +138,17 @@ function longest(
       token = nodeToken[node] as number;
       length = depth + 1;
     }
-    // Its children follow it; behind a leaf nothing longer fits.
+    // Children follow their node; a leaf has none.
     if (nodeEnd[node] === node + 1) break;
     node += 1;
   }
   return { token, length };
 }
 
-/** Laid out as the tree of the vocabulary; the tokens of a node are `tokens[tokenStarts[i] … tokenStarts[i + 1] - 1]`. */
+/**
+ * The rests of tokens after some nodes, laid out as the vocabulary's tree: equal rests of thousands of tokens are
+ * walked once. The tokens of node i are `tokens[tokenStarts[i] … tokenStarts[i + 1] - 1]`.
+ */
 export interface RestTree {
   readonly byte: Uint8Array;
   readonly depth: Uint16Array;

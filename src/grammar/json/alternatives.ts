@@ -1,15 +1,14 @@
-// What several schemas together come to: one of some alternatives, each a list of schemas that all hold and that refer to
-// no others. References are followed, `allOf` joined, `anyOf` and `oneOf` multiplied out.
+// Reduces several schemas to alternatives, each a list of schemas that all hold and refer to no others: references
+// are followed, `allOf` joined, `anyOf` and `oneOf` multiplied out.
 
 import { GrammarError, malformed } from '../grammar-error.ts';
 import type { Schema, SchemaDocument, SchemaObject } from './schema-document.ts';
 
-/** Schemas that all hold for the same value. */
 export type Conjunction = readonly Schema[];
 
 const MAX_ALTERNATIVES = 1000;
 
-/** `isImpossible` tells whether no value at all is valid against all of some schemas. */
+/** `isImpossible`: whether no value satisfies all of some schemas. */
 export function alternativesOf(
   conjunction: Conjunction,
   document: SchemaDocument,
@@ -65,16 +64,14 @@ export function alternativesOf(
 
 interface Open {
   readonly schema: Schema;
-  /** Those that say that it holds for the same value. */
   readonly above: readonly Schema[];
 }
 
-/** Nobody could say what such a schema means. */
 export function endless(): GrammarError {
   return malformed("'$ref' leads back to its own schema without a property or an item between");
 }
 
-/** "Just one of these" is "any of these" where no value is two of them; otherwise it cannot be enforced. */
+/** `oneOf` is `anyOf` where no value matches two schemas; otherwise it cannot be enforced. */
 function checkDisjoint(
   options: readonly Schema[],
   context: Conjunction,

@@ -1,6 +1,6 @@
-// Numbers as JSON writes them, as regular languages. Bounds compare what is written: as plain digits, or with one digit
-// before the point and an exponent, as programs write very large and very small numbers. What is too large for a double is
-// never written, since it would be read as infinity.
+// JSON numbers as regular languages. Bounds compare digits: plain, or with one digit before the point and an
+// exponent, as programs write very large and very small numbers. Numbers beyond a double are excluded: they would be
+// read as infinity.
 
 import { GrammarError, tooLarge } from '../grammar-error.ts';
 import { type CharacterDfa, intersection } from '../regular/character-dfa.ts';
@@ -21,7 +21,6 @@ export interface NumberRules {
   /** Both included. */
   readonly least: number;
   readonly most: number;
-  /** Whole numbers, all of which divide it. */
   readonly multiplesOf: readonly number[];
 }
 
@@ -33,12 +32,12 @@ export const anyNumber: NumberRules = {
 };
 
 const MAX_DIVISOR = 10_000;
-/** Digits before the point, where there is no exponent. Programs write twenty at most, but for whole numbers of any size. */
+/** Digits before the point, without an exponent. Programs write at most twenty, except for integers. */
 const MAX_DIGITS = 100;
 const MAX_FRACTION = 60;
-/** Digits behind the point, where an exponent follows. Programs write sixteen at most. */
+/** Digits after the point, with an exponent. Programs write at most sixteen. */
 const MAX_MANTISSA = 20;
-/** From here on programs write whole numbers with an exponent. */
+/** From here on programs write integers with an exponent. */
 const WHOLE_EXPONENT = 21;
 const MIN_EXPONENT = -400;
 const MAX_EXPONENT = 308;
@@ -50,7 +49,7 @@ const fraction = sequenceOf(spelled('.'), repeatOf(digit, 1));
 const anyFraction = repeatOf(fraction, 0, 1);
 const point = choiceOf(spelled('e'), spelled('E'));
 
-/** Undefined where no number fits. */
+/** Undefined where no number matches. */
 export function numberNode(rules: NumberRules): Node | undefined {
   const { least, most } = rules;
   if (least > most) return undefined;
@@ -66,7 +65,7 @@ export function numberNode(rules: NumberRules): Node | undefined {
   return options.length === 0 ? undefined : { kind: 'choice', options };
 }
 
-/** The number after this one: a bound that is not included is the neighbour that is. */
+/** Turns an exclusive bound into an inclusive one. */
 export function nextUp(value: number): number {
   if (value === 0) return Number.MIN_VALUE;
   const bits = new DataView(new ArrayBuffer(8));
@@ -94,7 +93,7 @@ function magnitudes({ integer, multiplesOf }: NumberRules, low: number, high: nu
     throw new GrammarError('unsupported', message, 'multipleOf');
   }
   for (const divisor of multiplesOf) dfa = intersection(intersection(dfa, exact), multiples(divisor));
-  // Loosely written ones, such as 12E3, only where every value will do.
+  // Unusual spellings, such as 12E3, only without bounds.
   if (!whole && low === 0 && high === Number.MAX_VALUE) dfa = toDfa(choiceOf(loose, atMost(high)));
   if (known.size >= MAX_KNOWN) known.clear();
   known.set(key, dfa);
@@ -116,7 +115,7 @@ const loose = sequenceOf(
   ),
 );
 
-/** Plain digits; or so large, and with so few digits behind the point, that it is whole. */
+/** Plain digits, or an exponent large enough for an integer. */
 const wholeNumber = choiceOf(
   sequenceOf(digit, digits),
   sequenceOf(
@@ -127,13 +126,12 @@ const wholeNumber = choiceOf(
   ),
 );
 
-/** `written` without a sign, cut at the point. */
 interface Decimal {
   readonly whole: string;
   readonly fraction: string;
 }
 
-/** As JavaScript writes it, which is as short as possible, but without an exponent. */
+/** The shortest digits, as JavaScript writes them, without an exponent. */
 function decimalOf(value: number): Decimal {
   const [mantissa = '0', power = '0'] = String(value).split('e');
   const [whole = '0', part = ''] = mantissa.split('.');
@@ -148,7 +146,7 @@ function decimalOf(value: number): Decimal {
   };
 }
 
-/** One digit before the point. Of numbers above zero. */
+/** For numbers above zero. */
 function scientificOf(value: number): Decimal & { readonly exponent: number } {
   const [mantissa = '0', power = '0'] = value.toExponential().split('e');
   const [whole = '0', part = ''] = mantissa.split('.');
@@ -177,7 +175,7 @@ function atMost(high: number): Pattern {
   );
 }
 
-// A model that is led here by a digit too large for a bound must come to the exponent, and not write digits for ever.
+// Bounds the digits, so that a model must come to the exponent.
 const anyMantissa = sequenceOf(
   nonzero,
   repeatOf(sequenceOf(spelled('.'), repeatOf(digit, 1, MAX_MANTISSA)), 0, 1),
@@ -204,7 +202,6 @@ function exponents(first: number, last: number): Pattern {
   return choiceOf(...options);
 }
 
-/** Whole numbers of plain digits, both ends included. */
 function wholeBetween(first: number, last: number): Pattern {
   const options: Pattern[] = [];
   for (let low = first; low <= last; ) {
@@ -235,7 +232,7 @@ const none = choiceOf();
 const aboveDigits: DigitRange = (value) => (value === 9 ? none : range(String(value + 1), '9'));
 const belowDigits: DigitRange = (value) => (value === 0 ? none : range('0', String(value - 1)));
 
-/** Numbers in plain digits on one side of a bound, or equal to it. */
+/** Plain digits on one side of a bound, or equal to it. */
 function plainNumbers(bound: number, beyond: DigitRange): Pattern {
   const isAbove = beyond === aboveDigits;
   const { whole, fraction: part } = shortened(decimalOf(bound), isAbove);
@@ -246,23 +243,21 @@ function plainNumbers(bound: number, beyond: DigitRange): Pattern {
   return choiceOf(zero, others, compared({ whole, fraction: part }, beyond));
 }
 
-/** A bound so close to zero that nobody writes it without an exponent gives way a little, to the safe side. */
+/** Rounds a bound too close to zero to be written without an exponent, to the safe side. */
 function shortened(bound: Decimal, isAbove: boolean): Decimal {
   if (bound.fraction.length <= MAX_FRACTION) return bound;
   return { whole: '0', fraction: isAbove ? '1'.padStart(MAX_FRACTION, '0') : '' };
 }
 
-/** No zero, and so many digits before the point behind the first one. */
 function plainDigits(least: number, most: number): Pattern {
   return least > most ? none : sequenceOf(nonzero, repeatOf(digit, least, most), anyFraction);
 }
 
-/** As many digits before the point as the bound has. */
+/** With as many digits before the point as the bound. */
 function compared({ whole, fraction: part }: Decimal, beyond: DigitRange): Pattern {
   const options: Pattern[] = [];
   for (let at = 0; at < whole.length; at++) {
     const value = Number(whole[at]);
-    // No number of several digits begins with zero.
     const isFirst = at === 0 && whole.length > 1;
     const different =
       beyond === belowDigits && isFirst ? (value > 1 ? range('1', String(value - 1)) : none) : beyond(value);
@@ -273,14 +268,13 @@ function compared({ whole, fraction: part }: Decimal, beyond: DigitRange): Patte
   return choiceOf(...options);
 }
 
-/** What may stand behind equal digits before the point. */
 function fractionFrom(part: string, beyond: DigitRange): Pattern {
   const isAbove = beyond === aboveDigits;
   const options: Pattern[] = [];
   for (let at = 0; at < part.length; at++) {
     const before = spelled(`.${part.slice(0, at)}`);
     options.push(sequenceOf(before, beyond(Number(part[at])), digits));
-    // What is shorter has zeros there.
+    // A shorter fraction has zeros there.
     if (!isAbove) options.push(at === 0 ? nothing : before);
   }
   if (part === '') {
@@ -291,11 +285,10 @@ function fractionFrom(part: string, beyond: DigitRange): Pattern {
   return choiceOf(...options);
 }
 
-/** Beyond that, a double is not what is written: it may be divisible, or not, where the digits are otherwise. */
+/** Beyond that, a double may differ from its digits, and so may divisibility. */
 const EXACT_DIGITS = 15;
 const exact = toDfa(repeatOf(digit, 1, EXACT_DIGITS));
 
-/** Plain digits of whole numbers that a number divides. */
 function multiples(divisor: number): CharacterDfa {
   if (!Number.isInteger(divisor) || divisor < 1) {
     const message = `multipleOf: ${divisor} cannot be enforced; whole numbers above 0 can`;
@@ -309,7 +302,6 @@ function multiples(divisor: number): CharacterDfa {
       to: ((remainder * 10 + value) % divisor) + 1,
     })),
   }));
-  // Before the first digit there is no number.
   const start = { accepts: false, edges: (states[0] as (typeof states)[0]).edges };
   return { states: [start, ...states] };
 }

@@ -1,4 +1,4 @@
-// What plain schemas that all hold say together about each type of value.
+// What plain schemas that all hold require of each type of value, and whether no value can satisfy them.
 
 import { type CharacterDfa, intersection, lengthDfa } from '../regular/character-dfa.ts';
 import { alternativesOf, type Conjunction } from './alternatives.ts';
@@ -7,7 +7,7 @@ import type { Schema, SchemaDocument, SchemaObject } from './schema-document.ts'
 import { formatDfa, patternDfa } from './strings.ts';
 import { isValid, propertySchemas } from './validate.ts';
 
-/** The values of the first list; the others are looked up in it. */
+/** The values of the first list; other lists filter them. */
 export function listedValues(plain: readonly SchemaObject[]): readonly unknown[] | undefined {
   const listing = plain.find((schema) => Object.hasOwn(schema, 'const') || Array.isArray(schema.enum));
   if (listing === undefined) return undefined;
@@ -21,7 +21,6 @@ export function typesOf(plain: readonly SchemaObject[]): Set<string> {
   for (const { type } of plain) {
     if (type === undefined) continue;
     const own = new Set((Array.isArray(type) ? type : [type]) as string[]);
-    // A number may be an integer.
     if (own.has('number')) own.add('integer');
     types = new Set([...types].filter((name) => own.has(name)));
   }
@@ -42,7 +41,7 @@ export function numberRules(plain: readonly SchemaObject[], fractions: boolean):
 interface TextLanguage {
   readonly least: number;
   readonly most: number | undefined;
-  /** With the lengths in it; absent where they are all there is. */
+  /** Includes the lengths; absent where only they are restricted. */
   readonly dfa: CharacterDfa | undefined;
 }
 
@@ -66,6 +65,7 @@ export function smallest(values: readonly (number | undefined)[]): number | unde
 
 const MAX_DEPTH = 6;
 
+/** For `oneOf`, which can be enforced only where its schemas exclude each other. Where it is not certain, the answer is no. */
 export class Impossible {
   readonly #document: SchemaDocument;
 
@@ -75,7 +75,7 @@ export class Impossible {
 
   is(conjunction: Conjunction, depth = 0): boolean {
     if (depth > MAX_DEPTH) return false;
-    // Alternatives within are taken as they come: whether they exclude each other is judged where they stand.
+    // Whether nested alternatives exclude each other is checked elsewhere.
     const alternatives = alternativesOf(conjunction, this.#document, () => true);
     return alternatives.every((plain) => this.#isImpossible(plain, depth));
   }
@@ -130,7 +130,6 @@ export class Impossible {
   }
 }
 
-/** What they combine has been multiplied out already. */
 function withoutCombinations(schema: SchemaObject): SchemaObject {
   const { $ref: _ref, allOf: _allOf, anyOf: _anyOf, oneOf: _oneOf, ...own } = schema;
   return own;

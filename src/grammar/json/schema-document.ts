@@ -1,12 +1,12 @@
-// A JSON Schema as a document: what its references lead to, which keywords it may use, and what those must look like. A
-// keyword that cannot be enforced is refused by name; none is ever ignored.
+// A JSON Schema document: resolves references and checks keywords. A keyword that cannot be enforced is refused by
+// name; none is ignored.
 
 import { GrammarError, malformed } from '../grammar-error.ts';
 
 export type Schema = boolean | SchemaObject;
 export type SchemaObject = Readonly<Record<string, unknown>>;
 
-/** Say nothing about what is valid. */
+/** Do not affect validity. */
 const annotations: ReadonlySet<string> = new Set([
   '$schema',
   '$id',
@@ -51,7 +51,6 @@ const isType: Check = (value) => {
   return names.length > 0 && names.every((name) => typeNames.includes(name as string));
 };
 
-/** Every keyword that is enforced, and what it must be. */
 export const enforcedKeywords: Readonly<Record<string, Check>> = {
   $ref: isText,
   type: isType,
@@ -97,7 +96,6 @@ export class SchemaDocument {
     this.#check(this.root, 0);
   }
 
-  /** The same for the same schema of the document. */
   numberOf(schema: Schema): number {
     const known = this.#numbers.get(schema);
     if (known !== undefined) return known;
@@ -114,7 +112,7 @@ export class SchemaDocument {
     const found =
       fragment === '' || fragment.startsWith('/') ? this.#point(fragment) : this.#anchors.get(fragment);
     if (!isSchema(found)) throw malformed(`$ref: there is no schema at '${reference.slice(0, 80)}'`);
-    // A place that no keyword leads to has not been checked yet.
+    // A location that no keyword leads to is not checked yet.
     if (!this.#numbers.has(found as Schema)) this.#check(found as Schema, 0);
     return found as Schema;
   }
@@ -133,7 +131,7 @@ export class SchemaDocument {
     );
   }
 
-  /** The whole document at once, so that what is wrong in a corner is refused wherever the corner is. */
+  /** Checks the whole document at once. */
   #check(schema: Schema, depth: number, hasOwnBase = false): void {
     if (typeof schema === 'boolean' || this.#numbers.has(schema)) return;
     if (depth > MAX_DEPTH)
@@ -142,7 +140,7 @@ export class SchemaDocument {
       throw new GrammarError('too-large', `the schema consists of more than ${MAX_SCHEMAS} schemas`);
     }
     if (typeof schema.$anchor === 'string') this.#anchors.set(schema.$anchor, schema);
-    // References within lead from there, and not from the root.
+    // References within are relative to it, not to the root.
     const ownBase = hasOwnBase || (schema !== this.root && isBase(schema.$id));
     if (ownBase && schema.$ref !== undefined) {
       throw new GrammarError('unsupported', "'$ref' cannot be followed below an '$id' of its own", '$ref');
@@ -155,7 +153,6 @@ export class SchemaDocument {
 }
 
 function checkKeyword(keyword: string, value: unknown, schema: SchemaObject): void {
-  // A keyword without effect is no promise that is broken.
   if (value === undefined || isIdle(keyword, value, schema)) return;
   const check = Object.hasOwn(enforcedKeywords, keyword) ? enforcedKeywords[keyword] : undefined;
   if (check === undefined) {
@@ -173,7 +170,7 @@ function checkKeyword(keyword: string, value: unknown, schema: SchemaObject): vo
   }
 }
 
-/** In older drafts a mere fragment is a name. */
+/** In older drafts a fragment is a name. */
 function isBase(id: unknown): boolean {
   return typeof id === 'string' && !id.startsWith('#');
 }

@@ -1,5 +1,5 @@
-// From a JSON Schema to rules: what is allowed is exactly what is valid, with properties in the order in which the schema
-// names them, and white space wherever JSON has it.
+// Translates a JSON Schema to rules that match exactly the valid values, with properties in the schema's order and
+// white space wherever JSON has it.
 
 import { GrammarError, tooLarge } from '../grammar-error.ts';
 import {
@@ -22,7 +22,6 @@ import { isValid, propertySchemas } from './validate.ts';
 const MAX_RULES = 20_000;
 const MAX_KEY_CLASSES = 64;
 
-/** JSON text that is valid against the schema. */
 export function schemaNode(
   schema: unknown,
   book: RuleBook,
@@ -36,7 +35,7 @@ export function schemaNode(
 class SchemaRules {
   readonly #document: SchemaDocument;
   readonly #book: RuleBook;
-  /** Rules of one schema are not those of another. */
+  /** Keeps rules of different schemas apart. */
   readonly #scope: string;
   readonly #strings: StringSpelling;
   readonly #impossible: Impossible;
@@ -50,7 +49,6 @@ class SchemaRules {
     this.#impossible = new Impossible(document);
   }
 
-  /** Values that all these schemas hold for. */
   node(conjunction: Conjunction): Node {
     const schemas = [...new Set(conjunction)].filter((schema) => schema !== true && !isBare(schema));
     if (schemas.length === 0) return this.#anyValue();
@@ -61,7 +59,6 @@ class SchemaRules {
     });
   }
 
-  /** The same for every schema. */
   #anyValue(): Node {
     return this.#book.named(`value ${this.#strings.name}`, () => this.#choices([]));
   }
@@ -73,7 +70,6 @@ class SchemaRules {
     return { kind: 'choice', options };
   }
 
-  /** Of each type that all the schemas allow, the values that they do. */
   #alternative(plain: readonly SchemaObject[], schemas: Conjunction): Node {
     const values = listedValues(plain);
     if (values !== undefined) {
@@ -175,14 +171,14 @@ class SchemaRules {
     );
     const most = smallest(plain.map(({ maxProperties }) => maxProperties as number | undefined));
     if (least > Math.max(1, required.size) && others.length > 0) {
-      // The same name may come twice, and counts once.
+      // A repeated name counts once.
       const message = "'minProperties' above 1 cannot be enforced where properties may have any name";
       throw new GrammarError('unsupported', message, 'minProperties');
     }
     return objectNode(this.#book, { properties, others, least, most });
   }
 
-  /** Properties that no schema names, by the patterns that their names match. */
+  /** Unnamed properties, by the patterns that their names match. */
   #otherProperties(
     plain: readonly SchemaObject[],
     names: readonly string[],
@@ -235,12 +231,11 @@ class SchemaRules {
   }
 }
 
-/** Holds nothing but references, or nothing at all, and says nothing itself. */
+/** Has references alone, or nothing. */
 function isBare(schema: Schema): boolean {
   return isObject(schema) && Object.keys(schema).length === 0;
 }
 
-/** Of a property whose name matches these patterns and is no schema's own. */
 function othersOf(plain: readonly SchemaObject[], matched: readonly string[]): Schema[] {
   return plain.flatMap(({ patternProperties = {}, additionalProperties }) => {
     const own = matched.filter((pattern) => Object.hasOwn(patternProperties as object, pattern));
@@ -250,7 +245,7 @@ function othersOf(plain: readonly SchemaObject[], matched: readonly string[]): S
   });
 }
 
-/** In the order of the schemas, required ones without a schema last. */
+/** In the order of the schemas; required ones without a schema last. */
 function propertyNames(plain: readonly SchemaObject[]): string[] {
   const named = plain.flatMap(({ properties }) => Object.keys(properties ?? {}));
   const required = plain.flatMap((schema) => (schema.required as string[] | undefined) ?? []);

@@ -1,10 +1,10 @@
-// The shapes of JSON as rules: strings, lists and objects, with white space between their parts.
+// JSON arrays and objects as rules, with white space between their parts.
 
 import { tooLarge } from '../grammar-error.ts';
 import { codePoints } from '../regular/code-points.ts';
 import type { NetworkEdge, Node, RuleBook } from '../rules.ts';
 
-/** An unbounded run of white space is how models waste an answer: a blank or two, or lines with what indents the last. */
+/** Models can waste an answer on unbounded white space. */
 const MAX_BLANKS = 2;
 const MAX_LINES = 2;
 const MAX_INDENT = 64;
@@ -43,7 +43,7 @@ function space(book: RuleBook): Node {
 
 interface ArrayShape {
   readonly prefix: readonly Node[];
-  /** Of what comes behind those; undefined where nothing does. */
+  /** Items after those; undefined where there are none. */
   readonly rest: Node | undefined;
   readonly least: number;
   readonly most: number | undefined;
@@ -78,13 +78,13 @@ export interface Property {
 interface ObjectShape {
   /** In this order. */
   readonly properties: readonly Property[];
-  /** Any number of these behind them. */
+  /** Any number of these after them. */
   readonly others: readonly Omit<Property, 'required'>[];
   readonly least: number;
   readonly most: number | undefined;
 }
 
-/** States stand for how many of the properties have been decided on, and how many are there, as far as that matters. */
+/** A state is how many properties have been decided on and how many are present, as far as that matters. */
 export function objectNode(book: RuleBook, { properties, others, least, most }: ObjectShape): Node {
   const counted = Math.max(1, least, most === undefined ? 0 : most + 1);
   const width = Math.min(counted, properties.length + (others.length === 0 ? 0 : counted)) + 1;

@@ -1,10 +1,9 @@
-// Characters as they stand in JSON strings: plain where that is possible, and with every escape that JSON knows. Pairs of
-// surrogates spell one character; half a pair spells none.
+// Characters of JSON strings: plain where possible, and with every escape of JSON. A pair of surrogates is one
+// character; half a pair is none.
 
 import type { CharacterRange } from '../expression.ts';
 import { type CodePoints, codePoints, everyCodePoint, intersect, without } from '../regular/code-points.ts';
 
-/** Where bytes are written to: states, and what leads from one to the next. */
 export interface HexWriter {
   add(): number;
   byte(from: number, first: number, last: number, to: number): void;
@@ -27,14 +26,14 @@ const mustBeEscaped = codePoints([
   [0x5c, 0x5c],
 ]);
 const plain = without(everyCodePoint, mustBeEscaped);
-/** Nobody writes these as `\uXXXX`, and leaving that out keeps automata small. */
+/** Programs do not write these as `\uXXXX`; omitting that keeps automata small. */
 const neverInHex = codePoints([
   [0x20, 0x21],
   [0x23, 0x5b],
   [0x5d, 0x7e],
 ]);
 
-/** Letters, digits and most signs: written in one way only. */
+/** Letters, digits and most signs have one spelling. */
 function isPlainAlways([first, last]: CharacterRange): boolean {
   return (
     (first >= 0x5d && last <= 0x7e) ||
@@ -47,12 +46,11 @@ function isPlainAlways([first, last]: CharacterRange): boolean {
 const basicPlane = codePoints([[0, 0xffff]]);
 const beyondBasicPlane = codePoints([[0x10000, 0x10ffff]]);
 
-/** Any character in any way of writing it. */
 export function stringCharacter(writer: HexWriter, from: number, to: number): void {
   writeCharacter(writer, everyCodePoint, everyCodePoint, from, to);
 }
 
-/** One character of a set, written as any program would write it. */
+/** One character of a set, in any spelling that programs use. */
 export function jsonCharacter(writer: HexWriter, set: CodePoints, from: number, to: number): void {
   if (set.every(isPlainAlways)) {
     writer.characters(set, from, to);
@@ -83,7 +81,7 @@ function writeCharacter(
   for (const [first, last] of intersect(inHex, beyondBasicPlane)) writePairs(writer, first, last, hex, to);
 }
 
-/** Numbers from first to last in so many hexadecimal digits of either case. */
+/** Numbers from first to last in `digits` hexadecimal digits of either case. */
 function writeHex(
   writer: HexWriter,
   first: number,
@@ -122,7 +120,6 @@ function hexDigit(writer: HexWriter, first: number, last: number, from: number, 
   writer.byte(from, 0x61 + letter, 0x61 + last - 10, to);
 }
 
-/** Characters beyond the basic plane, as two surrogates. */
 function writePairs(writer: HexWriter, first: number, last: number, from: number, to: number): void {
   const high = (codePoint: number) => 0xd800 + ((codePoint - 0x10000) >>> 10);
   const low = (codePoint: number) => 0xdc00 + (codePoint & 0x3ff);

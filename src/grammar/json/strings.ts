@@ -1,4 +1,5 @@
-// How strings and keys are written: as JSON does, or without escapes between marks of a model's own format.
+// Strings and keys: as in JSON or without escapes between a model's own marks; and the languages of `pattern`, which
+// matches anywhere in a text, and `format`, which is the whole of it.
 
 import { GrammarError, tooLarge } from '../grammar-error.ts';
 import { type CharacterDfa, difference, lengthDfa, textsDfa } from '../regular/character-dfa.ts';
@@ -7,13 +8,10 @@ import { anyCharacter, readRegex, searching } from '../regular/regex.ts';
 import type { Node, RuleBook } from '../rules.ts';
 
 export interface StringSpelling {
-  /** Tells rules of one spelling from those of another. */
+  /** Keeps rules of different spellings apart. */
   readonly name: string;
-  /** One of these texts. */
   of(dfa: CharacterDfa): Node;
-  /** Any text of so many characters. */
   any(book: RuleBook, least: number, most: number | undefined): Node;
-  /** A name of an object's own. */
   key(name: string): Node;
 }
 
@@ -43,10 +41,9 @@ export const jsonStrings: StringSpelling = {
 
 export const anyText = toDfa(repeatOf(anyCharacter, 0));
 
-/** Needs no quotes. */
 const plainKey = /^[^\s:{}[\],"<]+$/;
 
-/** None of them holds the text; `quote` stands on both sides of what then has no escapes. */
+/** Strings without the text; with `quote` around them they have no escapes. */
 export function stringsWithout(
   name: string,
   text: string | undefined,
@@ -70,7 +67,7 @@ export function stringsWithout(
   };
 }
 
-/** Real dates: no 30th of February, and a 29th only in leap years. */
+/** Real dates: no 30th of February, and a 29th in leap years alone. */
 const leapYear = String.raw`(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)`;
 const date = [
   String.raw`(?:\d{4}-(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])`,
@@ -82,7 +79,7 @@ const time = String.raw`(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[zZ]|[+-](
 const octet = String.raw`(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`;
 const ipv4 = String.raw`${octet}(?:\.${octet}){3}`;
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
-/** No more than 253 characters in all: few labels of nearly any length, or more that are short. */
+/** At most 253 characters: few labels of nearly any length, or more short ones. */
 const shortLabel = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,59}[A-Za-z0-9])?';
 const shorterLabel = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,28}[A-Za-z0-9])?';
 const hostname = String.raw`(?:${label}(?:\.${label}){0,2}|${shortLabel}(?:\.${label}){3}|${shorterLabel}(?:\.${shorterLabel}){4,7})`;
@@ -117,7 +114,6 @@ export const formats: Readonly<Record<string, string>> = {
 const MAX_KNOWN = 256;
 const known = new Map<string, CharacterDfa>();
 
-/** Texts in which the pattern matches somewhere. */
 export function patternDfa(source: string): CharacterDfa {
   return remembered(`pattern ${source}`, () => toDfa(searching(readRegex(source))));
 }

@@ -1,4 +1,4 @@
-// Whether a value is valid against a schema: for the values that an `enum` lists beside other keywords.
+// Validates the values of an `enum` against other keywords.
 
 import { accepts } from '../regular/character-dfa.ts';
 import { endless } from './alternatives.ts';
@@ -11,7 +11,7 @@ export function isValid(value: unknown, schema: Schema, document: SchemaDocument
 
 class Validator {
   readonly #document: SchemaDocument;
-  /** References that are being followed for a value: none may come back to itself. */
+  /** References being followed: none may come back to itself. */
   readonly #open: [value: unknown, schema: Schema][] = [];
 
   constructor(document: SchemaDocument) {
@@ -93,7 +93,6 @@ class Validator {
   }
 }
 
-/** Those that a schema has for a property. */
 export function propertySchemas(name: string, schema: SchemaObject): Schema[] {
   const properties = (schema.properties ?? {}) as Record<string, Schema>;
   const patterns = Object.entries((schema.patternProperties ?? {}) as Record<string, Schema>);

@@ -1,5 +1,5 @@
-// Regular languages over characters as deterministic automata. Every state can reach the end of some text: what cannot
-// is left out, so that an empty language has no start.
+// Regular languages as deterministic automata over characters. States that cannot reach the end are removed, so that
+// an empty language has no states.
 
 import { GrammarError, tooLarge } from '../grammar-error.ts';
 import {
@@ -18,7 +18,7 @@ export interface CharacterEdge {
 }
 
 export interface CharacterDfa {
-  /** The start is state 0. Without states the language is empty. */
+  /** State 0 is the start; without states the language is empty. */
   readonly states: readonly { readonly accepts: boolean; readonly edges: readonly CharacterEdge[] }[];
 }
 
@@ -28,7 +28,7 @@ export function distinct(sets: readonly CodePoints[]): CodePoints[] {
   return [...new Map(sets.map((set) => [set.join(';'), set])).values()];
 }
 
-/** Leaves out what never ends, and joins the classes between two states. */
+/** Removes dead states and joins the classes between two states. */
 export function trimmed(
   table: readonly ReadonlyMap<number, number>[],
   accepts: readonly boolean[],
@@ -58,7 +58,6 @@ export function trimmed(
   return { states };
 }
 
-/** Which states can reach an accepting one. */
 function productive(targets: readonly (readonly number[])[], accepts: readonly boolean[]): boolean[] {
   const sources: number[][] = targets.map(() => []);
   for (const [from, row] of targets.entries()) for (const to of row) (sources[to] as number[]).push(from);
@@ -78,12 +77,11 @@ export function intersection(a: CharacterDfa, b: CharacterDfa): CharacterDfa {
   return product(a, b, (inA, inB) => inA && inB);
 }
 
-/** Texts of `a` that are not in `b`. */
 export function difference(a: CharacterDfa, b: CharacterDfa): CharacterDfa {
   return product(a, b, (inA, inB) => inA && !inB);
 }
 
-/** Beyond its states every automaton has one that accepts nothing and is never left: -1. */
+/** -1 is the dead state. */
 function product(
   a: CharacterDfa,
   b: CharacterDfa,
@@ -124,7 +122,6 @@ function product(
   return trimmed(table, accepts, parts);
 }
 
-/** Just these texts. */
 export function textsDfa(texts: readonly string[]): CharacterDfa {
   const states: { accepts: boolean; next: Map<number, number> }[] = [{ accepts: false, next: new Map() }];
   for (const text of texts) {
@@ -155,7 +152,6 @@ export function textsDfa(texts: readonly string[]): CharacterDfa {
   };
 }
 
-/** So many characters. */
 export function lengthDfa(least: number, most: number | undefined): CharacterDfa {
   const count = (most ?? least) + 1;
   if (count > MAX_STATES) throw tooLarge('the length of a text');

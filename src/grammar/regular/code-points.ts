@@ -1,4 +1,4 @@
-// Sets of characters as sorted, separate ranges of code points. Surrogates are no characters: no set holds one.
+// Sets of characters as sorted, disjoint ranges of code points, without surrogates; and their UTF-8.
 
 import type { CharacterRange } from '../expression.ts';
 
@@ -12,7 +12,6 @@ export const everyCodePoint: CodePoints = [
   [SURROGATES[1] + 1, LAST_CODE_POINT],
 ];
 
-/** Sorted and joined, without surrogates. */
 export function codePoints(ranges: readonly CharacterRange[]): CodePoints {
   return intersect(joined(ranges), everyCodePoint);
 }
@@ -70,8 +69,8 @@ function joined(ranges: readonly CharacterRange[]): CodePoints {
 }
 
 /**
- * The coarsest parts of all characters that no set cuts: `starts[i]` begins an interval that belongs to class
- * `classes[i]`; `parts[class]` is the class as a set. Characters in no set share a class.
+ * The coarsest partition of all characters that no set cuts: `starts[i]` begins an interval of class `classes[i]`;
+ * `parts[class]` is the class as a set. Characters in no set share a class.
  */
 export interface Partition {
   readonly starts: readonly number[];
@@ -100,7 +99,7 @@ export function partition(sets: readonly CodePoints[]): Partition {
   const sorted = [...borders].sort(([a], [b]) => a - b);
   for (const [index, [start, toggled]] of sorted.entries()) {
     for (const set of toggled) if (!inside.delete(set)) inside.add(set);
-    // What is no character belongs to no class.
+    // Surrogates belong to no class.
     if (!inside.has(0) || start > LAST_CODE_POINT) {
       starts.push(start);
       classes.push(-1);
@@ -121,7 +120,7 @@ export function partition(sets: readonly CodePoints[]): Partition {
   return { starts, classes, parts };
 }
 
-/** The classes that make up a set, which must be one of those the partition was made for. */
+/** The set must be one of those the partition was made for. */
 export function classesOf({ starts, classes }: Partition, set: CodePoints): number[] {
   const found = new Set<number>();
   let at = 0;
@@ -140,12 +139,12 @@ type ByteRange = readonly [first: number, last: number];
 /** Last code points of one, two, three and four bytes. */
 const lengths = [0x7f, 0x7ff, 0xffff, 0x10ffff] as const;
 
-/** Whether it holds half a surrogate pair, which has no bytes. */
+/** Half a surrogate pair has no UTF-8. */
 export function hasHalves(text: string): boolean {
   return /\p{Surrogate}/u.test(text);
 }
 
-/** Each sequence stands for all characters whose bytes lie in its ranges; together they are the range. */
+/** The byte ranges of all characters of the range. */
 export function utf8Sequences(first: number, last: number): ByteRange[][] {
   const result: ByteRange[][] = [];
   let from = first;
@@ -158,7 +157,7 @@ export function utf8Sequences(first: number, last: number): ByteRange[][] {
   return result;
 }
 
-/** Cuts where the leading bytes differ, until every following byte has one range of its own. */
+/** Splits where leading bytes differ, until every following byte has one range. */
 function split(first: number, last: number, extra: number): ByteRange[][] {
   for (let bits = 6 * extra; bits > 0; bits -= 6) {
     const low = 2 ** bits - 1;

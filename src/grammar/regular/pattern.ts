@@ -1,4 +1,4 @@
-// Regular languages as trees: what regular expressions, numbers and formats are written as before they become automata.
+// Regular languages as trees, and their automata: regular expressions, numbers and formats are written so.
 
 import { tooLarge } from '../grammar-error.ts';
 import { type CharacterDfa, type CharacterEdge, distinct, MAX_STATES, trimmed } from './character-dfa.ts';
@@ -14,7 +14,7 @@ export type Pattern =
       readonly least: number;
       readonly most?: number | undefined;
     }
-  /** `^` and `$`: nothing, at the beginning or at the end of the text. */
+  /** `^` and `$`. */
   | { readonly kind: 'begin' }
   | { readonly kind: 'end' };
 
@@ -48,7 +48,7 @@ export const nothing: Pattern = { kind: 'sequence', parts: [] };
 
 const MAX_NFA_STATES = 100_000;
 
-/** Of the texts that a pattern matches as a whole. */
+/** For whole texts. */
 export function toDfa(pattern: Pattern): CharacterDfa {
   const nfa = new Nfa();
   const accept = nfa.add();
@@ -60,7 +60,7 @@ export function toDfa(pattern: Pattern): CharacterDfa {
 type Condition = 'begin' | 'end' | undefined;
 
 class Nfa {
-  /** Without reading: always, or only at the beginning or the end of the text. */
+  /** Epsilon edges: always, or only at the beginning or the end of the text. */
   readonly silent: { readonly to: number; readonly when: Condition }[][] = [];
   readonly reading: { readonly set: CodePoints; readonly to: number }[][] = [];
 
@@ -99,7 +99,7 @@ class Nfa {
     let at = from;
     for (const [index, part] of parts.entries()) {
       const next = index === parts.length - 1 ? to : this.add();
-      // States of their own keep a loop of one part from leaking into the next.
+      // Separate states keep a loop of one part from leaking into the next.
       this.build(part, at, next);
       at = next;
     }

@@ -1,4 +1,4 @@
-// From a regular expression, as ECMA-262 writes it, to a pattern. What is no regular language is refused.
+// Parses ECMA-262 regular expressions to patterns. What is no regular language is refused.
 
 import { type AST, RegExpParser } from '@eslint-community/regexpp';
 import { messageOf } from '../../runtime/error-message.ts';
@@ -16,7 +16,7 @@ export function readRegex(source: string): Pattern {
   return alternativesOf(alternatives);
 }
 
-/** With the flag `u`, as JSON Schema wants it; else as browsers read it, where `\-` is a hyphen. */
+/** With the flag `u`, as JSON Schema requires; else as browsers read it, where `\-` is a hyphen. */
 function parse(source: string): AST.Pattern {
   const parser = new RegExpParser();
   try {
@@ -118,7 +118,6 @@ function characterSet(element: AST.CharacterSet): CodePoints {
 
 const properties = new Map<string, CodePoints>();
 
-/** What JavaScript itself knows of Unicode. */
 function property(raw: string): CodePoints {
   const known = properties.get(raw);
   if (known !== undefined) return known;
@@ -140,10 +139,9 @@ function unsupported(what: string, raw: string): GrammarError {
   return new GrammarError('unsupported', message);
 }
 
-/** For keys of objects that no property names. */
 export const anyCharacter: Pattern = characters(complement([]));
 
-/** Text that holds a match somewhere, as `pattern` of JSON Schema means it. */
+/** A match anywhere in a text, as `pattern` of JSON Schema means. */
 export function searching(pattern: Pattern): Pattern {
   const rest = repeatOf(anyCharacter, 0);
   return sequenceOf(rest, pattern, rest);
