@@ -1,5 +1,5 @@
-// Adapters (LoRA) on disk: a folder of PEFT's or of mlx-lm's, or a GGUF file. What they add to a matrix W of a model is
-// `scale * B A`; headers alone are read here.
+// LoRA adapters on disk: a folder of PEFT or mlx-lm, or a GGUF file. They add `scale * B A` to a matrix W. Reads
+// headers alone.
 
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -12,27 +12,26 @@ import { ModelFileError, printable } from './model-file-error.ts';
 import { floatWeights, openSafetensors, type Safetensors } from './safetensors.ts';
 import { columnsOf, type TensorInfo, type WeightSource } from './weight-source.ts';
 
-/** What is added to one matrix. */
 export interface AdapterPair {
-  /** The model's tensor, as the format of the adapter spells it. */
+  /** The model's tensor, in the adapter's naming. */
   readonly target: string;
-  /** Names of the adapter's own tensors: `[rank, inputs]` and `[outputs, rank]`, or as many of those as there are experts. */
+  /** Names of the adapter's tensors: `[rank, inputs]` and `[outputs, rank]`, or one of each per expert. */
   readonly down: string;
   readonly up: string;
   readonly rank: number;
   readonly scale: number;
-  /** Of DoRA: a tensor of one value for each output. */
+  /** DoRA: one value for each output. */
   readonly magnitude?: string;
-  /** Where the target is a table of embeddings. */
+  /** Set where the target is an embedding table. */
   readonly embedding?: EmbeddingSides;
-  /** The model's own matrix, which PEFT saves with adapters of embeddings and heads. It is not read. */
+  /** PEFT saves the model's matrix with adapters of embeddings and heads. It is not read. */
   readonly base?: string;
 }
 
 interface EmbeddingSides {
-  /** `down` has a row for each token, not a column. */
+  /** `down` has a row per token. */
   readonly byToken: boolean;
-  /** It adds to the head, too, where that is the same table. */
+  /** Also applies to a tied head. */
   readonly tied: boolean;
 }
 
@@ -110,7 +109,7 @@ function openMlx(path: string, stored: Safetensors, configPath: string, config: 
   return { pairs, weights };
 }
 
-/** DoRA has a magnitude for each matrix, LoRA for none. */
+/** DoRA has a magnitude for each matrix, LoRA none. */
 function refuseOtherMagnitudes(path: string, pairs: readonly AdapterPair[], hasMagnitudes: boolean): void {
   const other = pairs.find(({ magnitude }) => (magnitude !== undefined) !== hasMagnitudes);
   if (other === undefined) return;
@@ -118,7 +117,7 @@ function refuseOtherMagnitudes(path: string, pairs: readonly AdapterPair[], hasM
   throw fault(path, other.magnitude ?? other.down, `${problem}: ${CONFIG} says otherwise`);
 }
 
-/** What PEFT can train beside plain matrices of low rank is never left out in silence. */
+/** Refuses what PEFT can train besides low-rank matrices. */
 function refuseOtherKinds(file: string, config: JsonObject): void {
   const refuse = (field: string, problem: string) => {
     throw wholeFault(file, field, problem);
@@ -142,7 +141,7 @@ function refuseOtherKinds(file: string, config: JsonObject): void {
   }
 }
 
-/** `alpha / rank`, or by the root of the rank; modules that match a pattern have their own alpha. */
+/** `alpha / rank`, or alpha over the root of the rank; patterns of modules may set alpha. */
 function peftScales(file: string, config: JsonObject): (target: string, rank: number) => number {
   const alpha = positiveNumber(file, 'lora_alpha', config.lora_alpha);
   const own = Object.entries((config.alpha_pattern as JsonObject | null | undefined) ?? {}).map(
@@ -158,7 +157,7 @@ function peftScales(file: string, config: JsonObject): (target: string, rank: nu
   };
 }
 
-/** The end of a module's path, as PEFT matches it. */
+/** PEFT matches the end of a module's path. */
 function modulePattern(file: string, pattern: string): RegExp {
   try {
     return new RegExp(`^(.*\\.)?(${pattern})$`);
@@ -213,12 +212,11 @@ function peftPart(name: string): NamedPart | undefined {
   return {
     target: `${module}.weight`,
     side: peftSides[side as keyof typeof peftSides],
-    // Heads that are tied to the table stay as they are.
+    // A tied head is not affected.
     ...(isEmbedding ? { embedding: { byToken: false, tied: false } } : {}),
   };
 }
 
-/** The model's tensor + `.lora_a`. */
 function ggufPart(name: string): NamedPart | undefined {
   const found = /^(.+)\.lora_([ab])$/.exec(name);
   if (found === null) return undefined;
@@ -297,7 +295,7 @@ function positiveNumber(file: string, field: string, value: unknown): number {
   throw fault(file, field, problem);
 }
 
-/** Whole matrices are told from what is no part of any adapter. */
+/** Distinguishes whole matrices from unknown tensors. */
 function notLora(file: string, name: string): ModelFileError {
   if (!/\.(?:weight|bias)$/.test(name)) return fault(file, name, 'is no part of a plain LoRA adapter');
   return wholeFault(file, name, 'is a whole tensor of a model, which adapters cannot replace');

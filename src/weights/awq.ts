@@ -29,10 +29,10 @@ interface Parts {
 }
 
 const CODES = '.qweight';
-/** The output that each nibble of a word belongs to, lowest first. */
+/** The output of each nibble of a word, lowest first. */
 const outputOrder = [0, 2, 4, 6, 1, 3, 5, 7] as const;
 
-/** The size of groups; -1 is one for all inputs. */
+/** -1: one group for all inputs. */
 export function awqGroupSize(settings: JsonObject, configPath: string): number {
   requireSetting(settings, 'bits', [4], configPath);
   const { group_size: size, version = settings.format ?? settings.checkpoint_format ?? 'gemm' } = settings;
@@ -94,7 +94,7 @@ function readRows({ codes, zeros, scales }: Parts, first: number, count: number)
   };
 }
 
-/** `count` rows of codes after `skipped`, each a row of bits along inputs, of columns of words that hold eight outputs. */
+/** `count` rows of codes after `skipped`, each packed along inputs, from words that hold eight outputs. */
 function rowsOfCodes(words: Int32Array, wordCount: number, skipped: number, count: number): Int32Array {
   const inputs = words.length / wordCount;
   const wordsPerRow = inputs / 8;
@@ -114,7 +114,7 @@ function rowsOfCodes(words: Int32Array, wordCount: number, skipped: number, coun
   return rows;
 }
 
-/** Nibble j of word i becomes nibble i of word j: blocks of four, two and one are swapped across the diagonal. */
+/** Transposes nibbles: blocks of four, two and one are swapped across the diagonal. */
 function transposeNibbles(words: Int32Array): void {
   swapBlocks(words, 4, 0x0000ffff);
   swapBlocks(words, 2, 0x00ff00ff);
@@ -133,7 +133,7 @@ function swapBlocks(words: Int32Array, size: number, mask: number): void {
   }
 }
 
-/** Each row's zeros, one for each group. */
+/** Zeros of each row, by group. */
 function rowsOfZeros(words: Int32Array, wordCount: number, skipped: number, count: number): Int32Array {
   const groups = words.length / wordCount;
   const zeros = new Int32Array(count * groups);

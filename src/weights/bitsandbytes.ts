@@ -37,7 +37,7 @@ interface State {
   readonly nested?: { readonly blockSize: number; readonly offset: number };
 }
 
-/** What blocks `first … first + count - 1` are multiplied by. */
+/** Scales of blocks `first … first + count - 1`. */
 type ReadFactors = (first: number, count: number) => Float32Array;
 
 const STATE = /\.quant_state\.bitsandbytes__(nf4|fp4)$/;
@@ -46,7 +46,6 @@ const floatTypes: ReadonlyMap<unknown, FloatType> = new Map([
   ['float16', 'F16'],
   ['float32', 'F32'],
 ]);
-// A state is a few numbers.
 const MAX_STATE_BYTES = 4096;
 
 export function checkBitsAndBytes(settings: JsonObject, configPath: string): void {
@@ -101,7 +100,6 @@ function quantizedTensor(model: Safetensors, statePart: SafetensorsEntry): Deriv
   };
 }
 
-/** Of each block. */
 function codeMeanings(map: Float32Array, multiplied: Float32Array): Float32Array {
   const meanings = new Float32Array(16 * multiplied.length);
   for (let at = 0; at < meanings.length; at++) {

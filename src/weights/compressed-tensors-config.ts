@@ -1,12 +1,11 @@
-// How config.json says that compressed-tensors (llm-compressor) has quantized a model. Which module belongs to which group of
-// settings is told by its parts; here is what such groups may ask for.
+// Settings of compressed-tensors (llm-compressor) in config.json. The parts of a module show its group of settings.
 
 import { readBlock, type ScaleBlock } from './fp8.ts';
 import type { CodeBits } from './integer-matrix.ts';
 import { isJsonObject, type JsonObject } from './json-file.ts';
 import { refuseSetting, requireSetting, SETTINGS, shown } from './quantization-settings.ts';
 
-/** Of weights that are whole numbers. */
+/** For integer weights. */
 export interface IntegerScheme {
   readonly bits: CodeBits;
   /** Undefined: one group for all inputs. */
@@ -16,7 +15,7 @@ export interface IntegerScheme {
 
 export interface CompressedSettings {
   readonly integers: readonly IntegerScheme[];
-  /** Of floats of eight bits whose scales are neither a tensor's nor its rows'. */
+  /** For FP8 with scales per block. */
   readonly block: ScaleBlock | undefined;
 }
 
@@ -49,7 +48,7 @@ export function compressedSettings(settings: JsonObject, configPath: string): Co
     if (!formats.includes(group.format)) {
       throw refuseSetting(configPath, `${field}.format`, `${shown(group.format)} is not supported`);
     }
-    // A group may be of activations alone.
+    // A group may concern activations alone.
     if (group.weights === null) continue;
     const weights = isJsonObject(group.weights) ? group.weights : {};
     const { type, num_bits: bits } = weights;
@@ -86,7 +85,7 @@ function refuseSparse(sparsity: unknown, configPath: string): void {
   throw refuseSetting(configPath, 'sparsity_config.format', `${shown(format)} is not supported`);
 }
 
-/** Rotations of activations while the model runs. Those that are part of the weights already are not listed. */
+/** Rotations of activations at run time; those merged into the weights are not listed. */
 function refuseTransforms(transforms: unknown, configPath: string): void {
   const groups = isJsonObject(transforms) ? transforms.config_groups : undefined;
   if (!isJsonObject(groups) || Object.keys(groups).length === 0) return;

@@ -28,7 +28,7 @@ import { packedFloats } from './packed-floats.ts';
 import type { Safetensors, SafetensorsEntry } from './safetensors.ts';
 import type { WeightSource } from './weight-source.ts';
 
-/** Where codes of a matrix of whole numbers are, and what they count from. */
+/** The codes of an integer matrix and their offset. */
 interface Codes {
   readonly module: string;
   readonly part: SafetensorsEntry;
@@ -126,7 +126,6 @@ function integers(
   const { module, part, rows, columns, bits, readWords, others } = codes;
   const scales = requirePart(model, `${module}.weight_scale`, part);
   requireFloats(scales);
-  // One scale for the whole matrix is one for each row.
   const single = scales.bytes > 0 && scales.shape.every((size) => size === 1) && rows > 1;
   const groups = single ? 1 : (scales.shape[1] ?? 1);
   if (!single) requireShape(scales, [rows, groups], 'a weight with scales for rows or groups of them');
@@ -185,7 +184,7 @@ function groupSizeOf(
   );
 }
 
-/** Undefined where the part was never filled, which older versions save, too. */
+/** Undefined where the part was never filled, as older versions save it. */
 function readIndexes(part: SafetensorsEntry, columns: number, groups: number): Int32Array | undefined {
   requireDtype(part, 'I32');
   requireShape(part, [columns], 'a weight of so many inputs');
@@ -196,7 +195,7 @@ function readIndexes(part: SafetensorsEntry, columns: number, groups: number): I
   return indexes;
 }
 
-/** Zeros of rows, group by group, as codes count. */
+/** Zeros of rows by group, in units of codes. */
 function zeroReader(
   part: SafetensorsEntry | undefined,
   { rows, bits }: Codes,

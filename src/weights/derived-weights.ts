@@ -1,5 +1,5 @@
-// Tensors that a safetensors model holds in parts, such as codes and scales: they are put together while their rows are
-// read, and listed in place of their parts.
+// Tensors that a safetensors model holds in parts, such as codes and scales: assembled while rows are read, and
+// listed in place of their parts.
 
 import { ModelFileError, printable } from './model-file-error.ts';
 import { dequantize } from './quants/dequantize.ts';
@@ -10,14 +10,14 @@ import { columnsOf, type TensorInfo, type WeightSource } from './weight-source.t
 
 export interface DerivedTensor extends TensorInfo {
   readonly parts: readonly SafetensorsEntry[];
-  /** Fills `into` with rows `first … first + count - 1`, a megabyte or a row. */
+  /** Fills `into` with rows `first … first + count - 1`. */
   readonly fill: (first: number, count: number, into: Uint8Array) => void;
 }
 
-// Rows pass through small buffers, so that loading needs no second copy of a tensor.
+// Small buffers, so that loading needs no second copy of a tensor.
 const PIECE_BYTES = 2 ** 20;
 
-/** The float tensors of a model and those derived of its parts, which are no longer listed themselves. */
+/** Float tensors and derived ones; their parts are not listed. */
 export function derivedWeights(model: Safetensors, derived: readonly DerivedTensor[]): WeightSource {
   const plain = floatWeights(model);
   const tensors = new Map<string, TensorInfo>(plain.tensors);
@@ -46,7 +46,6 @@ function readPieces(tensor: DerivedTensor, first: number, count: number, into: U
   }
 }
 
-/** The part of this name that must lie beside `other`. */
 export function requirePart(model: Safetensors, name: string, other: SafetensorsEntry): SafetensorsEntry {
   const entry = model.entries.get(name);
   if (entry !== undefined) return entry;
@@ -70,7 +69,7 @@ export function requireFloats(part: SafetensorsEntry): void {
   }
 }
 
-/** `needs` says what the shape follows from. */
+/** `needs`: what the shape follows from. */
 export function requireShape(part: SafetensorsEntry, shape: readonly number[], needs: string): void {
   if (part.shape.length === shape.length && part.shape.every((size, i) => size === shape[i])) return;
   const [actual, wanted] = [part.shape.slice(0, 8).join(', '), shape.join(', ')];
@@ -82,7 +81,6 @@ export function partFault(part: SafetensorsEntry, problem: string): ModelFileErr
   return new ModelFileError({ file: part.file.path, field: part.name, problem, remedy });
 }
 
-/** `count` values of `bytesPerValue` bytes, from value `first` on. */
 export function readPart(
   part: SafetensorsEntry,
   bytesPerValue: number,
@@ -92,7 +90,6 @@ export function readPart(
   return part.file.readAt(part.offset + first * bytesPerValue, count * bytesPerValue, part.name);
 }
 
-/** The same as float32, of a part whose values are floats. */
 export function readFloatPart(part: SafetensorsEntry, first: number, count: number): Float32Array {
   const type = floatType(part.dtype) ?? 'F32';
   const values = new Float32Array(count);
@@ -100,7 +97,7 @@ export function readFloatPart(part: SafetensorsEntry, first: number, count: numb
   return values;
 }
 
-/** The words of a part with two dimensions, of which columns are asked for a few at a time. */
+/** A matrix of words, read a few columns at a time: formats that pack inputs into rows keep our rows in columns. */
 export interface WordMatrix {
   /** Columns `first … first + count - 1`, row by row. */
   readonly rows: (first: number, count: number) => Int32Array;
@@ -108,12 +105,12 @@ export interface WordMatrix {
   readonly columns: (first: number, count: number) => Int32Array;
 }
 
-// Reading a few words of every row takes a call a row: parts up to this size are read whole.
+// A few words per row take a call each: parts up to this size are read whole.
 const WHOLE_BYTES = 256 * 2 ** 20;
 
 export function wordMatrix(part: SafetensorsEntry): WordMatrix {
   const [rows = 0, width = 0] = part.shape;
-  // Readers ask for one tensor's rows after the other. What was read for the last ones is still there, unless memory is short.
+  // Rows are requested in sequence; the last read is reused unless memory is short.
   let whole: WeakRef<Int32Array> | undefined;
   const read = (first: number, count: number) => {
     if (part.bytes > WHOLE_BYTES)
@@ -134,7 +131,7 @@ export function wordMatrix(part: SafetensorsEntry): WordMatrix {
     columns(first, count) {
       const { words, stride, at } = read(first, count);
       const turned = new Int32Array(rows * count);
-      // A line of memory of every row, so that none is read twice.
+      // By cache lines, so that none is read twice.
       for (let start = 0; start < count; start += LINE_WORDS) {
         const end = Math.min(start + LINE_WORDS, count);
         for (let row = 0; row < rows; row++) {
@@ -155,7 +152,7 @@ function wordsOf({ buffer, byteOffset, length }: Uint8Array): Int32Array {
   return new Int32Array(buffer, byteOffset, length / 4);
 }
 
-/** Columns `first … first + count - 1` of a part with two dimensions, row by row. Reads only those bytes. */
+/** Row by row; reads only those bytes. */
 function readColumns(
   part: SafetensorsEntry,
   bytesPerValue: number,
@@ -172,7 +169,7 @@ function readColumns(
   return bytes;
 }
 
-/** Of columns of a float part: each column's values, one after the other. */
+/** The values of each column in sequence. */
 export function readScales(part: SafetensorsEntry, first: number, count: number): Float32Array {
   const type = floatType(part.dtype) ?? 'F32';
   const [rows = 0] = part.shape;

@@ -1,15 +1,14 @@
-// Which bytes of a model's file say what the model is, and how it reads and writes text: all but its weights. A copy of those
-// bytes alone, in a file of the same size, opens like the file itself.
+// The bytes of a model file besides its weights. A sparse copy of these bytes alone opens like the file itself.
 
 import { type FileReader, openFile } from './file-reader.ts';
 import { tensorsOfPart } from './gguf.ts';
 import { dataStartOf } from './safetensors.ts';
 import { columnsOf, rowsOf, type TensorInfo } from './weight-source.ts';
 
-/** From the first byte up to the one behind the last. */
+/** The end is excluded. */
 export type Span = readonly [start: number, end: number];
 
-/** Files up to this size are taken whole: what is small may be part of the description, such as maps behind pooling. */
+/** Smaller files are taken whole: they may be part of the description, such as pooling layers. */
 const SMALL_BYTES = 1 << 20;
 
 export function descriptionSpans(path: string): Span[] {
@@ -30,7 +29,7 @@ function ggufSpans(file: FileReader): Span[] {
   return [[0, dataStart], ...tensors.filter(isDescription).map((one): Span => spanOf(one))];
 }
 
-/** Factors of positions are part of the description. They are floats. */
+/** RoPE factors are part of the description. They are float32. */
 function isDescription({ name }: TensorInfo): boolean {
   return /^rope_\w+\.weight$/.test(name);
 }

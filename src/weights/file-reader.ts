@@ -1,16 +1,16 @@
-// A bounded random-access reader over one open file. It knows nothing of formats: it only refuses what
-// lies outside the file, so that no other code has to trust an offset.
+// A bounded random-access reader of one file. It refuses reads outside the file, so that no other code has to trust
+// an offset.
 
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { ModelFileError } from './model-file-error.ts';
 
-// One read call of the operating system moves less than 2 GiB.
+// A read call moves less than 2 GiB.
 const MAX_READ_BYTES = 2 ** 30;
 
 export interface FileReader {
   readonly path: string;
   readonly size: number;
-  /** Fills `into` from `offset` on; `field` names what is read, for the error. */
+  /** `field` names what is read, for errors. */
   readInto(offset: number, into: Uint8Array, field: string): void;
   readAt(offset: number, length: number, field: string): Buffer;
   close(): void;
@@ -78,7 +78,7 @@ function readSome(
 
 function openRegularFile(path: string): number {
   try {
-    // Opening a pipe would wait for a writer for ever, so the kind of file is checked first.
+    // Opening a pipe would wait for a writer for ever.
     if (statSync(path).isFile()) return openSync(path, 'r');
   } catch (error) {
     throw unreadableFile(path, error);

@@ -20,13 +20,12 @@ import type { Safetensors, SafetensorsEntry } from './safetensors.ts';
 import { tensorLayouts } from './tensor-type.ts';
 import type { WeightSource } from './weight-source.ts';
 
-/** Rows and columns that share a scale. */
 export interface ScaleBlock {
   readonly rows: number;
   readonly columns: number;
 }
 
-/** Where the scales of a stack of matrices lie: blocks of a matrix row by row, matrix after matrix. */
+/** Scales of a stack of matrices: blocks row by row, matrix after matrix. */
 interface ScaleLayout extends ScaleBlock {
   readonly rowsPerMatrix: number;
   readonly scalesPerRow: number;
@@ -34,7 +33,7 @@ interface ScaleLayout extends ScaleBlock {
 
 type F8Type = 'F8_G32' | 'F8_G128';
 
-/** `block` is what config.json says of scales that are neither a tensor's nor its rows'. */
+/** `block`: the block size of config.json. */
 export function fp8Weights(model: Safetensors, block: ScaleBlock | undefined): WeightSource {
   return derivedWeights(model, fp8Tensors(model, block));
 }
@@ -44,7 +43,7 @@ export function fp8Tensors(model: Safetensors, block: ScaleBlock | undefined): r
   for (const weight of model.entries.values()) {
     if (weight.dtype !== 'F8_E4M3' || weight.bytes === 0) continue;
     const scale = model.entries.get(`${weight.name}_scale_inv`) ?? model.entries.get(`${weight.name}_scale`);
-    // A weight without one stays unlisted, and is an error where it is asked for.
+    // A weight without a scale is unlisted: an error where it is read.
     if (scale !== undefined) tensors.push(scaledTensor(weight, scale, block));
   }
   return tensors;
@@ -96,7 +95,6 @@ function scaleLayout(
   return { ...block, rowsPerMatrix, scalesPerRow };
 }
 
-/** The largest groups of a row that have one scale each. */
 function groupType(weight: SafetensorsEntry, columns: number, block: ScaleBlock): F8Type {
   for (const type of ['F8_G128', 'F8_G32'] as const) {
     const size = tensorLayouts[type].blockSize;
@@ -105,7 +103,6 @@ function groupType(weight: SafetensorsEntry, columns: number, block: ScaleBlock)
   throw partFault(weight, `its rows of ${columns} values are not whole groups of 32 with one scale each`);
 }
 
-/** A scale for each group of the rows. */
 function scalesOfRows(
   scale: SafetensorsEntry,
   layout: ScaleLayout,
@@ -136,7 +133,7 @@ function scalesOfRows(
   return scales;
 }
 
-/** Of MLX's mode mxfp8: four values in a word, and a power of two for each 32. */
+/** MLX's mode mxfp8: four values in a word, a power of two for each 32. */
 export function mxfp8Tensor(
   packed: SafetensorsEntry,
   powers: SafetensorsEntry,
@@ -181,10 +178,9 @@ function fillGroups(type: F8Type, codes: Buffer, scales: Float32Array, into: Uin
 
 const FIELD = 'quantization_config';
 
-/** Methods whose weights may be floats of eight bits. */
 export const fp8Methods: readonly unknown[] = ['fp8', 'fbgemm_fp8', 'modelopt'];
 
-/** The blocks that share a scale, where there are any. Throws where something else than floats of eight bits is meant. */
+/** The block size of scales, where there is one. Throws for anything but FP8. */
 export function fp8Block(settings: JsonObject, configPath: string): ScaleBlock | undefined {
   switch (settings.quant_method) {
     case 'modelopt':

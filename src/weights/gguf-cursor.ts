@@ -1,5 +1,5 @@
-// Reads a GGUF header forward through a small window of the file. Every length is compared with the bytes
-// left before anything of that size is allocated.
+// Reads a GGUF header through a small window of the file. Lengths are checked against the bytes left before
+// allocation.
 
 import type { FileReader } from './file-reader.ts';
 import { ModelFileError } from './model-file-error.ts';

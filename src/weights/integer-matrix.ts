@@ -22,9 +22,8 @@ interface IntegerMatrix {
   /** A row of codes takes whole words of 32 bits. */
   readonly columns: number;
   readonly bits: CodeBits;
-  /** Groups of a row. */
   readonly groups: number;
-  /** Columns that follow each other and share a group, or the group of each column. */
+  /** Columns per group, or the group of each column. */
   readonly grouping: number | Int32Array;
   readonly scales: SafetensorsEntry;
   /** Whether all zeros are 2^(bits - 1). */
@@ -34,9 +33,8 @@ interface IntegerMatrix {
 }
 
 export interface IntegerRows {
-  /** The codes of each row as a row of bits, the first in the lowest. */
+  /** The codes of each row as bits, the first lowest. */
   readonly words: Int32Array;
-  /** Of each row's groups. */
   readonly scales: Float32Array;
   readonly zeros: Int32Array;
 }
@@ -68,7 +66,7 @@ export function integerTensor(matrix: IntegerMatrix): DerivedTensor {
   };
 }
 
-/** Whether `size` columns that follow each other always share a scale. */
+/** Whether `size` neighbouring columns always share a scale. */
 function isGrouped({ columns, grouping }: IntegerMatrix, size: number): boolean {
   if (columns % size !== 0) return false;
   if (typeof grouping === 'number') return grouping % size === 0 || grouping >= columns;
@@ -104,7 +102,6 @@ function fillGroups(
   into.set(new Uint8Array(words.buffer));
 }
 
-/** The scale and the bias of each group, in one word or two. */
 function groupHeaders(
   matrix: IntegerMatrix,
   type: FloatType,
@@ -122,7 +119,7 @@ function groupHeaders(
   return new Int32Array(narrow.buffer);
 }
 
-/** Rounded once, from the exact product, as the kernels that dequantize to such floats do. */
+/** Rounded once from the exact product, as kernels that dequantize to such floats do. */
 function fillFloats(
   matrix: IntegerMatrix,
   { words, scales, zeros }: IntegerRows,
@@ -148,7 +145,7 @@ function fillFloats(
   into.set(new Uint8Array(values.buffer));
 }
 
-/** What each code stands for in each group of a row: fewer products than weights. */
+/** A table of values per group: fewer products than weights. */
 function codeMeanings(
   groups: number,
   codes: number,
@@ -165,7 +162,7 @@ function codeMeanings(
   return meanings;
 }
 
-/** The code that starts at `bit` of a row of bits; it may reach into the next word. */
+/** The code at `bit`, which may reach into the next word. */
 export function codeAt(words: Int32Array, bit: number, bits: CodeBits): number {
   const at = bit >> 5;
   const shift = bit & 31;

@@ -1,11 +1,11 @@
-// JSON objects from model files, whatever the bytes are.
+// JSON objects from untrusted model files.
 
 import { openFile } from './file-reader.ts';
 import { ModelFileError } from './model-file-error.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-// Parsed JSON weighs up to twenty times its text. The largest real headers and indexes have a few MB.
+// Parsed JSON takes up to twenty times its text. The largest real headers and indexes have a few MB.
 export const MAX_JSON_BYTES = 32 * 2 ** 20;
 
 export function readJsonFile(path: string): JsonObject {

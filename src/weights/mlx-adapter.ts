@@ -1,4 +1,4 @@
-// Adapters as `mlx_lm.lora` writes them: adapter_config.json holds the settings of the training, matrices are turned.
+// Adapters of `mlx_lm.lora`: adapter_config.json has the training settings, matrices are transposed.
 
 import type { NamedPart } from './adapter-files.ts';
 import { isJsonObject, type JsonObject } from './json-file.ts';
@@ -14,9 +14,8 @@ export function isMlxAdapter(config: JsonObject): boolean {
 }
 
 interface MlxAdapterSettings {
-  /** As it is: mlx-lm does not divide it by the rank. */
+  /** mlx-lm does not divide it by the rank. */
   readonly scale: number;
-  /** Of DoRA. */
   readonly hasMagnitudes: boolean;
 }
 
@@ -34,14 +33,13 @@ export function mlxSettings(file: string, config: JsonObject): MlxAdapterSetting
 
 const sides = { lora_a: 'down', lora_b: 'up', m: 'magnitude' } as const;
 
-/** The module, and behind it what the tensor is. */
 export function mlxPart(name: string): NamedPart | undefined {
   const [, module, ending] = /^(.+)\.(lora_a|lora_b|m)$/.exec(name) ?? [];
   if (module === undefined) return undefined;
   return {
     target: `${module}.weight`,
     side: sides[ending as keyof typeof sides],
-    // Tables are turned like matrices; as a tied head they are what they have become.
+    // Tables are transposed like matrices; a tied head uses the result.
     ...(/(?:^|\.)embed_tokens$/.test(module) ? { embedding: { byToken: false, tied: true } } : {}),
   };
 }
@@ -51,7 +49,7 @@ function fault(file: string, field: string, problem: string): ModelFileError {
   return new ModelFileError({ file, field, problem, remedy });
 }
 
-/** Matrices of `stored` turned; all else, such as vectors, is as it is. */
+/** Transposes small matrices, which are read whole for each piece; vectors stay as they are. */
 export function turnedWeights(stored: WeightSource): WeightSource {
   const turn = (tensor: TensorInfo): TensorInfo =>
     isMatrix(tensor) ? { ...tensor, shape: tensor.shape.toReversed() } : tensor;

@@ -35,7 +35,6 @@ interface Parts {
 
 const SCALES = '.scales';
 
-/** `config` is the model's config.json, at `configPath`. */
 export function mlxWeights(model: Safetensors, config: JsonObject, configPath: string): WeightSource {
   const scales = [...model.entries.values()].filter(({ name }) => name.endsWith(SCALES));
   const tensors = scales.map((entry) => {
@@ -81,12 +80,12 @@ function quantizedTensor(
   };
 }
 
-/** What both scales and biases are, or float32, which holds either. */
+/** The common type of scales and biases, or float32. */
 function scaleType(scales: SafetensorsEntry, biases: SafetensorsEntry): MlxLayout['scale'] {
   return scales.dtype === biases.dtype ? (floatType(scales.dtype) ?? 'F32') : 'F32';
 }
 
-/** Groups `first … first + count - 1`, counted over all rows. */
+/** Groups are counted over all rows. */
 function fillGroups(
   parts: Parts,
   { bits, groupSize, scale }: MlxLayout,
@@ -109,7 +108,6 @@ function fillGroups(
   into.set(new Uint8Array(words.buffer));
 }
 
-/** Scales and biases in turn. */
 function readHeads(
   { scales, biases }: Parts,
   type: MlxLayout['scale'],
@@ -134,7 +132,7 @@ function readShortPart(part: SafetensorsEntry, first: number, count: number): Ui
 interface Mode {
   readonly bits: readonly unknown[];
   readonly groupSizes: readonly unknown[];
-  /** Where it does not hang on bits and groups. */
+  /** Set where bits and groups do not decide it. */
   readonly type?: TensorType;
 }
 
@@ -145,19 +143,19 @@ const modes: ReadonlyMap<unknown, Mode> = new Map<unknown, Mode>([
   ['mxfp8', { bits: [8], groupSizes: [32], type: 'F8_G32' }],
 ]);
 
-/** How a module's values lie: packed integers with scales and biases, or floats of four or eight bits with scales. */
+/** Packed integers with scales and biases, or FP4 or FP8 with scales. */
 interface MlxGrouping {
   readonly bits: number;
   readonly groupSize: number;
   readonly type: TensorType;
 }
 
-/** MLX writes its settings without naming a method; other quantizers name theirs. */
+/** MLX names no method; other quantizers do. */
 export function isMlxConfig(config: JsonObject): boolean {
   return mlxSettings(config) !== undefined;
 }
 
-/** The grouping of one quantized module, e.g. `model.layers.0.self_attn.q_proj`. */
+/** Of one module, e.g. `model.layers.0.self_attn.q_proj`. */
 function mlxGrouping(config: JsonObject, configPath: string, module: string): MlxGrouping {
   const settings = mlxSettings(config) ?? {};
   const override = Object.hasOwn(settings, module) ? settings[module] : undefined;
@@ -166,7 +164,7 @@ function mlxGrouping(config: JsonObject, configPath: string, module: string): Ml
   }
   const field = isJsonObject(override) ? `quantization.${module}` : 'quantization';
   const own = isJsonObject(override) ? override : settings;
-  // MLX takes a module's settings whole: where they name no mode, it is not that of the others.
+  // A module's settings replace the general ones, also the mode.
   const { bits, group_size: groupSize } = { ...settings, ...own };
   const { mode = 'affine' } = own;
   const known = modes.get(mode);

@@ -1,8 +1,7 @@
-// The one error a bad model file gives: which file, which field, what is wrong, what to do.
+// The error of a bad model file: which file and field, what is wrong, what to do.
 
 export interface ModelFileFault {
   readonly file: string;
-  /** The field, key or tensor at fault, as the file spells it. */
   readonly field: string;
   readonly problem: string;
   readonly remedy: string;
@@ -22,7 +21,7 @@ export class ModelFileError extends Error {
   }
 }
 
-/** Text of a file made safe to show: hostile files hold names of any length with control characters. */
+/** Hostile files have names of any length with control characters. */
 export function printable(text: string, limit = SHOWN_FIELD): string {
   const clipped = text.length > limit ? `${text.slice(0, limit)}…` : text;
   return clipped.replace(/\p{C}/gu, '\ufffd');

@@ -52,12 +52,11 @@ function pairedTensor(model: Safetensors, blocks: SafetensorsEntry): DerivedTens
 
 interface Parts {
   readonly name: string;
-  /** Bytes of two neighbours each. */
   readonly pairs: SafetensorsEntry;
   readonly scales: SafetensorsEntry;
 }
 
-/** A tensor of floats of four bits, whose last dimension is a whole number of blocks. */
+/** The last dimension must be a whole number of blocks. */
 export function fourBitTensor(
   type: 'MXFP4' | 'NVFP4',
   { name, pairs, scales }: Parts,
@@ -83,7 +82,7 @@ export function fourBitTensor(
 
 function joinBlocks(pairs: Buffer, scales: Buffer, scalesPerBlock: number, into: Uint8Array): void {
   const blockBytes = scalesPerBlock + CODE_BYTES;
-  // Half the bytes of a block at a time: millions of blocks go through here.
+  // Half a block at a time: there are millions.
   const words = new Int32Array(pairs.buffer, pairs.byteOffset, pairs.length / 4);
   for (let group = 0, to = 0; to < into.length; group++, to += blockBytes) {
     for (let i = 0; i < scalesPerBlock; i++) into[to + i] = scales[group * scalesPerBlock + i] as number;

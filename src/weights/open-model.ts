@@ -1,4 +1,4 @@
-// From a path a user gives to open model files: a GGUF, a safetensors file, or a folder with one of them.
+// Opens model files by path: a GGUF, a safetensors file, or a folder with one of them.
 
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -15,10 +15,10 @@ import type { WeightSource } from './weight-source.ts';
 export interface SafetensorsModel {
   readonly format: 'safetensors' | 'mlx';
   readonly path: string;
-  /** Where config.json and the tokenizer's files lie. */
+  /** The folder of config.json and the tokenizer's files. */
   readonly directory: string;
   readonly config: JsonObject;
-  /** What headers' metadata say of the writer, e.g. `pt` or `mlx`; one entry for each that differs. */
+  /** The distinct writers named in headers, e.g. `pt` or `mlx`. */
   readonly headerFormats?: readonly string[];
   readonly weights: WeightSource;
 }
@@ -29,7 +29,7 @@ const CONFIG = 'config.json';
 const INDEX = 'model.safetensors.index.json';
 const SINGLE = 'model.safetensors';
 
-/** Opens headers alone; close `weights` when done. In a folder with both kinds, safetensors win. */
+/** Reads headers alone; close `weights` when done. In a folder with both kinds, safetensors win. */
 export function openModelFiles(path: string): OpenedModel {
   if (isDirectory(path)) return openFolder(path);
   if (path.endsWith('.safetensors')) return openSafetensorsFile(path);
@@ -69,7 +69,7 @@ function fileNames(directory: string): readonly string[] {
   }
 }
 
-/** The one GGUF of a folder, or the first part of its one split GGUF. */
+/** The only GGUF of a folder, or the first part of a split one. */
 function onlyGguf(directory: string, names: readonly string[]): string {
   const files = names.filter((name) => name.endsWith('.gguf'));
   const starts = files.filter((name) => !/-\d{5}-of-\d{5}\.gguf$/.test(name) || name.includes('-00001-of-'));

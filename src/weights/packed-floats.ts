@@ -76,7 +76,7 @@ function fillRows(
   into.set(new Uint8Array(values.buffer));
 }
 
-/** Of every code with every scale, each operation in float32. */
+/** Products of every code and scale, each operation in float32. */
 function codeMeanings(whole: number): Float32Array {
   return Float32Array.from({ length: 256 * 16 }, (_, at) => {
     const scale = f8Values[at >> 4] as number;

@@ -1,4 +1,4 @@
-// What config.json says of a quantized model, and how it is refused where it asks for something that cannot be served.
+// Quantization settings of config.json or an older file, and errors about them.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,6 @@ import { ModelFileError, printable } from './model-file-error.ts';
 
 export const SETTINGS = 'quantization_config';
 
-/** A value as the file spells it. */
 export function shown(value: unknown): string {
   return value === undefined ? 'no value' : printable(JSON.stringify(value));
 }
@@ -21,7 +20,7 @@ export function refuseSetting(
   return new ModelFileError({ file, field: `${SETTINGS}.${field}`, problem, remedy });
 }
 
-/** Throws where the setting is none of these; `undefined` among them lets it be absent. */
+/** Throws for other values; `undefined` in the list allows absence. */
 export function requireSetting(
   settings: Readonly<Record<string, unknown>>,
   field: string,
@@ -37,11 +36,14 @@ const AWQ_FILE = 'quant_config.json';
 
 interface ConfigWithQuantization {
   readonly config: JsonObject;
-  /** The file that says how weights were quantized: errors name it. */
+  /** The file with the settings, for errors. */
   readonly path: string;
 }
 
-/** config.json, with what an older file says of quantization where it says nothing itself. */
+/**
+ * config.json, completed by quantize_config.json (auto-gptq) or quant_config.json (AutoAWQ): many published models
+ * have only these.
+ */
 export function withQuantizationFile(directory: string, configPath: string): ConfigWithQuantization {
   const config = readJsonFile(configPath);
   if ((config.quantization_config ?? config.quantization) !== undefined) return { config, path: configPath };
@@ -60,7 +62,7 @@ function gptqSettings(settings: JsonObject): JsonObject {
   return { quant_method: 'gptq', ...settings };
 }
 
-/** AutoAWQ calls its settings otherwise there. */
+/** AutoAWQ has other names there. */
 function awqSettings({ w_bit: bits, q_group_size: groupSize, ...others }: JsonObject): JsonObject {
   return { quant_method: 'awq', bits, group_size: groupSize, ...others };
 }

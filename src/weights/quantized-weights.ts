@@ -1,4 +1,4 @@
-// Which reader the weights of a safetensors model need: config.json says how they were quantized.
+// Chooses the reader of a safetensors model's weights by the quantization settings.
 
 import { awqGroupSize, awqWeights } from './awq.ts';
 import { bitsAndBytesWeights, checkBitsAndBytes } from './bitsandbytes.ts';
@@ -13,10 +13,9 @@ import { mxfp4Weights } from './mxfp4.ts';
 import { floatWeights, type Safetensors } from './safetensors.ts';
 import type { WeightSource } from './weight-source.ts';
 
-/** Opens the weights of a model by its config.json. */
 type OpenWeights = (model: Safetensors) => WeightSource;
 
-/** Throws where the method is not known, before any file of weights is opened. */
+/** Throws for an unknown method before any weights are opened. */
 export function weightsOpener(config: JsonObject, configPath: string): OpenWeights {
   if (isMlxConfig(config)) return (model) => mlxWeights(model, config, configPath);
   const settings = config.quantization_config;

@@ -1,5 +1,5 @@
-// Safetensors: a JSON header of names, types, shapes and byte ranges before the bytes themselves. A model is
-// one file or several; entries of all kinds are checked here, and those of float types served as weights.
+// Safetensors: a JSON header of names, types, shapes and byte ranges before the data. Opens one file or several, or a
+// sharded model by its index. Float tensors are served as weights.
 
 import { basename, dirname, join } from 'node:path';
 import { type FileReader, openFile, refuseLfsPointer } from './file-reader.ts';
@@ -15,17 +15,17 @@ export interface SafetensorsEntry {
   /** Outermost dimension first. */
   readonly shape: readonly number[];
   readonly file: FileReader;
-  /** Of the first byte, from the start of the file. */
+  /** From the start of the file. */
   readonly offset: number;
   readonly bytes: number;
 }
 
 export interface Safetensors {
-  /** What errors about the whole model name: its file or index. */
+  /** The file or index, for errors. */
   readonly path: string;
   readonly entries: ReadonlyMap<string, SafetensorsEntry>;
   readonly files: readonly FileReader[];
-  /** The metadata's `format` of the files that have one; one entry for each that differs. */
+  /** Distinct values of the metadata's `format`. */
   readonly headerFormats: readonly string[];
 }
 
@@ -50,7 +50,7 @@ const valueBytes: ReadonlyMap<string, number> = new Map([
   ['BOOL', 1],
 ]);
 
-/** Opens the files and merges their tables; no tensor may occur twice. */
+/** No tensor may occur twice. */
 export function openSafetensors(path: string, filePaths: readonly string[]): Safetensors {
   const files: FileReader[] = [];
   try {
@@ -74,7 +74,7 @@ export function openSafetensors(path: string, filePaths: readonly string[]): Saf
   }
 }
 
-/** The float tensors; entries of other types stay in the file and are an error only when asked for. */
+/** Other types are an error only where they are read. */
 export function floatWeights({ path, entries, files }: Safetensors): WeightSource {
   const tensors = new Map<string, StoredTensor>();
   for (const entry of entries.values()) {
@@ -95,7 +95,6 @@ export function floatType(dtype: string): Extract<TensorType, 'F32' | 'F16' | 'B
   return dtype === 'F32' || dtype === 'F16' || dtype === 'BF16' ? dtype : undefined;
 }
 
-/** Why an entry that exists is not among the weights. */
 function unusable(entry: SafetensorsEntry | undefined): ModelFileError | undefined {
   if (entry === undefined) return undefined;
   return new ModelFileError({
@@ -128,7 +127,6 @@ function readHeader(file: FileReader): Header {
   return { entries, format: typeof format === 'string' ? format : undefined };
 }
 
-/** Where the tensors of a file begin. */
 export function dataStartOf(file: FileReader): number {
   return LENGTH_BYTES + readHeaderLength(file);
 }
@@ -192,7 +190,7 @@ function readWeightMap(indexPath: string): ReadonlyMap<string, string> {
   return shardOf;
 }
 
-/** A shard is a plain file name: an index must not reach outside its folder, nor name another index. */
+/** An index must not reach outside its folder. */
 function shardName(indexPath: string, tensor: string, shard: unknown): string {
   if (typeof shard === 'string' && /^[^/\\\0]+\.safetensors$/.test(shard)) return shard;
   throw jsonFault(indexPath, tensor, 'its shard is not the name of a .safetensors file in the same folder');

@@ -1,4 +1,4 @@
-// Tensors that lie in files as they are: checks where they lie and hands out their rows.
+// Tensors stored as they are: checks their byte ranges and reads their rows.
 
 import type { FileReader } from './file-reader.ts';
 import { ModelFileError, printable } from './model-file-error.ts';
@@ -7,7 +7,7 @@ import { columnsOf, rowsOf, type TensorInfo, type WeightSource } from './weight-
 
 export interface StoredTensor extends TensorInfo {
   readonly file: FileReader;
-  /** Of the first byte, from the start of the file. */
+  /** From the start of the file. */
   readonly offset: number;
 }
 
@@ -17,10 +17,7 @@ interface ByteSpan {
   readonly end: number;
 }
 
-/**
- * Serves `tensors` and closes `files` in the end. Where no tensor has the name asked for, the error names
- * `path`, or is the one `explain` gives.
- */
+/** `explain` gives the error about an unknown tensor; by default it names `path`. */
 export function storedWeights(
   path: string,
   tensors: ReadonlyMap<string, StoredTensor>,
@@ -69,7 +66,7 @@ export function checkDestination(tensor: TensorInfo, bytes: number, into: Uint8A
   throw new RangeError(`${tensor.name}: the rows take ${bytes} bytes, the destination holds ${into.length}`);
 }
 
-/** Refuses two tensors that share bytes: no writer does that, so one of the offsets lies. */
+/** No writer lets tensors share bytes, so one of the offsets is wrong. */
 export function refuseOverlap(path: string, spans: readonly ByteSpan[]): void {
   const sorted = spans.filter((span) => span.end > span.start).sort((a, b) => a.start - b.start);
   for (const [index, span] of sorted.entries()) {

@@ -1,5 +1,5 @@
-// How each tensor type lays a row out in bytes: a row is a run of blocks of `blockSize` values.
-// Every weight format is brought to this shape, so that readers and kernels know blocks alone.
+// Layouts of tensor types: a row is a run of blocks of `blockSize` values. Every weight format is converted to one of
+// these.
 
 interface TensorLayout {
   readonly blockSize: number;
@@ -10,7 +10,7 @@ const mlxBits = [2, 3, 4, 5, 6, 8] as const;
 const mlxGroupSizes = [32, 64, 128] as const;
 const mlxScales = ['F32', 'F16', 'BF16'] as const;
 
-/** MLX's affine quantization: values of so many bits in groups, each with a scale and a bias of one float type. */
+/** MLX's affine quantization: groups of `bits`-wide values with a scale and a bias of one float type. */
 export interface MlxLayout {
   readonly bits: (typeof mlxBits)[number];
   readonly groupSize: (typeof mlxGroupSizes)[number];
@@ -25,7 +25,6 @@ export function mlxType({ bits, groupSize, scale }: MlxLayout): MlxType {
   return scale === 'F32' ? name : `${name}_${scale}`;
 }
 
-/** A table of all MLX types. */
 export function eachMlxType<Value>(make: (layout: MlxLayout) => Value): Readonly<Record<MlxType, Value>> {
   const layouts = mlxBits.flatMap((bits) =>
     mlxGroupSizes.flatMap((groupSize) => mlxScales.map((scale) => ({ bits, groupSize, scale }))),
@@ -36,10 +35,9 @@ export function eachMlxType<Value>(make: (layout: MlxLayout) => Value): Readonly
   >;
 }
 
-/** Bytes of a scale, or a bias. */
 export const mlxScaleBytes = (scale: MlxLayout['scale']): number => (scale === 'F32' ? 4 : 2);
 
-// F8_G… are floats of eight bits in groups with a float32 scale: see fp8.ts. NVFP4 has two scales of its own, one for each half.
+// F8_G…: FP8 in groups with a float32 scale, see fp8.ts. NVFP4 has a scale for each half.
 export const tensorLayouts = {
   F32: { blockSize: 1, blockBytes: 4 },
   F16: { blockSize: 1, blockBytes: 2 },
@@ -78,7 +76,7 @@ export const tensorLayouts = {
 
 export type TensorType = keyof typeof tensorLayouts;
 
-/** Bytes of one row of `columns` values; `columns` must be a whole number of blocks. */
+/** `columns` must be a whole number of blocks. */
 export function rowBytes(type: TensorType, columns: number): number {
   const { blockSize, blockBytes } = tensorLayouts[type];
   return (columns / blockSize) * blockBytes;

@@ -13,8 +13,8 @@ export interface TensorInfo {
 export interface WeightSource {
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   /**
-   * Copies rows `first … first + count - 1` of a tensor into `into`, which holds exactly
-   * `count * rowBytes(type, columns)` bytes. A vector is one row. Reads only those bytes of the file.
+   * Copies rows `first … first + count - 1` into `into`, which has exactly `count * rowBytes(type, columns)` bytes. A
+   * vector is one row.
    */
   readRows(name: string, first: number, count: number, into: Uint8Array): void;
   close(): void;
@@ -28,7 +28,7 @@ export function rowsOf(tensor: TensorInfo): number {
   return tensor.shape.slice(0, -1).reduce((product, size) => product * size, 1);
 }
 
-/** The tensor's description; where there is none, the source's own error about that name. */
+/** Throws the source's own error for an unknown name. */
 export function requireTensor(source: WeightSource, name: string): TensorInfo {
   const tensor = source.tensors.get(name);
   if (tensor !== undefined) return tensor;
@@ -36,7 +36,7 @@ export function requireTensor(source: WeightSource, name: string): TensorInfo {
   throw new Error(`${name} can be read but is not listed`);
 }
 
-/** Rows `first … first + count - 1` as float32, one after the other. */
+/** Rows `first … first + count - 1`. */
 export function readFloatRows(
   source: WeightSource,
   name: string,
@@ -44,7 +44,7 @@ export function readFloatRows(
   count: number,
 ): Float32Array<ArrayBuffer> {
   const tensor = requireTensor(source, name);
-  // Rows outside the tensor get the source's error before anything of their size is allocated.
+  // The source refuses rows outside the tensor before memory is allocated.
   if (!(first >= 0 && count >= 0 && first + count <= rowsOf(tensor))) {
     source.readRows(name, first, count, new Uint8Array(0));
   }
@@ -56,7 +56,6 @@ export function readFloatRows(
   return values;
 }
 
-/** A whole tensor as float32. */
 export function readFloats(source: WeightSource, name: string): Float32Array<ArrayBuffer> {
   return readFloatRows(source, name, 0, rowsOf(requireTensor(source, name)));
 }

@@ -1,4 +1,4 @@
-// Values of any tensor type as float32, exactly as its format defines them.
+// Dequantizes any tensor type to float32, exactly as its format defines.
 
 import { eachMlxType, rowBytes, type TensorType, tensorLayouts } from '../tensor-type.ts';
 import { decodeBF16, decodeF8, decodeF16, decodeF32 } from './floats.ts';
@@ -18,7 +18,7 @@ import { mlxReader } from './mlx-groups.ts';
 import { readIQ4_NL, readIQ4_XS, readMXFP4, readNVFP4 } from './nibble-tables.ts';
 import { readTQ1_0, readTQ2_0 } from './ternary.ts';
 
-/** Decodes whole blocks: `out.length` values from `bytes`, which holds exactly those. */
+/** Whole blocks only. */
 export function dequantize(type: TensorType, bytes: Uint8Array, out: Float32Array): void {
   if (out.length % tensorLayouts[type].blockSize !== 0 || rowBytes(type, out.length) !== bytes.length) {
     throw new RangeError(`${bytes.length} bytes of ${type} are not ${out.length} values`);

@@ -14,7 +14,7 @@ export function halfToNumber(bits: number): number {
   return sign * (1024 + mantissa) * (powersOfTwo[exponent] as number);
 }
 
-/** The half stored little-endian at `at`. */
+/** Little-endian. */
 export function halfAt(bytes: Uint8Array, at: number): number {
   return halfToNumber((bytes[at] as number) | ((bytes[at + 1] as number) << 8));
 }
@@ -22,7 +22,7 @@ export function halfAt(bytes: Uint8Array, at: number): number {
 const float = new Float32Array(1);
 const word = new Uint32Array(float.buffer);
 
-/** The bits of the nearest half, ties to even. Throws where the number is too large for a half. */
+/** Rounds to the nearest half, ties to even. Throws where it is too large. */
 export function toHalf(value: number): number {
   float[0] = value;
   const bits = word[0] as number;
@@ -39,10 +39,9 @@ export function toHalf(value: number): number {
   return sign | half;
 }
 
-/** Fills `out` from the start of `bytes`. */
 type RunDecoder = (bytes: Uint8Array, out: Float32Array) => void;
 
-// Little-endian machines only, as all that run Node-API addons of this project are.
+// Requires a little-endian machine, as the addon does.
 export const decodeF32: RunDecoder = (bytes, out) => {
   new Uint8Array(out.buffer, out.byteOffset, out.byteLength).set(bytes);
 };
@@ -59,7 +58,7 @@ export const decodeBF16: RunDecoder = (bytes, out) => {
   }
 };
 
-/** What each value is in bits of the type; undefined where one is no finite number of it. */
+/** Undefined where a value is not finite in the type. */
 export function encodeFloats(
   type: 'F32' | 'F16' | 'BF16',
   values: Float32Array,
@@ -75,11 +74,11 @@ export function encodeFloats(
   return bits;
 }
 
-// The first numbers that would be rounded to infinity.
+// The first numbers that round to infinity.
 const HALF_LIMIT = 65_520;
 const BFLOAT_LIMIT = (2 - 2 ** -8) * 2 ** 127;
 
-/** The bits of the nearest BF16, ties to even. */
+/** Rounds to the nearest BF16, ties to even. */
 function toBfloat(value: number): number {
   float[0] = value;
   const bits = word[0] as number;

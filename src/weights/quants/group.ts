@@ -1,5 +1,5 @@
-// Thirty-two weights as a file stores them: whole numbers, and what turns them into weights. Every block format is
-// read into this shape, group by group, so that each layout has one reader, whoever needs floats or codes of it.
+// Thirty-two weights as integers with scales and minimums. Every block format is read into this shape, so that each
+// layout has one reader for floats and codes.
 
 /** `weight = scale * value + minimum`, with one scale and minimum for each half. */
 export interface Group {
@@ -11,7 +11,7 @@ export interface Group {
 
 export const GROUP_SIZE = 32;
 
-/** Reads group number `group` of the block that starts at `bytes[at]`. */
+/** Reads group number `group` of the block at `bytes[at]`. */
 export type GroupReader = (bytes: Uint8Array, at: number, group: number, to: Group) => void;
 
 export function emptyGroup(): Group {
@@ -22,7 +22,7 @@ export function emptyGroup(): Group {
   };
 }
 
-/** Both halves alike. */
+/** For both halves. */
 export function setScale({ scales, minimums }: Group, scale: number, minimum: number): void {
   scales[0] = scale;
   scales[1] = scale;
@@ -38,7 +38,7 @@ export function groupFloats({ values, scales, minimums }: Group, out: Float32Arr
   }
 }
 
-/** Callers check the lengths once for a whole run of blocks, so the byte is there. */
+/** Callers have checked the length. */
 export function byteAt(bytes: Uint8Array, at: number): number {
   return bytes[at] as number;
 }
@@ -47,12 +47,12 @@ export function signedByteAt(bytes: Uint8Array, at: number): number {
   return ((bytes[at] as number) << 24) >> 24;
 }
 
-/** 16 bits, little-endian. */
+/** Little-endian. */
 export function shortAt(bytes: Uint8Array, at: number): number {
   return byteAt(bytes, at) | (byteAt(bytes, at + 1) << 8);
 }
 
-/** 32 bits, little-endian. */
+/** Little-endian. */
 export function wordAt(bytes: Uint8Array, at: number): number {
   return (shortAt(bytes, at) | (shortAt(bytes, at + 2) << 16)) >>> 0;
 }

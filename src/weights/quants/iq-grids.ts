@@ -2,7 +2,6 @@
 // written by tools/iq-grids/make.py. An entry is 16 bits, little-endian, in base64: eight places of two bits or four of four,
 // first value lowest, in the list of steps that goes with the grid.
 
-/** The values of all entries, one after the other. */
 function grid(base64: string, valuesPerEntry: 4 | 8, steps: readonly number[]): Int8Array {
   const bytes = Buffer.from(base64, 'base64');
   const bits = 16 / valuesPerEntry;

@@ -15,14 +15,14 @@ import {
   iq3xxsSteps,
 } from './iq-grids.ts';
 
-/** Seven signs and the eighth, which makes the number of minus signs even. */
+/** Adds the eighth sign, which makes the number of minus signs even. */
 function evenSigns(bits: number): number {
   const folded = bits ^ (bits >> 4);
   const parity = (0x6996 >> (folded & 15)) & 1;
   return bits | (parity << 7);
 }
 
-/** Eight values from `at` on: those of one or two entries, with a minus where a bit of `signs` is set. */
+/** Eight values of one or two entries, with a minus where a bit of `signs` is set. */
 function setSigned(
   values: Int16Array,
   at: number,
@@ -38,7 +38,6 @@ function setSigned(
   }
 }
 
-/** A codebook of up to eight steps and their negatives. */
 function signedSteps(steps: readonly number[]): Int8Array<ArrayBuffer> {
   const both = new Int8Array(16);
   both.set(steps);
@@ -133,7 +132,6 @@ function scaleOf(d: number, scale: number): number {
   return (d * (2 * scale + 1)) / 8;
 }
 
-/** The scale of the first half lies in the low bits. */
 function setHalves({ scales, minimums }: Group, d: number, packed: number): void {
   scales[0] = scaleOf(d, packed & 15);
   scales[1] = scaleOf(d, packed >> 4);

@@ -33,7 +33,7 @@ const numberReaders: Readonly<Record<MlxLayout['scale'], ReadNumber>> = {
   BF16: (bytes, at) => floatOf(shortAt(bytes, at) << 16),
 };
 
-/** A value reaches into two bytes at most; past the end of the last there is nothing of it. */
+/** A value spans at most two bytes. */
 function bitReader(bits: number): ReadValues {
   const mask = 2 ** bits - 1;
   return (bytes, at, values) => {

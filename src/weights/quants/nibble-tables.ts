@@ -24,7 +24,7 @@ export const readIQ4_XS: GroupReader = (bytes, at, group, to) => {
   readSteps(bytes, at + 8 + group * 16, iq4Steps, to);
 };
 
-/** What a nibble stands for, doubled so that it is whole: sign, two bits of exponent, one of mantissa. */
+/** Values of a nibble (sign, two bits of exponent, one of mantissa), doubled to be integers. */
 export const fp4Steps = Int8Array.of(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
 
 const NOT_A_NUMBER = 255;

@@ -20,7 +20,6 @@ export const readTQ2_0: GroupReader = (bytes, at, group, to) => {
   for (let i = 0; i < 32; i++) to.values[i] = ((byteAt(bytes, from + i) >> (2 * (group & 3))) & 3) - 1;
 };
 
-/** Of value `index` of a block. */
 function ternaryDigit(bytes: Uint8Array, at: number, index: number): number {
   if (index < 160) return digitOf(byteAt(bytes, at + (index & 31)), index >> 5);
   if (index < 240) return digitOf(byteAt(bytes, at + 32 + (index & 15)), (index - 160) >> 4);
