@@ -1,12 +1,11 @@
-// Finds tokens that are cut out of the text before any other rule sees it: control tokens such as <|im_end|>
-// and tokens added to a vocabulary later. One pass, the longest match at each position.
+// Splits a text at added tokens, such as <|im_end|>, before any other rule applies: one pass, longest match.
 
 export interface AddedToken {
   readonly id: number;
   readonly content: string;
-  /** A control token: matched only where the caller lets the text hold such tokens. */
+  /** A control token: matched only where the caller allows it. */
   readonly special: boolean;
-  /** Swallows whitespace before or after it. */
+  /** Removes whitespace before or after it. */
   readonly lstrip: boolean;
   readonly rstrip: boolean;
   /** Matches only where no letter, digit or underscore touches it. */
@@ -15,12 +14,10 @@ export interface AddedToken {
 
 export type Segment =
   | { readonly kind: 'token'; readonly id: number }
-  /** `first`: the text begins with it. */
   | { readonly kind: 'text'; readonly text: string; readonly first: boolean }
-  /** Nothing yet: the text is long. */
+  /** Lets other work run during a long text. */
   | { readonly kind: 'pause' };
 
-/** UTF-16 units that are looked through in one go. */
 const PAUSE_UNITS = 65_536;
 
 interface TrieNode {

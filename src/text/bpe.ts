@@ -1,33 +1,30 @@
-// Byte-pair encoding of one piece of text: its symbols (bytes or characters) merge by the ranks of a merge
-// list. Pieces repeat a lot in real text, so the ids of short ones are kept, within a bound.
+// Byte-pair encoding of a piece of text: symbols (bytes or characters) merge by the ranks of a merge list. Ids of
+// short pieces are cached.
 
 import { MergeLoop, PairTable } from './merge-loop.ts';
 import { partsOf, STEP_SIZE, type Steps } from './steps.ts';
 
 interface BpeModel {
-  /** Ids by token text, as the vocabulary spells it. */
   readonly ids: ReadonlyMap<string, number>;
-  /** In order of rank; each as two token texts. */
+  /** In order of rank. */
   readonly merges: Iterable<readonly [string, string]>;
-  /** A piece that is a token as a whole becomes it, whatever the merges say. */
+  /** A piece that is a token becomes it without merging. */
   readonly ignoreMerges: boolean;
   readonly symbols: SymbolRule;
 }
 
-/** What a piece is cut into before merging. */
 export type SymbolRule =
-  /** UTF-8 bytes, each written as in byte-characters.ts. */
+  /** UTF-8 bytes, written as `byteCharacters`. */
   | { readonly kind: 'bytes'; readonly unknownId: number | undefined }
-  /** Characters. One without a token becomes its bytes as `<0xNN>` tokens, else the unknown token. */
+  /** A character without a token becomes its bytes as `<0xNN>` tokens, else the unknown token. */
   | {
       readonly kind: 'characters';
       readonly byteFallback: boolean;
       readonly unknownId: number | undefined;
-      /** Neighbouring unknown characters become one unknown token. */
       readonly fuseUnknown: boolean;
     };
 
-/** Returns what is left to do of a long piece; others are done. */
+/** Returns the remaining steps of a long piece; others are done. */
 export type PieceEncoder = (piece: string, into: number[]) => Steps | undefined;
 
 /** In UTF-16 units. */
@@ -64,7 +61,7 @@ export function bpeEncoder(model: BpeModel): PieceEncoder {
     return Array.from(symbols.subarray(0, loop.run(symbols, symbols.length)));
   };
 
-  /** With a loop of its own: while it rests, other pieces are encoded. */
+  /** With a loop of its own: other pieces are encoded between steps. */
   function* encodeLong(piece: string, into: number[]): Steps {
     const whole = wholeToken?.(piece);
     if (whole !== undefined) {
@@ -97,7 +94,7 @@ export function bpeEncoder(model: BpeModel): PieceEncoder {
   };
 }
 
-/** A merge whose parts or result the vocabulary lacks; thrown while the encoder is built. */
+/** Thrown while the encoder is built. */
 export class MergeOutsideVocabulary extends Error {
   constructor(rank: number, text: string) {
     super(`merge ${rank} needs the token ${JSON.stringify(text)}, which the vocabulary lacks`);
@@ -132,7 +129,6 @@ export function spellsEveryByte(ids: ReadonlyMap<string, number>): boolean {
   return byteCharacters.every((character) => ids.has(character));
 }
 
-/** The same of `<0xNN>` tokens. */
 export function spellsEveryByteToken(ids: ReadonlyMap<string, number>): boolean {
   return byteCharacters.every((_, byte) => ids.has(byteTokenText(byte)));
 }
@@ -153,7 +149,7 @@ function characterSymbols(
   rule: Extract<SymbolRule, { kind: 'characters' }>,
 ): (piece: string, unknown?: { before: boolean }) => Int32Array {
   const fallback = rule.byteFallback ? byteTokenIds(model.ids) : undefined;
-  // `unknown`: whether the part of the piece before this one ends with an unknown character.
+  // `unknown.before`: whether the previous part ended with an unknown character.
   return (piece, unknown) => {
     const symbols: number[] = [];
     let afterUnknown = unknown?.before ?? false;
@@ -171,7 +167,7 @@ function characterSymbols(
   };
 }
 
-/** The `<0xNN>` tokens of a character's bytes; undefined where the vocabulary lacks one of them. */
+/** Undefined where the vocabulary lacks a `<0xNN>` token. */
 export function byteTokenIds(
   ids: ReadonlyMap<string, number>,
 ): (character: string) => readonly number[] | undefined {
@@ -194,17 +190,19 @@ function byteTokenText(byte: number): string {
 const characters = buildCharacters();
 const bytes: ReadonlyMap<string, number> = new Map(characters.map((character, byte) => [character, byte]));
 
-/** The character that stands for each byte, by byte value. */
+/**
+ * The alphabet of byte-level vocabularies: a printable character for each byte. Printable Latin-1 bytes stand for
+ * themselves, the rest follow from U+0100 on.
+ */
 export const byteCharacters: readonly string[] = characters;
 
-/** The text whose characters stand for the UTF-8 bytes of `text`. */
 export function toByteCharacters(text: string): string {
   let mapped = '';
   for (const byte of encoder.encode(text)) mapped += characters[byte];
   return mapped;
 }
 
-/** The bytes that `mapped` stands for; undefined where a character stands for none. */
+/** Undefined where a character stands for no byte. */
 export function fromByteCharacters(mapped: string): Uint8Array | undefined {
   const result = new Uint8Array(mapped.length);
   let length = 0;

@@ -1,5 +1,5 @@
-// Turns a conversation into the one text a model was trained on, by the model's own Jinja template.
-// A model without a template has none here either: a guessed one would be wrong in silence.
+// Renders a conversation with the model's Jinja template. A model without a template has none here: a wrong one would
+// go unnoticed.
 
 import { Environment, parse, tokenize } from '@huggingface/jinja';
 import { messageOf } from '../runtime/error-message.ts';
@@ -9,35 +9,31 @@ import { PythonInterpreter } from './jinja-interpreter.ts';
 interface ChatInput {
   readonly messages: readonly Readonly<Record<string, unknown>>[];
   readonly tools?: readonly unknown[] | undefined;
-  /** Ends the text where the assistant's answer begins. */
   readonly addGenerationPrompt: boolean;
-  /** Ends the text within the last message, without what ends a turn, so that the answer goes on with it. */
+  /** Ends the text within the last message, without the end of turn, so that the answer continues it. */
   readonly continueFinalMessage?: boolean | undefined;
-  /** Further variables that some templates know, such as `enable_thinking`. */
+  /** Such as `enable_thinking`. */
   readonly variables?: Readonly<Record<string, unknown>> | undefined;
-  /** What `strftime_now` tells; the present moment where absent. */
+  /** For `strftime_now`. Default: the present. */
   readonly now?: Date | undefined;
 }
 
 export interface ChatTemplateSource {
   readonly template: string;
-  /** Preferred where tools are given; some models have a second template for them. */
+  /** Used where tools are given. */
   readonly toolTemplate?: string | undefined;
-  /** `bos_token`, `eos_token` and the like, as the template names them. */
+  /** Such as `bos_token`. */
   readonly specialTokens: Readonly<Record<string, string>>;
 }
 
 export interface ChatTemplate {
-  /** How the model writes reasoning and calls, as far as the template tells. */
   readonly format: DetectedFormat;
-  /** Whether it writes down the calls of earlier turns. */
+  /** Whether it renders calls of earlier turns. */
   readonly rendersCalls: boolean;
-  /** As the model's author wrote it. */
   readonly source: string;
   render(input: ChatInput): string;
 }
 
-/** The template cannot be read, or refuses the conversation. */
 export class ChatTemplateError extends Error {
   constructor(what: string, cause: unknown) {
     super(`${what}: ${messageOf(cause)}`, { cause });
@@ -47,7 +43,7 @@ export class ChatTemplateError extends Error {
 
 type Program = ReturnType<typeof parse>;
 
-/** Marks where the last message ends in what a template makes of it. The space tells whether it trims messages. */
+/** Marks the end of the last message in the rendered text. The space shows whether the template trims messages. */
 const END_MARK = 'END_OF_THE_FINAL_MESSAGE ';
 
 export function chatTemplate(source: ChatTemplateSource): ChatTemplate {
@@ -65,7 +61,7 @@ export function chatTemplate(source: ChatTemplateSource): ChatTemplate {
         documents: null,
         ...input.variables,
         messages: input.messages,
-        // Templates test these against none, so that they must be there.
+        // Templates compare it with none, so it must be defined.
         tools: hasTools ? input.tools : null,
         add_generation_prompt: input.addGenerationPrompt,
       };
@@ -126,7 +122,6 @@ function globals(now: Date): Record<string, unknown> {
   };
 }
 
-/** Python's range: one argument is the end. */
 function range(first: number, second?: number, step = 1): number[] {
   const [start, end] = second === undefined ? [0, first] : [first, second];
   if (step === 0) throw new Error('range() needs a step other than zero');
@@ -163,7 +158,10 @@ const directives: Readonly<Record<string, (time: Date) => string>> = {
   '%': () => '%',
 };
 
-/** Local time. `%-d` drops a leading zero; an unknown directive is an error that names it. */
+/**
+ * Python's strftime in local time and English. `%-d` drops a leading zero; an unknown directive is an error that
+ * names it.
+ */
 export function formatTime(time: Date, format: string): string {
   return format.replace(/%(-?)(.?)/gsu, (whole, bare: string, name: string) => {
     const directive = directives[name];

@@ -1,4 +1,4 @@
-// A chat template that somebody chose for a model, by the name of its family or by a file.
+// A chat template chosen for a model, by the name of its family or by a file.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { messageOf } from '../runtime/error-message.ts';
@@ -6,13 +6,12 @@ import { chatTemplate } from './chat-template.ts';
 
 export interface ChosenTemplate {
   readonly template: string;
-  /** It is one of ours, which writes what a text begins with only where the model wants it. */
+  /** One of `namedTemplates`, which write BOS only where the model wants it. */
   readonly named: boolean;
-  /** Takes the place of a template that the model has; else it is for models without one. */
+  /** Whether it replaces the model's template; otherwise it is for models without one. */
   readonly replaces: boolean;
 }
 
-/** Throws in words for whoever chose it. */
 export function readChosenTemplate(choice: string, replaces: boolean): ChosenTemplate {
   const named = Object.hasOwn(namedTemplates, choice) && !existsSync(choice);
   const template = named ? (namedTemplates[choice] as string) : readTemplateFile(choice);
@@ -29,11 +28,10 @@ function readTemplateFile(path: string): string {
   }
 }
 
-/** Before each turn, its role; after it, the same mark. */
 const turns = (before: string, after: string, assistant = before.replace('{{ role }}', 'assistant')) =>
   `{{ bos_token }}{% for message in messages %}{% set role = message.role %}${before}{{ message.content | trim }}${after}{% endfor %}{% if add_generation_prompt %}${assistant}{% endif %}`;
 
-/** For families that know no system message: it goes before what the first user says. */
+/** For families without a system message: it goes before the first user's message. */
 const withoutSystem = (user: string, assistant: string, start: string) =>
   `{{ bos_token }}{% set ns = namespace(system='') %}{% for message in messages %}{% if message.role == 'system' %}{% set ns.system = message.content | trim ~ '\\n\\n' %}{% elif message.role == 'assistant' %}${assistant}{% else %}${user}{% set ns.system = '' %}{% endif %}{% endfor %}{% if add_generation_prompt %}${start}{% endif %}`;
 

@@ -1,12 +1,11 @@
-// Turns ids into text as they come. It emits whole characters only: bytes of an unfinished one wait for the
-// next token. All pieces together equal `Tokenizer.decode` of all ids.
+// Decodes ids one by one. Emits whole characters only; all pieces together equal `Tokenizer.decode` of all ids.
 
 import { newUtf8Decoder, type Tokenizer } from './tokenizer.ts';
 
 export interface DetokenizerOptions {
-  /** Control tokens appear as they are spelled; else they are left out. */
+  /** Shows control tokens as they are spelled; otherwise they are left out. */
   readonly special?: boolean;
-  /** The ids continue a text, so that a space before their first word belongs to it. */
+  /** The ids continue a text: a space before their first word is kept. */
   readonly continuation?: boolean;
 }
 
@@ -22,13 +21,13 @@ export class Detokenizer {
     this.#stripSpace = tokenizer.stripsLeadingSpace && !continuation;
   }
 
-  /** The text that this token completes; often empty. */
+  /** Often empty. */
   push(id: number): string {
     if (!this.#special && this.#tokenizer.isSpecial(id)) return '';
     return this.#strip(this.#decoder.decode(this.#tokenizer.tokenBytes(id), { stream: true }));
   }
 
-  /** What is left at the end: U+FFFD where a character stayed unfinished. */
+  /** U+FFFD where a character stayed incomplete. */
   flush(): string {
     return this.#strip(this.#decoder.decode());
   }

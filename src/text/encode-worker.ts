@@ -1,5 +1,5 @@
-// The thread behind `encode-workers.ts`: opens one model's tokenizer, says so, and answers one job after another. A text that
-// takes long rests after each part, until it is asked for again.
+// The thread of `encode-workers.ts`: opens one model's tokenizer and answers jobs in turn. A long text pauses after
+// each part.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../runtime/error-message.ts';
@@ -34,7 +34,6 @@ function openTokenizer(path: string): Tokenizer {
   }
 }
 
-/** How long a text is encoded before others come in. */
 const PART_MS = 20;
 
 const paused = new Map<number, Steps<Int32Array>>();

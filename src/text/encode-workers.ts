@@ -1,25 +1,23 @@
-// Turns texts of any length into ids, and ids into text, without holding up the event loop: short ones at once, long
-// ones in a thread that opens the same model's tokenizer. Long ones can be cancelled, and accounts take turns, also between
-// the parts of a very long one.
+// Encodes and decodes texts of any length without blocking the event loop: short ones inline, long ones in a thread.
+// Long ones can be cancelled, and accounts take turns, also between the parts of a very long one.
 
 import { setImmediate } from 'node:timers/promises';
 import type { EncodeResult, EncodeWork } from './encode-worker.ts';
 import { type JobCaller, JobQueue } from './job-queue.ts';
 import type { DecodeOptions, EncodeOptions, Tokenizer } from './tokenizer.ts';
 
-/** Shorter ones take a few milliseconds at most, about what the way to a thread and back costs. */
+/** Shorter ones take a few milliseconds, about as long as a message to a thread and back. */
 const INLINE_CHARACTERS = 8192;
 const INLINE_IDS = 8192;
 
-/** Characters, or ids, that are done here before it is others' turn: a request may bring thousands of short texts. */
+/** Characters or ids handled inline before the event loop runs: a request may bring thousands of short texts. */
 const INLINE_AT_ONCE = 32_768;
 
-// The compiled file, from wherever this one runs.
 const entry = new URL('../../dist/text/encode-worker.js', import.meta.url);
 
 type EncodeQueue = JobQueue<EncodeWork, EncodeResult>;
 
-/** An id that no vocabulary has: it gives no text. */
+/** In no vocabulary: it decodes to nothing. */
 const NO_TOKEN = -1;
 
 interface TextModel {
@@ -32,7 +30,7 @@ export class EncodeWorkers {
   #closed = false;
   #doneInline = 0;
   #jobs = 0;
-  /** One after the other, so that many requests together hold nobody up either. */
+  /** Serializes requests, so that many together do not block the event loop either. */
   #turn: Promise<unknown> = Promise.resolve();
 
   async encode(
@@ -78,7 +76,7 @@ export class EncodeWorkers {
     signal?.throwIfAborted();
   }
 
-  /** Whatever is on its way is rejected. */
+  /** Rejects pending jobs. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
@@ -104,7 +102,7 @@ function newQueue(path: string): EncodeQueue {
   });
 }
 
-/** A copy that can be handed over to a thread. */
+/** A copy that can be transferred to a thread. */
 function packed(ids: ArrayLike<number>): Int32Array<ArrayBuffer> {
   const copy = new Int32Array(ids.length);
   for (let index = 0; index < ids.length; index++) {

@@ -1,24 +1,21 @@
-// The tokens by which models of code are told what stands before and behind a gap. GGUF files declare them; in folders, and
-// in older files, they are known by how they are spelled.
+// Fill-in-the-middle tokens of code models. GGUF files declare them; folders and older files are recognized by their
+// spelling.
 
 import type { Tokenizer } from './tokenizer.ts';
 
 export interface FillInMiddle {
   readonly prefix: number;
   readonly suffix: number;
-  /** Where the answer begins. Absent where the suffix comes first: then it begins behind the prefix. */
+  /** Where the answer begins. Absent where the suffix comes first: then the answer follows the prefix. */
   readonly middle: number | undefined;
-  /** Before the name of a project. */
   readonly repository: number | undefined;
-  /** Before each file of it. */
   readonly file: number | undefined;
-  /** An answer is over where it goes on to another file, or to another gap. */
+  /** An answer ends where it goes on to another file or gap. */
   readonly endIds: readonly number[];
 }
 
 type Part = 'prefix' | 'suffix' | 'middle' | 'repository' | 'file' | 'padding';
 
-/** One family a line; `repository` and the rest may be missing. */
 const spellings: readonly Readonly<Partial<Record<Part, string>>>[] = [
   {
     prefix: '<|fim_prefix|>',
@@ -45,7 +42,7 @@ const spellings: readonly Readonly<Partial<Record<Part, string>>>[] = [
   { prefix: '[PREFIX]', suffix: '[SUFFIX]' },
 ];
 
-/** Newer key, older key; both behind `tokenizer.ggml.`. */
+/** Newer key, older key; both after `tokenizer.ggml.`. */
 const keys: Readonly<Record<Part, readonly string[]>> = {
   prefix: ['fim_pre_token_id', 'prefix_token_id'],
   suffix: ['fim_suf_token_id', 'suffix_token_id'],
@@ -55,7 +52,6 @@ const keys: Readonly<Record<Part, readonly string[]>> = {
   padding: ['fim_pad_token_id'],
 };
 
-/** `declared` gives the value of a key of a GGUF. */
 export function fillInMiddleOf(
   tokenizer: Pick<Tokenizer, 'vocabSize' | 'tokenText'>,
   declared: (key: string) => unknown = () => undefined,
@@ -82,7 +78,6 @@ export function fillInMiddleOf(
   };
 }
 
-/** Of the first family whose tokens are there. */
 function spelledIds({ vocabSize, tokenText }: Pick<Tokenizer, 'vocabSize' | 'tokenText'>): Map<Part, number> {
   const names = new Set(spellings.flatMap((family) => Object.values(family)));
   const idOf = new Map<string, number>();

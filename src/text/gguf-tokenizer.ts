@@ -1,5 +1,5 @@
-// A tokenizer from a GGUF file's metadata: byte-level BPE ("gpt2"), SentencePiece ("llama"), SentencePiece's symbols
-// with the merges of BPE ("gemma4"), or WordPiece ("bert"). Where a file leaves a rule out, the defaults are the ones its converters rely on.
+// A tokenizer from GGUF metadata: byte-level BPE ("gpt2"), SentencePiece ("llama"), SentencePiece's symbols with BPE
+// merges ("gemma4"), or WordPiece ("bert"). Defaults are those that converters rely on.
 
 import { type GgufValue, MetadataReader } from '../weights/gguf-metadata.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
@@ -33,11 +33,10 @@ interface GgufVocabulary {
   readonly reader: MetadataReader;
   readonly tokens: readonly string[];
   readonly ids: ReadonlyMap<string, number>;
-  /** By id; all normal where the file does not say. */
+  /** By id. */
   readonly types: ArrayLike<number>;
 }
 
-/** The parts that differ between the algorithms. */
 type AlgorithmParts = Pick<
   TokenizerParts,
   'kind' | 'encodeText' | 'bytesOf' | 'stripsLeadingSpace' | 'shrinkage'
@@ -111,7 +110,7 @@ function turnEndsOf({ ids, types }: GgufVocabulary): Set<number> {
   });
 }
 
-/** Control tokens, and those whose name says that they end a turn: converters do not always mark them. */
+/** Control tokens, and turn ends by name: converters do not always mark them. */
 function specialIdsOf({ tokens, types }: GgufVocabulary, turnEnds: ReadonlySet<number>): Set<number> {
   const ids = new Set(turnEnds);
   for (let id = 0; id < tokens.length; id++) {
@@ -131,7 +130,7 @@ function addedTokens(vocabulary: GgufVocabulary, specialIds: ReadonlySet<number>
   return added;
 }
 
-/** Phi-3's control tokens swallow the whitespace after them; GGUF has no field to say so, but the name. */
+/** Phi-3's control tokens remove the whitespace after them; GGUF shows it by the model's name alone. */
 function whitespaceStripper({ reader }: GgufVocabulary): (content: string) => boolean {
   const name = reader.optionalString('general.name') ?? '';
   const keeps = new Set(['<unk>', '<s>', '<|endoftext|>']);
@@ -203,7 +202,6 @@ function spmParts(vocabulary: GgufVocabulary): AlgorithmParts {
   };
 }
 
-/** Symbols and spaces as SentencePiece has them, merged by rank. */
 function mergedSpmParts(vocabulary: GgufVocabulary): AlgorithmParts {
   const { tokens, types, ids } = vocabulary;
   const unknownId = tokenId(vocabulary, 'tokenizer.ggml.unknown_token_id');
@@ -225,10 +223,10 @@ function mergedSpmParts(vocabulary: GgufVocabulary): AlgorithmParts {
   };
 }
 
-/** Words of more characters are unknown, as BERT's tokenizers have it: these files do not say. */
+/** BERT's default; the files do not say. */
 const LONGEST_WORD = 100;
 
-/** Tokens that begin a word carry a mark; those that go on with one do not. */
+/** Tokens that begin a word carry a mark, continuations do not. */
 function wordPieceParts(vocabulary: GgufVocabulary): AlgorithmParts {
   const { reader, tokens, types, ids } = vocabulary;
   const beginnings = new Map<string, number>();
@@ -240,7 +238,7 @@ function wordPieceParts(vocabulary: GgufVocabulary): AlgorithmParts {
   }
   const unknownId = tokenId(vocabulary, 'tokenizer.ggml.unknown_token_id') ?? ids.get('[UNK]');
   if (unknownId === undefined) throw reader.fault('tokenizer.ggml.unknown_token_id', 'is missing');
-  // Whether letters lose their case is told by the vocabulary alone.
+  // The vocabulary alone shows whether text is lowercased.
   const lowercases = ![...beginnings.keys()].some((word) => /[A-Z]/.test(word));
   const fold = bertFolder({ cleans: true, partsIdeographs: true, stripsAccents: lowercases, lowercases });
   const encodeWord = wordPieceEncoder({ beginnings, continuations, unknownId, longestWord: LONGEST_WORD });
@@ -255,7 +253,7 @@ function wordPieceParts(vocabulary: GgufVocabulary): AlgorithmParts {
       eos: tokenId(vocabulary, 'tokenizer.ggml.seperator_token_id') ?? ids.get('[SEP]'),
     },
     *encodeText({ text }, _special, into) {
-      // No word goes over a space, and nothing before one changes with what comes after it.
+      // Words do not cross spaces, so a long text can be cut at them.
       for (let start = 0; start < text.length; ) {
         const space = text.indexOf(' ', start + LONG_TEXT);
         const end = space === -1 ? text.length : space;

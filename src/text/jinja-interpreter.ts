@@ -1,9 +1,9 @@
-// Teaches the Jinja library what Python's has and public templates use: filters on nothing, dictionaries with whole
-// numbers for keys, and str.format. Everything else is the library's own.
+// Extends the Jinja library by what public templates use of Python's: filters on undefined values, dictionaries with
+// integer keys, and str.format.
 
 import { Environment, Interpreter, type parse } from '@huggingface/jinja';
 
-// The library's types of these cannot be imported.
+// The library does not export these types.
 interface Node {
   readonly type: string;
 }
@@ -25,7 +25,6 @@ const LibraryInterpreter = Interpreter as unknown as new (
 
 interface FilterNode extends Node {
   readonly operand: Node;
-  /** A name, or a call of one. */
   readonly filter: Node & { readonly value?: string; readonly callee?: { readonly value: string } };
 }
 
@@ -45,14 +44,13 @@ interface ObjectNode extends Node {
   readonly value: ReadonlyMap<Node, Node>;
 }
 
-/** A node that is evaluated already: the library would do so a second time. */
+/** An evaluated node: the library would evaluate it again. */
 interface KnownNode extends Node {
   readonly known: Value;
 }
 
-/** Python looks at the elements of what is true alone: nothing has none. */
 const choosingFilters: readonly string[] = ['select', 'reject', 'selectattr', 'rejectattr', 'map'];
-/** An undefined value is an empty list to these, */
+/** An undefined value is an empty list to these. */
 const listFilters: readonly string[] = [
   'list',
   'length',
@@ -63,7 +61,7 @@ const listFilters: readonly string[] = [
   'items',
   'dictsort',
 ];
-/** and an empty text to these; none is spelled. */
+/** An undefined value is an empty text to these. */
 const textFilters: readonly string[] = ['string', 'trim', 'upper', 'lower', 'capitalize', 'title', 'replace'];
 
 export class PythonInterpreter extends LibraryInterpreter {
@@ -137,14 +135,14 @@ export class PythonInterpreter extends LibraryInterpreter {
   }
 }
 
-/** On a dictionary: which of its keys, all of which the library keeps as texts, stand for whole numbers. */
+/** On a dictionary: the keys, which the library keeps as texts, that are integers. */
 const NUMBERS = Symbol('keys that are numbers');
 
 function numbersOf(object: Value): ReadonlySet<string> | undefined {
   return (object as { readonly [NUMBERS]?: ReadonlySet<string> })[NUMBERS];
 }
 
-/** Its keys are numbers again wherever they come to light. */
+/** Restores integer keys. */
 function numberKeys(object: Value, numbers: ReadonlySet<string>): void {
   const keys = () => listOf(keysOf(object));
   Object.assign(object, { [NUMBERS]: numbers, keys, items: () => pairsOf(object) });
@@ -183,7 +181,7 @@ function asKey(value: Value): Value {
   return value.type === 'IntegerValue' ? runtimeValue(String(value.value)) : value;
 }
 
-/** The library makes its values of plain ones only where variables are set. */
+/** The library converts plain values only where variables are set. */
 function runtimeValue(plain: unknown): Value {
   return new Environment().set('value', plain);
 }
@@ -203,7 +201,7 @@ function known(value: Value): KnownNode {
   return { type: 'Known', known: value };
 }
 
-/** Python's str.format, with places by order, number or name; how a value is written cannot be chosen. */
+/** Python's str.format by order, number or name, without format specifications. */
 function formatText(text: string, args: readonly Value[]): Value {
   const last = args.at(-1);
   const named = last?.type === 'KeywordArgumentsValue' ? entriesOf(last) : new Map<string, Value>();

@@ -1,44 +1,41 @@
-// Jobs on their way through a thread, one at a time, accounts in turn; between the parts of a long one, too, where the
-// thread does it in parts. The thread starts with the first job and ends
-// after a quiet minute. A job whose caller has left never starts; one that has started is dropped, and if it goes on for
-// long, its thread with it: the jobs that wait get a new one. So it is with a job that takes more time of the processor
-// than it may. Time by the clock says little: where other programs have the machine, short jobs take long.
+// A queue of jobs for one thread, accounts in turn, also between the parts of a long job. The thread starts with the
+// first job and ends after a quiet minute. A job whose caller has left never starts; a running one is dropped, and
+// its thread ended if it goes on for long. So is a job that exceeds its CPU time. Wall time says little where other
+// programs use the machine.
 
 import { JobThread, type JobThreadOptions } from './job-thread.ts';
 
 const QUIET_MS = 60_000;
-/** About what a new thread takes to open a large tokenizer: ending the old one earlier would gain nothing. */
+/** About how long a new thread takes to open a large tokenizer. */
 const ABANDONED_MS = 1000;
-/** Until a job that has time left is looked at again, at least. */
 const LOOK_AGAIN_MS = 100;
 
 export interface JobCaller {
-  /** Accounts take turns. Default: one that all nameless callers share. */
+  /** Accounts take turns. Default: one for all. */
   readonly account?: string | undefined;
-  /** The promise rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 interface Job<Work, Result> {
   readonly work: Work;
   readonly account: string;
-  /** Once; later calls do nothing. */
+  /** Later calls do nothing. */
   readonly settle: (result: Result | Error) => void;
 }
 
-/** A job took more time of the processor than it may. */
+/** The job exceeded its CPU time. */
 export class JobTooLong extends Error {
   override readonly name = 'JobTooLong';
 }
 
 interface JobQueueOptions<Work> extends JobThreadOptions<Work> {
-  /** No job may take more of the processor's time, together with what else runs in this process. Default: any may. */
+  /** CPU time of a job, including what else runs in this process. Default: no limit. */
   readonly limitMs?: number;
-  /** Where jobs are done in parts: what the thread is told of one that rests, to go on with it or to forget it. */
+  /** For jobs in parts: messages to resume or forget a paused one. */
   readonly pausing?: { readonly resume: (work: Work) => Work; readonly forget: (work: Work) => Work };
 }
 
-/** The most of the processor's time that one thread can have had: no more than has passed, or the process was given. */
+/** An upper bound of a thread's CPU time: wall time or the process's CPU time. */
 class Stopwatch {
   readonly #beganMs = performance.now();
   readonly #begunUsage = process.cpuUsage();
@@ -53,14 +50,12 @@ export class JobQueue<Work, Result> {
   readonly #options: JobQueueOptions<Work>;
   readonly #turns = new AccountTurns<Job<Work, Result>>();
   #thread: JobThread<Work, Result> | undefined;
-  /** The thread has a job, even if nobody waits for it any more. */
+  /** The thread has a job, even an abandoned one. */
   #busy = false;
   #running: Job<Work, Result> | undefined;
-  /** What the thread was given last. */
   #given: Job<Work, Result> | undefined;
-  /** Those that rest in the thread. */
   readonly #paused = new Set<Job<Work, Result>>();
-  /** Runs while the thread is quiet, or busy with a job that nobody waits for or that may not take for ever. */
+  /** Runs while the thread is idle, or busy with an abandoned or limited job. */
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: JobQueueOptions<Work>) {
@@ -96,7 +91,7 @@ export class JobQueue<Work, Result> {
       if (this.#turns.empty) this.#rest();
       else this.#startNext();
     }
-    // The process stays alive for jobs that somebody waits for.
+    // Pending jobs keep the process alive.
     this.#thread?.hold(this.#running !== undefined || !this.#turns.empty);
   }
 
@@ -113,7 +108,7 @@ export class JobQueue<Work, Result> {
       this.#failAll(error instanceof Error ? error : new Error(String(error)));
       return;
     }
-    // Until it is, jobs stay in the queue, where leaving costs nothing.
+    // Until then jobs can leave the queue at no cost.
     if (!this.#thread.ready) return;
     this.#running = this.#turns.take();
     if (this.#running === undefined) return;
@@ -128,7 +123,7 @@ export class JobQueue<Work, Result> {
     return this.#paused.delete(job) ? (this.#options.pausing?.resume(job.work) ?? job.work) : job.work;
   }
 
-  /** Others come first, but those of its own account. */
+  /** Other accounts come first. */
   #pause(): void {
     const [job, given] = [this.#running, this.#given];
     clearTimeout(this.#timer);
@@ -149,7 +144,7 @@ export class JobQueue<Work, Result> {
   #watch(job: Job<Work, Result>, limitMs: number, spent: Stopwatch): void {
     const left = limitMs - spent.ms;
     if (left <= 0) {
-      // What it has answered by now is heard first.
+      // A result that has arrived counts.
       setImmediate(() => {
         if (this.#running === job) this.#cutOff(limitMs);
       });
@@ -169,7 +164,7 @@ export class JobQueue<Work, Result> {
       answer: (result) => this.#finish(result),
       paused: () => this.#pause(),
       lost: (error) => {
-        // A thread that cannot start would not serve the others either.
+        // A thread that cannot start serves no job.
         if (!thread.ready) return this.#failAll(error);
         this.#thread = undefined;
         this.#paused.clear();
@@ -201,12 +196,11 @@ export class JobQueue<Work, Result> {
     this.#advance();
   }
 
-  /** The queue can go on without its thread: the next job starts another. */
+  /** The next job starts another thread. */
   #drop(): void {
     this.#thread?.end();
     this.#thread = undefined;
     this.#busy = false;
-    // The next thread begins with them anew.
     this.#paused.clear();
   }
 
@@ -221,8 +215,9 @@ export class JobQueue<Work, Result> {
   }
 }
 
+/** Jobs of accounts in turn; in order of arrival within an account. */
 export class AccountTurns<Job> {
-  // A Map keeps its order: the first account is next, one that was served goes to the end.
+  // In order of turns: a served account goes to the end.
   readonly #waiting = new Map<string, Set<Job>>();
 
   get empty(): boolean {
@@ -234,7 +229,6 @@ export class AccountTurns<Job> {
     this.#waiting.set(account, jobs.add(job));
   }
 
-  /** Before the other jobs of its account. */
   putBack(account: string, job: Job): void {
     this.#waiting.set(account, new Set([job, ...(this.#waiting.get(account) ?? [])]));
   }

@@ -1,11 +1,8 @@
-// One thread that does jobs, one after another. Knows nothing of who waits: it is given a job when it is ready for one.
+// A thread that runs one job at a time.
 
 import { type ResourceLimits, type Transferable, Worker } from 'node:worker_threads';
 
-/**
- * What a thread says: that it is ready, then to each job its result, or why there is none, or that it rests, to be taken up
- * again.
- */
+/** `ready` first; then for each job its result, an error, or `paused`. */
 export type FromJobThread<Result> =
   | { readonly kind: 'ready' }
   | { readonly kind: 'problem'; readonly message: string }
@@ -14,11 +11,10 @@ export type FromJobThread<Result> =
 
 interface JobThreadListener<Result> {
   ready(): void;
-  /** To the job it was given last. */
+  /** For the last job. */
   answer(result: Result | Error): void;
-  /** The job it was given last rests. */
   paused(): void;
-  /** It failed or ended by itself; no more is heard from it. */
+  /** It failed or ended by itself; the last call. */
   lost(error: Error): void;
 }
 
@@ -27,7 +23,7 @@ export interface JobThreadOptions<Work> {
   readonly entry: URL;
   readonly workerData?: unknown;
   readonly resourceLimits?: ResourceLimits;
-  /** What of a job is handed over instead of copied. */
+  /** Transferred instead of copied. */
   readonly handedOver?: (work: Work) => readonly Transferable[];
 }
 
@@ -57,13 +53,13 @@ export class JobThread<Work, Result> {
     this.#worker.postMessage(work, this.#options.handedOver?.(work) ?? []);
   }
 
-  /** Whether the process stays alive for it. */
+  /** Whether it keeps the process alive. */
   hold(on: boolean): void {
     if (on) this.#worker.ref();
     else this.#worker.unref();
   }
 
-  /** Ends it, in the middle of a job or not; its listener hears nothing more. */
+  /** The listener is not called any more. */
   async end(): Promise<void> {
     this.#listener = undefined;
     await this.#worker.terminate();

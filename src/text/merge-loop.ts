@@ -1,10 +1,10 @@
-// The merge loop that byte-level BPE and SentencePiece share: of all neighbouring pairs, the one of lowest
-// rank merges first, the leftmost of equals. A heap of pairs and a linked list of symbols keep it
-// O(n log n), also for one hostile piece of a hundred thousand characters.
+// The merge loop of BPE and SentencePiece: of all neighbouring pairs, the one of lowest rank merges first, the
+// leftmost of equals. A heap and a linked list keep it O(n log n), also for a hostile piece of a hundred thousand
+// characters.
 
 import { STEP_SIZE, type Steps } from './steps.ts';
 
-/** Which pairs merge. Symbols are token ids; ranks are whole numbers from 0 on. */
+/** Symbols are token ids; ranks are integers from 0 on. */
 export interface MergeRules {
   /** A handle for `rank` and `merged`, or -1 where the pair does not merge. */
   find(left: number, right: number): number;
@@ -20,7 +20,6 @@ export class MergeLoop {
   readonly #rules: MergeRules;
   #previous = new Int32Array(64);
   #next = new Int32Array(64);
-  /** The handle of the pair that starts at a position. */
   #pair = new Int32Array(64);
   #heap = new Float64Array(192);
   #heapSize = 0;
@@ -39,7 +38,7 @@ export class MergeLoop {
     return this.#compact(symbols);
   }
 
-  /** The same, step by step; this loop can do nothing else meanwhile. */
+  /** The same in steps; the loop is busy until they end. */
   *steps(symbols: Int32Array, count: number): Steps<number> {
     if (count < 2) return count;
     this.#reserve(count, count);
@@ -68,7 +67,7 @@ export class MergeLoop {
     const rank = Math.floor(key / positionSpan);
     const left = key - rank * positionSpan;
     const handle = this.#pair[left] as number;
-    // An entry whose pair has since changed is out of date.
+    // The pair has changed since.
     if (handle === none || this.#rules.rank(handle) !== rank) return;
     const right = this.#next[left] as number;
     const after = this.#next[right] as number;
@@ -140,7 +139,7 @@ const absent = -1;
 export class PairTable implements MergeRules {
   /** Open addressing: entry index by hash, at most half full. */
   #slots: Int32Array;
-  /** Left, right, rank, merged: four values per entry. */
+  /** Left, right, rank and merged of each entry. */
   #entries: Int32Array;
   #size = 0;
 
@@ -166,7 +165,7 @@ export class PairTable implements MergeRules {
     return this.#entries[entry * 4 + 3] as number;
   }
 
-  /** Stores a pair and returns its handle; a pair already stored stays as it is. */
+  /** Returns the handle; a known pair stays as it is. */
   add(left: number, right: number, rank: number, merged: number): number {
     if (this.#size * 4 === this.#entries.length) this.#grow();
     const slot = this.#slotOf(left, right);
@@ -177,7 +176,6 @@ export class PairTable implements MergeRules {
     return this.#size++;
   }
 
-  /** The slot that holds the pair, or the empty one where it belongs. */
   #slotOf(left: number, right: number): number {
     const slots = this.#slots;
     const entries = this.#entries;

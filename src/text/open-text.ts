@@ -1,5 +1,4 @@
-// From opened model files to what turns text into ids and conversations into text: from a GGUF's metadata, or
-// from the tokenizer files of a folder.
+// Opens the tokenizer and chat template of a model: from GGUF metadata, or from the files of a folder.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,13 +23,10 @@ type TextSource =
 
 export interface ModelText {
   readonly tokenizer: Tokenizer;
-  /** Absent where the model has none. */
   readonly template: ChatTemplate | undefined;
-  /** Absent where the model was not trained to fill gaps. */
   readonly fillInMiddle?: FillInMiddle | undefined;
 }
 
-/** `chosen` is for a model that has no template, or takes the place of its own. */
 export function openText(source: TextSource, chosen?: ChosenTemplate): ModelText {
   const isGguf = source.format === 'gguf';
   const text = isGguf ? fromGguf(source, chosen) : fromFolder(source.directory, source.config, chosen);
@@ -103,7 +99,7 @@ function specialTokensOf(files: TokenizerFiles): Readonly<Record<string, string>
   return specialTokens;
 }
 
-/** A template file of its own wins over the one among the tokenizer's settings. */
+/** A template file overrides the tokenizer's settings. */
 function folderTemplate(
   directory: string,
   files: TokenizerFiles,

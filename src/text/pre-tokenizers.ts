@@ -1,6 +1,5 @@
-// How byte-level BPE models cut text into pieces before merging, by the names that GGUF files give
-// (`tokenizer.ggml.pre`). Each rule is the model's own regular expression, in its original dialect; the
-// expressions of one rule apply in turn, matches and gaps alike becoming pieces.
+// Pre-tokenizers of byte-level BPE models, by the names in GGUF files (`tokenizer.ggml.pre`). Each rule is the
+// model's own regular expressions in their original dialect, applied in turn; matches and gaps become pieces.
 
 import { fromOniguruma } from './oniguruma/oniguruma.ts';
 import { splitBy, splitInTurn, splitThousands, type TextSplitter } from './text-splitter.ts';
@@ -17,16 +16,15 @@ const casedRuns = `
   104d8-104fb 10c80-10cb2 10cc0-10cf2 118a0-118df 1e900-1e943
 `;
 
-/** The inside of a character class that holds all of them. */
+/** As the inside of a character class. */
 const casedLetters = casedRuns.replace(/[0-9a-f]+/g, '\\x{$&}').replace(/\s+/g, '');
 
 export interface PreTokenizer {
-  /** The rule's own name; several model names may share it. */
   readonly family: string;
   readonly split: TextSplitter;
-  /** A piece that is a token as a whole becomes it without merging. */
+  /** A piece that is a token becomes it without merging. */
   readonly ignoreMerges: boolean;
-  /** Whether BOS goes in front where the file does not say. */
+  /** The default where the file does not say. */
   readonly addBos: boolean;
 }
 
@@ -44,7 +42,7 @@ const gpt2 = raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s
 const gpt4 = (digits: string): string =>
   raw`${contraction}|[^\r\n\p{L}\p{N}]?\p{L}+|${digits}| ?[^\s\p{L}\p{N}]+[\r\n]*|${whitespaceTail}`;
 
-/** Words also break where upper case follows lower case. `within` narrows their letters; `ends` may follow symbols. */
+/** Words also break between lower and upper case. `within` narrows their letters; `ends` may follow symbols. */
 const cased = (suffix: string, digits: string, within = '', ends = raw`[\r\n/]*`): string => {
   const upper = raw`[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}${within}]`;
   const lower = raw`[\p{Ll}\p{Lm}\p{Lo}\p{M}${within}]`;
@@ -165,7 +163,6 @@ const families: Readonly<Record<string, Family>> = {
     patterns: [raw`\p{N}{1,3}`, gpt4(raw`\p{N}+`)],
     ignoreMerges: true,
   },
-  // Words with a single space between them stay together.
   'exaone-moe': {
     names: ['exaone-moe'],
     patterns: [
@@ -188,7 +185,7 @@ const families: Readonly<Record<string, Family>> = {
 
 export const preTokenizerNames: readonly string[] = Object.values(families).flatMap((family) => family.names);
 
-/** The rule that a GGUF file names; undefined where the name is not known. */
+/** Undefined for an unknown name. */
 export function namedPreTokenizer(name: string): PreTokenizer | undefined {
   const found = Object.entries(families).find(([, family]) => family.names.includes(name));
   if (found === undefined) return undefined;
@@ -205,5 +202,5 @@ function splitterOf(pattern: string | TextSplitter): TextSplitter {
   return typeof pattern === 'string' ? splitBy(fromOniguruma(pattern), 'Isolated') : pattern;
 }
 
-/** The expression of GPT-2, which tokenizer files imply without spelling it out. */
+/** GPT-2's expression, the default of tokenizer files. */
 export const gpt2Pattern: string = gpt2;

@@ -1,6 +1,5 @@
-// SentencePiece BPE as GGUF stores it: no merge list, but a score per token. Of all neighbours whose joined
-// text is a token, those with the best-scored result merge first. A character without a token becomes its
-// bytes. Spaces are written as ▁.
+// SentencePiece BPE as GGUF stores it: a score per token instead of merges. The pair whose joined text has the best
+// score merges first. A character without a token becomes its bytes. Spaces are written as ▁.
 
 import { byteTokenIds, LONG_PIECE, type PieceEncoder } from './bpe.ts';
 import { MergeLoop, type MergeRules, PairTable } from './merge-loop.ts';
@@ -9,17 +8,16 @@ import { partsOf, STEP_SIZE, type Steps } from './steps.ts';
 export const escapedSpace = '▁';
 
 interface SpmModel {
-  /** Every token's text, by id. */
   readonly tokens: readonly string[];
   readonly scores: ArrayLike<number>;
-  /** Tokens that merging may produce: neither control tokens nor bytes. */
+  /** Results of merges: neither control tokens nor bytes. */
   readonly mergeable: ReadonlyMap<string, number>;
-  /** All ids by text, for the byte tokens. */
+  /** For the byte tokens. */
   readonly ids: ReadonlyMap<string, number>;
   readonly unknownId: number | undefined;
 }
 
-// Past this many remembered pairs they are forgotten and found anew.
+// The cache of pairs is cleared beyond this.
 const rememberedPairs = 1_000_000;
 
 export function spmEncoder(model: SpmModel): PieceEncoder {
@@ -34,7 +32,7 @@ export function spmEncoder(model: SpmModel): PieceEncoder {
     return undefined;
   };
 
-  /** With a loop and pairs of its own: while it rests, other pieces are encoded. */
+  /** With a loop and cache of its own: other pieces are encoded between steps. */
   function* encodeLong(piece: string, into: number[]): Steps {
     const own = rules.emptyCopy();
     const read: number[] = [];
@@ -64,7 +62,7 @@ export function spmEncoder(model: SpmModel): PieceEncoder {
   }
 }
 
-/** Finds pairs by the text they join to, and remembers each answer. */
+/** Finds pairs by their joined text, with a cache. */
 class ScoredPairs implements MergeRules {
   readonly #model: SpmModel;
   readonly #ranks: Int32Array;
@@ -75,12 +73,11 @@ class ScoredPairs implements MergeRules {
     this.#ranks = ranks;
   }
 
-  /** The same rules, with nothing remembered. */
   emptyCopy(): ScoredPairs {
     return new ScoredPairs(this.#model, this.#ranks);
   }
 
-  /** The token of a character; one without a token gets a symbol past the vocabulary, as it may still merge. */
+  /** A character without a token gets a symbol past the vocabulary: it may still merge. */
   symbolOf(character: string): number {
     return (
       this.#model.mergeable.get(character) ?? this.#model.tokens.length + (character.codePointAt(0) as number)
@@ -116,7 +113,7 @@ class ScoredPairs implements MergeRules {
   }
 }
 
-/** Best score first; equal scores share a rank, so that the leftmost pair goes first. */
+/** Equal scores share a rank, so that the leftmost pair goes first. */
 function scoreRanks(scores: ArrayLike<number>, count: number): Int32Array {
   const order = Float64Array.from({ length: count }, (_, id) => scores[id] as number);
   const distinct = [...new Set(order.toSorted().reverse())];

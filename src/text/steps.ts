@@ -1,9 +1,7 @@
-// Work that is done in small steps, so that other work can come in between. A step takes a few milliseconds at most; the
-// result does not depend on who runs the steps, or when.
+// Work in steps of a few milliseconds at most, so that other work can run in between.
 
 export type Steps<Result = void> = Generator<void, Result, void>;
 
-/** Runs all steps at once. */
 export function finish<Result>(steps: Steps<Result>): Result {
   for (;;) {
     const { done, value } = steps.next();

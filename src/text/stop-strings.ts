@@ -5,16 +5,16 @@
 // what is shown ends where the longest of those complete there begins.
 
 interface StopResult {
-  /** Text that is now safe to show. */
+  /** Safe to show. */
   readonly text: string;
   readonly stopped: boolean;
 }
 
 interface Pattern {
   readonly text: string;
-  /** Length of the longest proper prefix that is also a suffix, for each prefix (Knuth, Morris, Pratt). */
+  /** For each prefix, the longest proper prefix that is also its suffix (Knuth, Morris, Pratt). */
   readonly borders: Int32Array;
-  /** How much of the pattern the text so far ends with. */
+  /** How much of the pattern ends the text so far. */
   matched: number;
 }
 
@@ -23,13 +23,12 @@ export class StopStrings {
   #held = '';
   #found: string | undefined;
 
-  /** Empty strings would stop at once, so there must be none. */
   constructor(stops: readonly string[]) {
     if (stops.includes('')) throw new RangeError('a stop string must not be empty');
     this.#patterns = stops.map((text) => ({ text, borders: bordersOf(text), matched: 0 }));
   }
 
-  /** The one that ended the answer: of several, the longest. */
+  /** Of several, the longest. */
   get found(): string | undefined {
     return this.#found;
   }
@@ -50,7 +49,7 @@ export class StopStrings {
     return { text: text.slice(0, text.length - longest), stopped: false };
   }
 
-  /** What waited in vain: the answer ended before the stop string did. */
+  /** Releases held text: the answer ended before a stop string was complete. */
   flush(): string {
     const text = this.#held;
     this.#held = '';
@@ -58,7 +57,7 @@ export class StopStrings {
     return text;
   }
 
-  /** Length of the longest stop string that this character completes, 0 where none is. */
+  /** Length of the longest stop string completed by this character, or 0. */
   #advance(unit: number): number {
     let complete = 0;
     for (const pattern of this.#patterns) {

@@ -1,14 +1,13 @@
-// Cuts text by a regular expression, and says what becomes of the matches: the five ways tokenizer files know.
+// Splits text by a regular expression, with the five behaviours of tokenizer files for matches.
 
 export type SplitBehavior = 'Isolated' | 'Removed' | 'MergedWithPrevious' | 'MergedWithNext' | 'Contiguous';
 
-/** Those of a long text are cut as they are asked for. */
+/** A long text is split lazily. */
 export type Pieces = readonly string[] | Generator<string>;
 
-/** Cuts one piece of text into smaller ones. */
 export type TextSplitter = (text: string) => Pieces;
 
-/** In UTF-16 units: cutting one takes a while. */
+/** In UTF-16 units. */
 export const LONG_TEXT = 65_536;
 
 interface Cut {
@@ -16,9 +15,8 @@ interface Cut {
   readonly matched: boolean;
 }
 
-/** `invert`: the text between the matches is what counts as matched. */
+/** `invert`: gaps count as matches. */
 export function splitBy(regex: RegExp, behavior: SplitBehavior, invert = false): TextSplitter {
-  // Matches and gaps alike become pieces of their own.
   if (behavior === 'Isolated') return (text) => isolate(regex, text);
   return (text) => {
     const cuts =
@@ -34,7 +32,7 @@ export function splitInTurn(splitters: readonly TextSplitter[]): TextSplitter {
 
 export function cutFurther(pieces: Pieces, cut: (piece: string, index: number) => Pieces): Pieces {
   if (!isList(pieces)) return cutEach(pieces, cut);
-  // A lone long text is cut as it is asked for, too.
+  // A single long text stays lazy.
   if (pieces.length === 1) return cut(pieces[0] as string, 0);
   return pieces.flatMap((piece, index) => [...cut(piece, index)]);
 }
@@ -57,7 +55,7 @@ function isolate(regex: RegExp, text: string): Pieces {
   const matches: readonly string[] = text.match(regex) ?? [];
   let covered = 0;
   for (const match of matches) covered += match.length;
-  // Most expressions cover all of the text: then the matches are the answer, much faster.
+  // Most expressions cover all of the text: the matches suffice, much faster.
   if (covered === text.length && !matches.includes('')) return matches;
   return [...textsOf(cutsOf(regex, text))];
 }
@@ -103,16 +101,20 @@ function* join(
 }
 
 const digits = /\p{Nd}+/gu;
-/** What `\w` is: where it follows, a number does not end. */
+/** Oniguruma's `\w`: before it there is no `\b`. */
 const wordStart = /^[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}]/u;
 const GROUP = 3;
 
+/**
+ * Splits numbers into groups of three digits from the right, as `\d{1,3}(?=(?:\d{3})*\b)` does, but in linear time: the
+ * expression looks ahead to the end of the number at each digit.
+ */
 export function splitThousands(text: string): readonly string[] {
   const pieces: string[] = [];
   let end = 0;
   for (const { index, 0: number } of text.matchAll(digits)) {
     const behind = index + number.length;
-    // Two units hold whatever character follows.
+    // Two units hold any character.
     if (wordStart.test(text.slice(behind, behind + 2))) continue;
     if (index > end) pieces.push(text.slice(end, index));
     for (const group of groupsOf(number)) pieces.push(group);
@@ -123,7 +125,7 @@ export function splitThousands(text: string): readonly string[] {
 }
 
 function groupsOf(number: string): string[] {
-  // Some digits take two units.
+  // Some digits have two units.
   const characters = [...number];
   const missing = (GROUP - (characters.length % GROUP)) % GROUP;
   return Array.from({ length: Math.ceil(characters.length / GROUP) }, (_, group) => {

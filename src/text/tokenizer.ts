@@ -1,57 +1,51 @@
-// The Tokenizer contract, and its assembly from the parts that each file format provides. Text is cut at
-// added tokens first; what lies between them goes through the model's own rules.
+// The Tokenizer contract, and its assembly from the parts of each file format. Text is split at added tokens first.
 
 import { TextDecoder } from 'node:util';
 import type { Segment, SegmentSplitter } from './added-tokens.ts';
 import { finish, type Steps } from './steps.ts';
 
 export interface EncodeOptions {
-  /** Control tokens spelled in the text become those tokens; else they are plain text. */
+  /** Parses control tokens in the text; otherwise they are plain text. */
   readonly special?: boolean;
-  /** Puts in front what the model wants at the start of a text: mostly BOS, nothing for many models. */
+  /** Adds the model's BOS tokens; many models have none. */
   readonly bos?: boolean;
-  /** Appends what the model wants at the end of a text: nothing for most models. */
+  /** Adds the model's EOS tokens; most models have none. */
   readonly eos?: boolean;
 }
 
 export interface DecodeOptions {
-  /** Control tokens appear as they are spelled; else they are left out. */
+  /** Shows control tokens as they are spelled; otherwise they are left out. */
   readonly special?: boolean;
 }
 
 export interface Tokenizer {
-  /** One line for people: algorithm, rule, size. */
+  /** A description: algorithm, rule, size. */
   readonly kind: string;
   /** One more than the highest id. */
   readonly vocabSize: number;
   readonly bosId: number | undefined;
   readonly eosId: number | undefined;
-  /** All ids that end a generation. */
   readonly eosIds: ReadonlySet<number>;
-  /** Whether `encode` with `bos` puts anything in front. */
+  /** Whether `bos` adds anything. */
   readonly addBos: boolean;
-  /** Decoded text loses the one space that encoding put before its first word. */
+  /** Decoding removes the one space that encoding adds before the first word. */
   readonly stripsLeadingSpace: boolean;
-  /**
-   * UTF-16 units of text that one token stands for at most: no text has fewer tokens than its length divided by
-   * this. Infinity where some rule of the model swallows any amount of text.
-   */
+  /** The most UTF-16 units of text per token. Infinity where a rule of the model swallows any amount of text. */
   readonly longestToken: number;
   encode(text: string, options?: EncodeOptions): Int32Array;
-  /** The same ids, step by step. */
   encodeInSteps(text: string, options?: EncodeOptions): Steps<Int32Array>;
   /** Ids without a token give no text: models have more rows than tokens. */
   decode(ids: Iterable<number>, options?: DecodeOptions): string;
-  /** What the token adds to the text, in bytes: often not whole characters. */
+  /** Often not whole characters. */
   tokenBytes(id: number): Uint8Array;
-  /** The token as the vocabulary spells it. */
+  /** As the vocabulary spells it. */
   tokenText(id: number): string | undefined;
   isSpecial(id: number): boolean;
 }
 
 export interface TokenizerParts {
   readonly kind: string;
-  /** By id; undefined where an id has no token. */
+  /** By id. */
   readonly tokens: readonly (string | undefined)[];
   readonly bosId: number | undefined;
   readonly eosId: number | undefined;
@@ -59,11 +53,11 @@ export interface TokenizerParts {
   readonly prefixIds: readonly number[];
   readonly suffixIds: readonly number[];
   readonly stripsLeadingSpace: boolean;
-  /** How many times shorter the rules may make a text before merging: 1 where they only ever lengthen it. */
+  /** How many times shorter the rules may make a text before merging; 1 where never. */
   readonly shrinkage: number;
   readonly specialIds: ReadonlySet<number>;
   readonly splitAddedTokens: SegmentSplitter;
-  /** Encodes text that holds no added token. */
+  /** For text without added tokens. */
   readonly encodeText: TextEncoding;
   readonly bytesOf: (id: number, token: string) => Uint8Array;
 }
@@ -97,7 +91,7 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
       else if (segment.kind === 'token') ids.push(segment.id);
       else yield* parts.encodeText(segment, special, ids);
     }
-    // A text that spells its own BOS keeps that one alone.
+    // A text that spells BOS itself gets no second one.
     const prefix = bos && !startsWith(ids, parts.prefixIds) ? parts.prefixIds : [];
     return idsOf(prefix, ids, eos ? parts.suffixIds : []);
   }
@@ -135,18 +129,18 @@ function idsOf(...parts: readonly (readonly number[])[]): Int32Array {
   return ids;
 }
 
-/** Of a token that spells bytes as characters, its bytes: never fewer than the units of the text they spell. */
+/** A token that spells bytes has at least as many as the text has units. */
 function longestText(tokens: readonly (string | undefined)[]): number {
-  // A character that has no token of its own has two units at most, and some token each.
+  // A character without a token has at most two units and at least a token.
   return tokens.reduce((longest, token) => Math.max(longest, token?.length ?? 0), 2);
 }
 
-/** Bytes that are no UTF-8 become U+FFFD; a byte order mark is text like any other. */
+/** Invalid UTF-8 becomes U+FFFD; a byte order mark is text. */
 export function newUtf8Decoder(): TextDecoder {
   return new TextDecoder('utf-8', { ignoreBOM: true });
 }
 
-/** Half a surrogate pair is no character and has no UTF-8: it becomes U+FFFD. */
+/** Half a surrogate pair becomes U+FFFD. */
 function wellFormed(text: string): string {
   return text.replace(/\p{Surrogate}/gu, '\ufffd');
 }
@@ -155,7 +149,7 @@ function startsWith(ids: readonly number[], prefix: readonly number[]): boolean 
   return prefix.every((id, index) => ids[index] === id);
 }
 
-/** Names no plain text spells by accident. */
+/** Plain text does not spell these by accident. */
 const turnEnds: readonly string[] = [
   '<|eot_id|>',
   '<|im_end|>',
@@ -170,16 +164,18 @@ const turnEnds: readonly string[] = [
   '<｜end▁of▁sentence｜>',
 ];
 
-/** Names that count only where the file marks the token as more than text. */
+/** Count only where the file marks the token as control or added. */
 const markedEnds: readonly string[] = ['</s>', '<eos>', '<EOT>', '[EOT]', '[EOS]'];
 
 interface NamedTokens {
   readonly idOf: (name: string) => number | undefined;
-  /** Whether the file marks the token as a control or added token. */
   readonly isMarked: (id: number) => boolean;
 }
 
-/** The ids whose names say that a generation ends there, beside those a file declares. */
+/**
+ * Ids that end a turn by their names, besides those a file declares: a chat model stops at the end of a turn as well
+ * as of a text, and files often declare one of them.
+ */
 export function turnEndIds({ idOf, isMarked }: NamedTokens): Set<number> {
   const ids = new Set<number>();
   for (const name of [...turnEnds, ...markedEnds]) {

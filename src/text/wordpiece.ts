@@ -1,11 +1,11 @@
-// WordPiece: a word becomes the longest token that it begins with, then the longest that goes on from there, to its end.
-// A word that cannot be spelled so is unknown as a whole.
+// WordPiece: a word becomes the longest token at its beginning, then the longest continuations; otherwise the word is
+// unknown. With BERT's cleaning, folding and splitting of text.
 
 import type { PieceEncoder } from './bpe.ts';
 import { splitBy, splitInTurn, type TextSplitter } from './text-splitter.ts';
 
 interface WordPieceModel {
-  /** Ids of tokens that begin a word, and of those that go on with one, by the text they stand for. */
+  /** By their text. */
   readonly beginnings: ReadonlyMap<string, number>;
   readonly continuations: ReadonlyMap<string, number>;
   readonly unknownId: number;
@@ -34,7 +34,6 @@ export function wordPieceEncoder(model: WordPieceModel): PieceEncoder {
   };
 
   return (word, into) => {
-    // A character has two units at most.
     if (word.length > longestWord && [...word].length > longestWord) {
       into.push(unknownId);
       return undefined;
@@ -57,9 +56,9 @@ function longestKey(...maps: readonly ReadonlyMap<string, number>[]): number {
 }
 
 interface BertFolding {
-  /** Control characters go, whitespace becomes spaces. */
+  /** Removes control characters, turns whitespace to spaces. */
   readonly cleans: boolean;
-  /** Each CJK ideograph is a word. */
+  /** Makes each CJK ideograph a word. */
   readonly partsIdeographs: boolean;
   readonly stripsAccents: boolean;
   readonly lowercases: boolean;
@@ -67,11 +66,11 @@ interface BertFolding {
 
 const controls = /[\0\ufffd]|(?![\t\n\r])[\p{Cc}\p{Cf}\p{Co}]/gu;
 const whitespace = /\p{White_Space}/gu;
-/** Blocks of them, as the first BERT had them. */
+/** The blocks of the first BERT. */
 const ideographs =
   /[\u4e00-\u9fff\u3400-\u4dbf\u{20000}-\u{2a6df}\u{2a700}-\u{2b73f}\u{2b740}-\u{2b81f}\u{2b920}-\u{2ceaf}\uf900-\ufaff\u{2f800}-\u{2fa1f}]/gu;
 
-/** Of punctuation, and of what ASCII has beside it. */
+/** With ASCII symbols. */
 export const punctuation = /[\p{P}$+<=>^`|~]/gu;
 
 export function bertFolder(folding: BertFolding): (text: string) => string {
@@ -80,7 +79,7 @@ export function bertFolder(folding: BertFolding): (text: string) => string {
   if (cleans) steps.push((text) => text.replace(controls, '').replace(whitespace, ' '));
   if (partsIdeographs) steps.push((text) => text.replace(ideographs, ' $& '));
   if (stripsAccents) steps.push((text) => text.normalize('NFD').replace(/\p{Mn}/gu, ''));
-  // Each by itself: a sigma at the end of a word is like any other.
+  // One by one: a final sigma is like any other.
   if (lowercases) steps.push((text) => text.replace(/\p{CWL}/gu, (one) => one.toLowerCase()));
   return (text) => steps.reduce((result, step) => step(result), text);
 }

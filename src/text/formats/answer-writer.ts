@@ -1,12 +1,11 @@
-// What a reader has found: parts, joined where they belong together, and the tools that may be called.
+// Collects the parts that a reader finds, joining neighbours of one kind.
 
 import type { AnswerPart, AnswerReader, Tool } from './format.ts';
 import type { Reading, Tape } from './tape.ts';
 
-/** A call that is given when it is complete, or when the answer is cut off before that. */
+/** A call that is emitted when it is complete or the answer is cut off. */
 interface PendingCall {
   readonly tool: Tool;
-  /** As far as it has come. */
   json: string;
   complete: boolean;
 }
@@ -19,7 +18,7 @@ export class AnswerWriter {
   readonly #tools: readonly Tool[];
 
   constructor(tools: readonly Tool[]) {
-    // The longest name first, since one may begin with another.
+    // One name may begin with another.
     this.#tools = [...tools].sort((a, b) => b.name.length - a.name.length);
   }
 
@@ -37,7 +36,6 @@ export class AnswerWriter {
     this.#parts.push({ kind: 'call', call: this.#calls++, name: tool.name });
   }
 
-  /** All arguments of the call that began last have come. */
   closeCall(): void {
     this.#hasOpenCall = false;
   }
@@ -46,24 +44,21 @@ export class AnswerWriter {
     return this.#hasOpenCall;
   }
 
-  /** Of the call that began last. */
   arguments(text: string): void {
     this.#add({ kind: 'arguments', call: this.#calls - 1, text });
   }
 
-  /** A call that is complete, with its arguments as JSON text. */
   whole(tool: Tool, json: string): void {
     this.call(tool);
     this.arguments(json);
     this.closeCall();
   }
 
-  /** The name of a call is known, but it may still turn out to be text. */
+  /** The call may still turn out to be text. */
   pend(tool: Tool): void {
     this.#pending.push({ tool, json: '', complete: false });
   }
 
-  /** The arguments of the call that was named last, as far as they are known. */
   pendArguments(json: string, complete: boolean): void {
     const last = this.#pending.at(-1);
     if (last !== undefined) Object.assign(last, { json, complete });
@@ -73,7 +68,7 @@ export class AnswerWriter {
     this.#pending = [];
   }
 
-  /** The answer was cut off: what is known of calls on their way. No arguments at all would read as none needed. */
+  /** The answer was cut off: emits pending calls. Empty arguments would mean that none are needed. */
   cut(): void {
     for (const { tool, json, complete } of this.#pending) {
       this.call(tool);
@@ -86,13 +81,12 @@ export class AnswerWriter {
     return this.#tools.find((tool) => tool.name === name);
   }
 
-  /** The tool whose name stands here. */
   *named(tape: Tape): Reading<Tool | undefined> {
     for (const tool of this.#tools) if (yield* tape.took(tool.name)) return tool;
     return undefined;
   }
 
-  /** Gives back as text what was taken since the tape last began. */
+  /** Emits as text what was taken since `tape.begin`. */
   spill(tape: Tape): void {
     this.discardPending();
     this.content(tape.taken());
@@ -113,7 +107,7 @@ export class AnswerWriter {
   }
 }
 
-/** Control tokens that are no marks of the format are dropped. */
+/** Drops control tokens that are no marks of the format. */
 export function answerReader(
   tape: Tape,
   writer: AnswerWriter,

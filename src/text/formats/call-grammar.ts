@@ -1,4 +1,4 @@
-// Pieces that the grammars of several formats are made of.
+// Grammar parts that several formats share.
 
 import {
   choice,
@@ -18,7 +18,7 @@ export function free(...without: readonly string[]): Expression {
   return { kind: 'free', without };
 }
 
-/** A value of a tool's. Where the tool is not strict, it is held to its schema as far as that can be enforced. */
+/** Where the tool is not strict, the schema is enforced as far as possible. */
 export function schema(of: unknown, { strict }: Tool, strings?: StringMarks): Expression {
   return {
     kind: 'schema',
@@ -28,7 +28,6 @@ export function schema(of: unknown, { strict }: Tool, strings?: StringMarks): Ex
   };
 }
 
-/** All arguments of a call as one object, whatever else the schema would allow. */
 export function objectSchema(tool: Tool, strings?: StringMarks): Expression {
   const given = tool.parameters as Readonly<Record<string, unknown>>;
   const types = [given.type ?? 'object'].flat();
@@ -39,7 +38,7 @@ export function anyNumber(part: Expression): Expression {
   return { kind: 'repeat', part, least: 0 };
 }
 
-/** Blanks that models put between parts. Few, so that none gets caught in them. */
+/** Blanks between parts. Few, so that no model loops in them. */
 export const gap: Expression = {
   kind: 'repeat',
   part: {
@@ -57,20 +56,18 @@ export function oneOf(tools: readonly Tool[], spell: (tool: Tool) => Expression)
   return choice(...tools.map(spell));
 }
 
-/** One or more, or one alone. */
 export function several(part: Expression, separator: Expression, parallel: boolean): Expression {
   return parallel ? sequence(part, anyNumber(sequence(separator, part))) : part;
 }
 
 interface Triggered {
   readonly triggers: readonly string[];
-  /** Begins with one of the triggers. */
+  /** Begins with a trigger. */
   readonly block: Expression;
-  /** What stands between blocks; nothing where a block holds all calls. */
+  /** Between blocks; undefined where a block holds all calls. */
   readonly separator?: Expression | undefined;
 }
 
-/** Text in which a trigger begins a block, or blocks alone. */
 export function triggered(
   mode: CallMode,
   parallel: boolean,
@@ -83,7 +80,7 @@ export function triggered(
   return sequence(free(...triggers), { kind: 'repeat', part, least: 0, most });
 }
 
-/** Any one character but these, and no halves of characters. */
+/** Any character except these and surrogates. */
 function charactersBut(...excluded: readonly string[]): Expression {
   const points = excluded.map((character) => character.charCodeAt(0)).sort((a, b) => a - b);
   const starts = [0, ...points.map((point) => point + 1), 0xe000];
@@ -92,7 +89,7 @@ function charactersBut(...excluded: readonly string[]): Expression {
   return { kind: 'characters', ranges: ranges.filter(([first, last]) => first <= last) };
 }
 
-/** Calls that only their place tells from text: they are the whole answer, and no other answer begins as they do. */
+/** Calls recognized by their position alone: they are the whole answer, and no other answer begins as they do. */
 export function leading(
   mode: CallMode,
   calls: Expression,
@@ -104,7 +101,6 @@ export function leading(
   return choice(calls, optional(other));
 }
 
-/** A call as a JSON object. */
 export function jsonCallGrammar(tool: Tool, argumentsKey: 'arguments' | 'parameters'): Expression {
   return sequence(
     text(`{"name": ${JSON.stringify(tool.name)}, "${argumentsKey}": `),

@@ -1,5 +1,4 @@
-// Which format a model speaks, by the marks that its chat template mentions: a template spells out the calls of
-// earlier turns, or tells the model how to write them.
+// Detects a model's format by the marks in its chat template, which renders earlier calls or instructs the model.
 
 import type { AnswerFormat, FormatName, ToolFormat } from './format.ts';
 import { functiongemma, gemma } from './gemma.ts';
@@ -22,13 +21,13 @@ import { glm, qwenXml, seedXml } from './xml.ts';
 
 export interface DetectedFormat {
   readonly format: AnswerFormat;
-  /** Whether the template shows the tools it is given to the model. */
+  /** Whether the template shows tools to the model. */
   readonly rendersTools: boolean;
-  /** Whether the template mentions how calls are written; else the format is a guess. */
+  /** Whether the template shows how calls are written; otherwise the format is a default. */
   readonly mentionsCalls: boolean;
 }
 
-/** The first whose marks are all mentioned counts: what is special comes before what others mention too. */
+/** The first format whose marks all occur wins, so specific ones come first. */
 const toolFormats: readonly (readonly [ToolFormat, ...marks: string[]])[] = [
   [gemma, '<|tool_call>', 'call:'],
   [functiongemma, '<start_function_call>'],
@@ -82,13 +81,12 @@ export function detectFormat(template: string | undefined): DetectedFormat {
   return { format, rendersTools, mentionsCalls: calls !== undefined };
 }
 
-/** Every format by its name, for whoever knows better than the template tells. */
 export const formatNames: readonly FormatName[] = [
   harmony.name,
   ...new Set(toolFormats.map(([{ name }]) => name)),
 ];
 
-/** The format of this name; reasoning stays as the template tells. */
+/** Reasoning still follows the template. */
 export function chosenFormat(name: FormatName, template: string | undefined): DetectedFormat {
   const { rendersTools } = detectFormat(template);
   const calls = toolFormats.find(([one]) => one.name === name)?.[0];
@@ -97,7 +95,7 @@ export function chosenFormat(name: FormatName, template: string | undefined): De
   return { format, rendersTools, mentionsCalls: true };
 }
 
-/** Whether the template's code, not its text, speaks of the variable `tools`. */
+/** Whether the template's code, not its text, uses the variable `tools`. */
 function usesTools(source: string): boolean {
   const code = source.match(/\{[%{][\s\S]*?[%}]\}/g) ?? [];
   return code.some((block) => /(?<![.\w])tools\b/.test(block.replaceAll(/'[^']*'|"[^"]*"/g, "''")));

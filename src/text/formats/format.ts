@@ -1,5 +1,5 @@
-// How a model writes its answers: where reasoning stands, and how tools are called. One contract for what may be
-// written (a grammar) and what was written (a reader). Pure: knows neither tokens nor requests.
+// How a model writes reasoning and tool calls: a grammar for what it may write and a reader for what it wrote. Knows
+// neither tokens nor requests.
 
 import type { Expression } from '../../grammar/expression.ts';
 import type { AnswerWriter } from './answer-writer.ts';
@@ -8,7 +8,7 @@ import type { Reading, Tape } from './tape.ts';
 export interface Tool {
   readonly name: string;
   readonly description?: string | undefined;
-  /** JSON schema of the arguments, which are an object. */
+  /** JSON schema of the arguments. */
   readonly parameters: unknown;
   readonly strict: boolean;
 }
@@ -16,20 +16,19 @@ export interface Tool {
 export type AnswerPart =
   | { readonly kind: 'content'; readonly text: string }
   | { readonly kind: 'reasoning'; readonly text: string }
-  /** A call begins; calls are counted from 0. */
+  /** Calls are counted from 0. */
   | { readonly kind: 'call'; readonly call: number; readonly name: string }
-  /** A further piece of its arguments, which are JSON text. */
+  /** A piece of JSON text. */
   | { readonly kind: 'arguments'; readonly call: number; readonly text: string };
 
 export interface AnswerReader {
-  /** A piece of text, or one control token by its spelling. Gives what is certain by now. */
+  /** A piece of text, or one control token by its spelling. Returns what is certain by now. */
   push(text: string, control: boolean): AnswerPart[];
   /**
-   * The answer is over: what was waited with. Where it was cut off, by a limit or a stop string, what may have been the
-   * beginning of a mark or a call is no text; a call whose name is known is given as far as it has come.
+   * Returns the rest. `cut`: by a limit or a stop string; a possible beginning of a mark or a call is then no text,
+   * and a call whose name is known is returned as far as it has come.
    */
   end(cut: boolean): AnswerPart[];
-  /** Whether the last call lacks some of its arguments. */
   readonly hasOpenCall: boolean;
 }
 
@@ -53,53 +52,51 @@ export type FormatName =
   | 'gemma'
   | 'functiongemma';
 
-/** auto: text, in which each trigger begins a call; required: one or more calls and no text but reasoning. */
+/** auto: text in which a trigger begins a call; required: one or more calls and no text but reasoning. */
 export type CallMode = 'auto' | 'required';
 
 interface GrammarOptions {
   readonly tools: readonly Tool[];
   readonly mode: CallMode;
-  /** Whether there may be more than one call. */
   readonly parallel: boolean;
-  /** Whether the prompt ends inside of reasoning. */
+  /** Whether the prompt ends within reasoning. */
   readonly opened: boolean;
 }
 
 export interface ReaderOptions {
-  /** Only these may be called; without any, nothing is a call. */
+  /** Only these may be called. */
   readonly tools: readonly Tool[];
-  /** The end of the rendered prompt, which may have opened the reasoning. */
+  /** May have opened the reasoning. */
   readonly promptEnd: string;
-  /** Whether the vocabulary has a control token of this spelling: then no plain text is that mark. */
+  /** Whether the mark is a control token: then no plain text is that mark. */
   readonly isControl: (mark: string) => boolean;
-  /** Whether reasoning is told apart from content; else it stays content, marks and all. */
+  /** Whether reasoning is separated; otherwise it stays content, marks included. */
   readonly thinks: boolean;
 }
 
 export interface AnswerFormat {
   readonly name: FormatName;
-  /** Whether the format knows of reasoning. */
   readonly reasons: boolean;
-  /** Every mark that means something in an answer, whether or not it is a control token. */
+  /** Including marks that are no control tokens. */
   readonly marks: readonly string[];
-  /** Whether a prompt that ends so leaves the model inside of reasoning. */
+  /** Whether a prompt that ends so leaves the model within reasoning. */
   opened(promptEnd: string): boolean;
-  /** What a whole answer may be where tools are offered. */
+  /** A whole answer with tools. */
   grammar(options: GrammarOptions): Expression;
-  /** What a whole answer may be that consists of `body`, after reasoning if there is any. */
+  /** A whole answer that is `body`, after optional reasoning. */
   wrapped(body: Expression, opened: boolean): Expression;
   reader(options: ReaderOptions): AnswerReader;
 }
 
 export interface ToolFormat {
   readonly name: FormatName;
-  /** What may be a control token, and whatever begins a call in the midst of an answer. */
+  /** Possible control tokens, and whatever begins a call within an answer. */
   readonly marks: readonly string[];
-  /** Behind reasoning, if there is any. */
+  /** After reasoning, if there is any. */
   grammar(tools: readonly Tool[], mode: CallMode, parallel: boolean): Expression;
   /**
-   * Takes calls where some stand here. Where it gives false, what it took since the tape last began is text.
-   * `fresh`: the answer has held nothing but reasoning so far.
+   * Takes the calls at this position. On false, what it took since `tape.begin` is text. `fresh`: the answer has had
+   * nothing but reasoning so far.
    */
   read(tape: Tape, writer: AnswerWriter, fresh: boolean): Reading<boolean>;
 }

@@ -1,5 +1,5 @@
 // Gemma 4 and FunctionGemma: `call:NAME{key:value,…}` between marks, with a mark around strings instead of quotes.
-// Passed on when the braces close.
+// Emitted when the braces close.
 
 import { sequence, text } from '../../grammar/expression.ts';
 import { mark, objectSchema, oneOf, triggered } from './call-grammar.ts';
@@ -25,7 +25,7 @@ function gemmaCalls(name: FormatName, open: string, close: string, quote: string
     if (key === undefined || !(yield* tape.tookBehindSpace(':'))) return undefined;
     const json = yield* literal(tape, style);
     if (json === undefined) return undefined;
-    // A string that was written bare may look like a number.
+    // A bare string may look like a number.
     const bare = parameters.get(key)?.isString === true && !json.startsWith('"');
     return [key, bare ? JSON.stringify(json) : json];
   }

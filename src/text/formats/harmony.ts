@@ -1,5 +1,5 @@
-// Harmony, the format of gpt-oss: an answer is messages, each with a header that names its channel and whom it is
-// for. Reasoning, text and calls are all messages.
+// Harmony, the format of gpt-oss: an answer is messages, each with a header for its channel and recipient. Reasoning,
+// text and calls are all messages.
 
 import { choice, type Expression, optional, sequence, text } from '../../grammar/expression.ts';
 import { AnswerWriter, answerReader } from './answer-writer.ts';
@@ -14,20 +14,19 @@ const message = '<|message|>';
 const stops: ReadonlySet<string> = new Set('<');
 const marks: readonly string[] = [...begins, ...ends, message, '<|constrain|>'];
 
-/** Behind the header, with the role of the message that follows. */
+/** Ends a message and begins the next. */
 const toNext = sequence(mark('<|end|>'), mark('<|start|>'), text('assistant'));
 
 function header(channel: string): Expression {
   return sequence(mark('<|channel|>'), text(channel), mark(message));
 }
 
-/** A mark within would end it for a reader. */
 const body = free(...begins, ...ends);
 const analysis = sequence(header('analysis'), body, toNext);
 const preamble = sequence(header('commentary'), body, toNext);
 const final = sequence(header('final'), body);
 
-/** The mark behind the arguments ends the answer: so there is one call at most. */
+/** The mark after the arguments ends the answer: one call at most. */
 function call(tools: readonly Tool[]): Expression {
   return oneOf(tools, (tool) =>
     sequence(
@@ -85,7 +84,7 @@ function* readMessages(tape: Tape, writer: AnswerWriter, opened: boolean, thinks
   }
 }
 
-/** A call of no tool, or whose arguments are none, stays as it was written. */
+/** A call of an unknown tool, or without valid arguments, stays text. */
 function* readCall(tape: Tape, writer: AnswerWriter, recipient: string): Reading {
   const tool = writer.find(recipient.replace(/^functions\./, ''));
   if (tool !== undefined) {
@@ -99,11 +98,11 @@ function* readCall(tape: Tape, writer: AnswerWriter, recipient: string): Reading
 
 interface Header {
   readonly channel: string;
-  /** Empty where it is the user. */
+  /** Empty for the user. */
   readonly recipient: string;
 }
 
-/** Nothing where none stands here, or it never ends. The prompt may have begun it. */
+/** Undefined where there is none, or it never ends. The prompt may have begun it. */
 function* readHeader(tape: Tape, fresh: boolean): Reading<Header | undefined> {
   const recipients = fresh ? [' to=functions.', 'to=functions.'] : [];
   if (!(yield* tape.tookAny([...begins, ...recipients]))) return undefined;
@@ -114,7 +113,7 @@ function* readHeader(tape: Tape, fresh: boolean): Reading<Header | undefined> {
   return { channel, recipient };
 }
 
-/** Up to and with the mark that ends a message, or up to the next message. */
+/** Up to and with the end mark, or up to the next message. */
 function* readBody(tape: Tape, write: (text: string) => void): Reading {
   for (;;) {
     tape.begin();

@@ -1,5 +1,6 @@
-// Calls as JSON behind a mark: one object a mark (Hermes, Qwen and many others), or all of them in a list (Granite,
-// Phi). Each reader takes both, since models mix them up; a grammar asks for what the model was trained on.
+// Calls as JSON: after a mark, one object (Hermes, Qwen and many others) or a list (Granite, Phi), or at the
+// beginning of an answer (Llama 3). Each reader takes objects and lists, since models mix them up; a grammar follows
+// the model's training.
 
 import { type Expression, optional, sequence, text } from '../../grammar/expression.ts';
 import {
@@ -17,11 +18,9 @@ import { jsonCall, jsonCalls } from './json-call.ts';
 interface JsonBlock {
   readonly name: FormatName;
   readonly triggers: readonly string[];
-  /** Not demanded when reading: the JSON itself says where a call ends. */
+  /** Optional when reading: the JSON shows where a call ends. */
   readonly close?: string | undefined;
-  /** A block by itself, as the model's template writes it. */
   readonly block: (tools: readonly Tool[], parallel: boolean) => Expression;
-  /** Between blocks, where each holds one call. */
   readonly separator?: Expression | undefined;
 }
 
@@ -63,7 +62,7 @@ export const granite = jsonBlocks({
   block: (tools, parallel) => sequence(mark('<|tool_call|>'), jsonListGrammar(tools, parallel)),
 });
 
-/** Phi-4-mini. Some of its templates teach the word `functools` instead of the mark. */
+/** Phi-4-mini. Some of its templates have the word `functools` instead of the mark. */
 export const phi = jsonBlocks({
   name: 'phi',
   triggers: ['<|tool_call|>', 'functools'],
@@ -72,7 +71,7 @@ export const phi = jsonBlocks({
     sequence(mark('<|tool_call|>'), jsonListGrammar(tools, parallel), mark('<|/tool_call|>')),
 });
 
-// The first is of Llama 3, the others of Llama 4.
+// Llama 3's mark, then Llama 4's.
 const pythonTag = '<|python_tag|>';
 const pythonStart = '<|python_start|>';
 const pythonEnd = '<|python_end|>';

@@ -1,17 +1,17 @@
-// Calls that are JSON: an object with a name and arguments, or a list of such. Arguments are passed on as they come
-// once the name is one of a tool; until then nothing is, and all of it may still turn out to be text.
+// Calls that are JSON: an object with a name and arguments, or a list of them. Arguments are emitted as they come
+// once the name is a tool's; until then all may turn out to be text.
 
 import type { AnswerWriter } from './answer-writer.ts';
 import type { Tool } from './format.ts';
 import type { Reading, Tape } from './tape.ts';
 
-/** Some models say `parameters`, and one of the two kinds may slip into the other. */
+/** Some models write `parameters`. */
 const argumentKeys: readonly string[] = ['arguments', 'parameters'];
 
-/** What a call may begin with where no mark says that it is one. */
+/** How a call without a mark may begin. */
 const callKeys: readonly string[] = [...argumentKeys, 'name', 'type', 'id', 'function'];
 
-/** True once the call has begun, though its arguments may then be cut or break off: what follows is text. */
+/** True once the call has begun, even if its arguments break off: what follows is text. */
 export function* jsonArguments(tape: Tape, writer: AnswerWriter, tool: Tool): Reading<boolean> {
   if ((yield* tape.peek()) !== '{') return false;
   writer.call(tool);
@@ -23,11 +23,10 @@ export function* jsonArguments(tape: Tape, writer: AnswerWriter, tool: Tool): Re
   return true;
 }
 
-/** True where a call began. An object that no mark calls a call must look like one from its first key on. */
+/** True where a call began. Without a mark, an object must look like a call from its first key on. */
 export function* jsonCall(tape: Tape, writer: AnswerWriter, isMarked = true): Reading<boolean> {
   if (!(yield* tape.took('{'))) return false;
   let tool: Tool | undefined;
-  /** Arguments that came before the name. */
   let early: string | undefined;
   let begun = false;
   for (;;) {
@@ -61,7 +60,7 @@ export function* jsonCall(tape: Tape, writer: AnswerWriter, isMarked = true): Re
   return true;
 }
 
-/** A list of calls, or one alone. True where at least one began; a later one that is none is text. */
+/** A list of calls, or one. True where at least one began; a later invalid one is text. */
 export function* jsonCalls(tape: Tape, writer: AnswerWriter): Reading<boolean> {
   if ((yield* tape.peek()) === '{') return yield* jsonCall(tape, writer);
   if (!(yield* tape.took('['))) return false;
@@ -92,8 +91,8 @@ function* heldObject(tape: Tape): Reading<string | undefined> {
 type Accept = (text: string) => void;
 
 /**
- * False where it is no JSON: what was accepted until then is a beginning of some. Depth is kept in a list, since a
- * model may write any number of brackets.
+ * Accepts one JSON value piece by piece; false where it is no JSON. Depth is kept in a list, since a model may write
+ * any number of brackets.
  */
 function* jsonValue(tape: Tape, accept: Accept): Reading<boolean> {
   const closers: string[] = [];
@@ -125,7 +124,6 @@ function* jsonValue(tape: Tape, accept: Accept): Reading<boolean> {
   }
 }
 
-/** What the string says; nothing where none stands here. */
 function* jsonString(tape: Tape): Reading<string | undefined> {
   let raw = '';
   const whole = yield* quoted(tape, (text) => {

@@ -1,21 +1,20 @@
-// Values as Python or Gemma write them, made into JSON text. They differ in how strings, keys and words are spelled.
+// Converts values of Python or Gemma to JSON text. They differ in strings, keys and words.
 
 import { pythonWord } from './parameters.ts';
 import type { Reading, Tape } from './tape.ts';
 
 export interface LiteralStyle {
-  /** What the string says that stands here; nothing where none does. */
+  /** Undefined where there is no string. */
   readonly string: (tape: Tape) => Reading<string | undefined>;
-  /** A key without quotes, where such a thing is. */
+  /** A key without quotes. */
   readonly key: RegExp | undefined;
-  /** JSON text of anything else, such as a number; nothing where it means nothing. */
+  /** JSON text of anything else, such as a number. */
   readonly word: (spelled: string) => string | undefined;
 }
 
 /** More than any real arguments have, fewer than the stack holds. */
 const deepest = 64;
 
-/** JSON text of the value that stands here. */
 export function* literal(tape: Tape, style: LiteralStyle, depth = 0): Reading<string | undefined> {
   if (depth > deepest) return undefined;
   yield* tape.skipSpace();
@@ -32,7 +31,6 @@ export function* literal(tape: Tape, style: LiteralStyle, depth = 0): Reading<st
   return style.word(yield* word(tape));
 }
 
-/** What stands between commas, up to the closer. */
 export function* listed<T>(
   tape: Tape,
   closer: string,
@@ -44,7 +42,7 @@ export function* listed<T>(
     if (yield* tape.took(closer)) return items;
     if (items.length > 0 && !(yield* tape.took(','))) return undefined;
     yield* tape.skipSpace();
-    // Python allows a comma behind the last one.
+    // Python allows a trailing comma.
     if (items.length > 0 && (yield* tape.took(closer))) return items;
     const found = yield* item();
     if (found === undefined) return undefined;
@@ -76,7 +74,6 @@ function* word(tape: Tape): Reading<string> {
   }
 }
 
-/** The text of a JSON number or word. */
 export function plainWord(spelled: string): string | undefined {
   return /^(-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?|true|false|null)$/.test(spelled) ? spelled : undefined;
 }
@@ -91,11 +88,10 @@ const escapes: Readonly<Record<string, string>> = {
   '/': '/',
   '"': '"',
   "'": "'",
-  // A line that is continued.
+  // A continued line.
   '\n': '',
 };
 
-/** How many digits name a character. */
 const digits: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
 
 export const python: LiteralStyle = {
@@ -121,7 +117,7 @@ function* content(tape: Tape, quote: string): Reading<string | undefined> {
   return text;
 }
 
-/** As in Python, what means nothing stays as it stands. */
+/** As in Python, unknown escapes stay. */
 function* escaped(tape: Tape): Reading<string> {
   const letter = (yield* tape.peek()) ?? '';
   if (letter.length !== 1) return '\\';

@@ -1,4 +1,4 @@
-// Most models' answers: reasoning between marks, then text in which calls stand between marks of their own.
+// Most models' answers: reasoning between marks, then text with calls between marks of their own.
 
 import { AnswerWriter, answerReader } from './answer-writer.ts';
 import type { AnswerFormat, FormatName, ReaderOptions, ToolFormat } from './format.ts';
@@ -43,11 +43,11 @@ class MarkedReading {
   readonly #stops: ReadonlySet<string>;
   /** Nothing but reasoning so far. */
   #fresh = true;
-  /** Blanks that are dropped where a call follows. */
+  /** Blanks, dropped where a call follows. */
   #held = '';
-  /** Whether the last thing that was not blank was a call. */
+  /** Whether a call came last, blanks aside. */
   #called = false;
-  /** Whether the answer stands between marks. */
+  /** Whether the answer is between marks. */
   #enclosed = false;
 
   constructor(
@@ -89,7 +89,7 @@ class MarkedReading {
       yield* this.#reason();
       return true;
     }
-    // A prompt may have closed the reasoning that the model closes once more.
+    // The model may repeat a close that the prompt has.
     if (this.#fresh && (yield* this.#tape.tookAny(format.closes))) {
       this.#held = '';
       yield* this.#tape.skipSpace();

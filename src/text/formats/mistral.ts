@@ -1,5 +1,5 @@
-// Mistral: a list of JSON calls behind a mark; since version 11 of its tokenizers a mark for each call, with its
-// name and arguments behind it. Either is read, whichever the template speaks of.
+// Mistral: a list of JSON calls after a mark; since version 11 of its tokenizers, a mark for each call followed by
+// name and arguments. The reader takes both.
 
 import { sequence, text } from '../../grammar/expression.ts';
 import type { AnswerWriter } from './answer-writer.ts';

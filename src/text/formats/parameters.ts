@@ -1,5 +1,4 @@
-// Arguments of calls that are not written as JSON: which there are by the tool's schema, and what a value's text
-// means there.
+// Arguments of calls that are not JSON: the parameters of a tool's schema, and what a value's text means.
 
 import { choice, type Expression, optional, sequence } from '../../grammar/expression.ts';
 import { GrammarError, tooLarge } from '../../grammar/grammar-error.ts';
@@ -11,14 +10,12 @@ type Schema = Readonly<Record<string, unknown>>;
 
 export interface Parameter {
   readonly name: string;
-  /** With the definitions it may refer to. */
   readonly schema: Schema;
   readonly required: boolean;
-  /** Whether strings alone are valid, so that text need not be quoted. */
+  /** Whether only strings are valid, so that quotes are not needed. */
   readonly isString: boolean;
 }
 
-/** In the order of the schema. */
 export function parametersOf({ parameters }: Tool): Parameter[] {
   const root = resolved(schemaOf(parameters));
   const required = new Set<unknown>(Array.isArray(root.required) ? root.required : []);
@@ -28,7 +25,7 @@ export function parametersOf({ parameters }: Tool): Parameter[] {
   });
 }
 
-/** What holds for all arguments together, and not for each by itself. */
+/** Keywords about all arguments together. */
 const joint = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'const', 'enum', 'minProperties', 'maxProperties'];
 const jointNames = [
   'patternProperties',
@@ -39,7 +36,7 @@ const jointNames = [
 ];
 const MAX_PARAMETERS = 200;
 
-/** Those that can be written one by one; throws GrammarError where that would not be all that a strict tool says. */
+/** Throws GrammarError where writing parameters one by one cannot enforce a strict tool's schema. */
 function separateParameters(tool: Tool): Parameter[] {
   const all = parametersOf(tool);
   if (all.length > MAX_PARAMETERS) throw tooLarge(`more than ${MAX_PARAMETERS} parameters`);
@@ -76,7 +73,7 @@ function isString(schema: Schema, depth: number): boolean {
   return typeof reference === 'string' && depth < 8 && isString(resolved(schema), depth + 1);
 }
 
-/** What a reference to one of the schema's own definitions means; it keeps the definitions. */
+/** Resolves a reference to the schema's own definitions, and keeps these. */
 function resolved(schema: Schema): Schema {
   const { $ref: reference, ...rest } = schema;
   if (typeof reference !== 'string') return schema;
@@ -86,7 +83,7 @@ function resolved(schema: Schema): Schema {
   return { ...rest, ...schemaOf(definitions[name]) };
 }
 
-/** Python's words, which models slip into. */
+/** Models mix in Python's words. */
 const pythonWords: ReadonlyMap<string, string> = new Map([
   ['True', 'true'],
   ['False', 'false'],
@@ -97,7 +94,7 @@ export function pythonWord(spelled: string): string | undefined {
   return pythonWords.get(spelled);
 }
 
-/** JSON text of a value that was written without quotes: a string where one is wanted or nothing else fits. */
+/** JSON text of an unquoted value: a string where one is expected or nothing else fits. */
 export function asJson(raw: string, parameter: Parameter | undefined): string {
   if (parameter?.isString) return JSON.stringify(raw);
   const trimmed = raw.trim();
@@ -109,17 +106,17 @@ export function asJson(raw: string, parameter: Parameter | undefined): string {
   }
 }
 
-/** JSON text of an object; of equal names the last counts. */
+/** Of equal names the last counts. */
 export function objectText(values: ReadonlyMap<string, string>): string {
   return `${objectStart(values)}}`;
 }
 
-/** The same before it is known that no more follows. */
+/** While more may follow. */
 export function objectStart(values: ReadonlyMap<string, string>): string {
   return `{${[...values].map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}`;
 }
 
-/** Each parameter in turn, those that are not required optionally. */
+/** Parameters in order; those not required are optional. */
 export function parameterRow(tool: Tool, spell: (parameter: Parameter) => Expression): Expression {
   return sequence(
     ...separateParameters(tool).map((parameter) =>
@@ -128,7 +125,7 @@ export function parameterRow(tool: Tool, spell: (parameter: Parameter) => Expres
   );
 }
 
-/** The same with a separator between those that are there. */
+/** With a separator between those present. */
 export function parameterList(
   tool: Tool,
   separator: Expression,
@@ -140,7 +137,7 @@ export function parameterList(
       const part = sequence(separator, spell(parameter));
       return parameter.required ? part : optional(part);
     });
-  // Whichever comes first, all before it are left out: so it can be none behind a required one.
+  // All before the first present one are left out, so it cannot come after a required one.
   const required = parameters.findIndex((parameter) => parameter.required);
   const candidates = required < 0 ? parameters : parameters.slice(0, required + 1);
   const options = candidates.map((parameter, index) => sequence(spell(parameter), ...rest(index + 1)));
@@ -151,12 +148,12 @@ export function parametersByName(tool: Tool): ReadonlyMap<string, Parameter> {
   return new Map(parametersOf(tool).map((parameter) => [parameter.name, parameter]));
 }
 
-/** Text without quotes up to a mark, or JSON. */
+/** Unquoted text up to a mark, or JSON. */
 export function bareValue({ schema, isString: bare }: Parameter, tool: Tool, close: string): Expression {
   return valid(schema, tool, bare ? { quote: '', without: close } : { without: close });
 }
 
-/** The name of a parameter and the mark behind it. Names may hold anything, even that mark. */
+/** Takes a name and the mark after it. Names may contain anything, even that mark. */
 export function* parameterName(
   tape: Tape,
   parameters: ReadonlyMap<string, Parameter>,

@@ -1,5 +1,5 @@
-// Calls as Python writes them, in a list: Llama 3.2 and 4 at the beginning of an answer, LFM2 between marks, Gemma 3
-// in a block of code. Passed on when the list is complete.
+// Calls in Python syntax, in a list: Llama 3.2 and 4 at the beginning of an answer, LFM2 between marks, Gemma 3 in a
+// code block. Emitted when the list is complete.
 
 import { choice, type Expression, optional, sequence, text } from '../../grammar/expression.ts';
 import type { AnswerWriter } from './answer-writer.ts';
@@ -20,7 +20,7 @@ function value({ schema: of }: Parameter, tool: Tool): Expression {
   return isBoolean ? choice(text('True'), text('False')) : schema(of, tool);
 }
 
-/** Beside them a boolean may be true or false. */
+/** With these alone a boolean may be true or false. */
 const plainKeys = ['type', 'title', 'description', 'default', '$defs', 'definitions'];
 
 function spell(tool: Tool): Expression {
@@ -57,7 +57,7 @@ function* readArgument(tape: Tape, tool: Tool): Reading<[string, string] | undef
   return json === undefined ? undefined : [name, json];
 }
 
-/** With the sign behind it. A schema may name what is no name in Python. */
+/** Takes the name and `=`. A schema's names need not be valid in Python. */
 function* argumentName(tape: Tape, tool: Tool): Reading<string | undefined> {
   const known = parametersOf(tool)
     .map(({ name }) => name)
@@ -113,7 +113,7 @@ export const lfm2: ToolFormat = {
   *read(tape, writer) {
     if (!(yield* tape.took(lfmStart))) return false;
     yield* tape.skipSpace();
-    // Some of its templates spell the calls of earlier turns as JSON.
+    // Some of its templates render earlier calls as JSON.
     const json = yield* tape.at('[{');
     const read = json ? yield* jsonCalls(tape, writer) : write(yield* readList(tape, writer), writer);
     if (!read) return false;

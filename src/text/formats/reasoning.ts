@@ -1,4 +1,4 @@
-// How models mark what they think before they answer.
+// Marks of reasoning before the answer.
 
 import { choice, type Expression, optional, sequence, text } from '../../grammar/expression.ts';
 import type { AnswerWriter } from './answer-writer.ts';
@@ -6,10 +6,10 @@ import { free, gap, mark } from './call-grammar.ts';
 import { isSpace, type Reading, stopsOf, type Tape } from './tape.ts';
 
 export interface ReasoningFormat {
-  /** Ways to open; each is marks that stand one behind the other. */
+  /** Alternatives; each is a sequence of marks. */
   readonly opens: readonly (readonly string[])[];
   readonly closes: readonly string[];
-  /** Marks around the answer that follows. */
+  /** Around the answer. */
   readonly answer?: { readonly open: string; readonly close: string } | undefined;
 }
 
@@ -36,7 +36,7 @@ export function opensReasoning(format: ReasoningFormat, promptEnd: string): bool
   return format.opens.some((marks) => end.endsWith(marks.join('')));
 }
 
-/** Reasoning, then `body`; where the prompt has not opened it, the model may leave it out. */
+/** Reasoning is optional unless the prompt has opened it. */
 export function afterReasoning(format: ReasoningFormat, body: Expression, opened: boolean): Expression {
   const { opens, closes, answer } = format;
   const rest = sequence(free(...closes), choice(...closes.map(mark)), gap);
@@ -46,10 +46,7 @@ export function afterReasoning(format: ReasoningFormat, body: Expression, opened
   return sequence(reasoning, optional(text(answer.open)), body, optional(text(answer.close)));
 }
 
-/**
- * Marks that are plain text count at the beginning alone: further on, an answer may speak about them. A control
- * token is never spoken about.
- */
+/** Marks in plain text count at the beginning alone: later, an answer may mention them. Control tokens always count. */
 export function* tookOpen(format: ReasoningFormat, tape: Tape, fresh: boolean): Reading<boolean> {
   for (const marks of format.opens) {
     const [first = ''] = marks;
@@ -58,10 +55,10 @@ export function* tookOpen(format: ReasoningFormat, tape: Tape, fresh: boolean): 
   return false;
 }
 
-/** Behind the opening mark, up to and with the closing one and blanks after it. */
+/** From after the opening mark through the closing one and blanks. */
 export function* readReasoning(format: ReasoningFormat, tape: Tape, writer: AnswerWriter): Reading {
   yield* tape.skipSpace();
-  /** Blanks that only count where more follows. */
+  /** Blanks that count only where more follows. */
   let held = '';
   const stops = stopsOf(format.closes);
   for (;;) {

@@ -1,5 +1,4 @@
-// Calls between marks, in a section between marks: DeepSeek and Kimi K2. The name stands before a separating mark,
-// the arguments behind it.
+// Calls between marks in a section between marks: DeepSeek and Kimi K2. A mark separates name and arguments.
 
 import { type Expression, sequence, text } from '../../grammar/expression.ts';
 import type { AnswerWriter } from './answer-writer.ts';
@@ -13,12 +12,10 @@ interface Sectioned {
   readonly section: readonly [begin: string, end: string];
   readonly call: readonly [begin: string, end: string];
   readonly separator: string;
-  /** Between calls. */
   readonly between: string;
   readonly spell: (tool: Tool) => Expression;
-  /** Takes all that stands before the arguments. */
   readonly head: (tape: Tape, writer: AnswerWriter) => Reading<Tool | undefined>;
-  /** May stand between the arguments and the end of the call. */
+  /** May follow the arguments. */
   readonly fence?: string | undefined;
 }
 
@@ -65,7 +62,7 @@ const deepseekMarks = {
   head: deepseekHead,
 } as const;
 
-/** Version 3 puts a kind before the name and a code fence around the arguments; 3.1 does neither. */
+/** Version 3 has a kind before the name and a code fence around the arguments; 3.1 neither. */
 function* deepseekHead(tape: Tape, writer: AnswerWriter): Reading<Tool | undefined> {
   const fenced = yield* tape.took('function', deepseekMarks.separator);
   const tool = yield* writer.named(tape);
@@ -113,7 +110,7 @@ export const kimiK2 = sectioned({
   *head(tape, writer) {
     yield* tape.skipSpace();
     const id = yield* tape.until(kimiSeparator);
-    // A name may itself end as an index does.
+    // A name may itself end like an index.
     const [, name] = /^(?:functions\.)?(.+):\d+\s*$/.exec(id ?? '') ?? [];
     return name === undefined ? undefined : writer.find(name);
   },

@@ -1,7 +1,6 @@
-// An answer on its way, symbol by symbol. Readers are generators that read as if all of it were there, and stop
-// where it is not yet: so no reader can tell how the answer was cut into pieces.
+// An answer symbol by symbol. Readers are generators that read as if all of it were there and yield where it is not:
+// a reader cannot depend on how the answer was cut.
 
-/** Yields where it needs what has not come yet. */
 export type Reading<T = void> = Generator<void, T, void>;
 
 export class Tape {
@@ -30,12 +29,11 @@ export class Tape {
     this.#ended = true;
   }
 
-  /** What was taken up to here is settled; `taken` counts from here. */
+  /** `taken` counts from here. */
   begin(): void {
     this.#begin = this.#next;
   }
 
-  /** Whether something has come that is not settled. */
   get isUndecided(): boolean {
     return this.#begin < this.#symbols.length;
   }
@@ -44,13 +42,12 @@ export class Tape {
     return this.#symbols.slice(this.#begin, this.#next).join('');
   }
 
-  /** Nothing where the answer is over. */
+  /** Undefined at the end of the answer. */
   *peek(ahead = 0): Reading<string | undefined> {
     while (this.#next + ahead >= this.#symbols.length && !this.#ended) yield;
     return this.#symbols[this.#next + ahead];
   }
 
-  /** The symbol that was seen last. */
   take(): string {
     const symbol = this.#symbols[this.#next];
     if (symbol === undefined) throw new Error('a symbol was taken that is not there');
@@ -58,7 +55,7 @@ export class Tape {
     return symbol;
   }
 
-  /** As much text as is there already and neither these nor control tokens: the short way through most of it. */
+  /** Available text without these symbols and control tokens: the fast path. */
   plain(stops: ReadonlySet<string>): string {
     const from = this.#next;
     for (;;) {
@@ -69,12 +66,11 @@ export class Tape {
     return this.#symbols.slice(from, this.#next).join('');
   }
 
-  /** Whether the mark stands here. */
   *at(mark: string): Reading<boolean> {
     return (yield* this.#measure(mark, 0)) > 0;
   }
 
-  /** Takes these marks where they all stand here, one behind the other; else nothing. */
+  /** Takes all of these marks in sequence, or nothing. */
   *took(...marks: readonly string[]): Reading<boolean> {
     let length = 0;
     for (const mark of marks) {
@@ -91,7 +87,7 @@ export class Tape {
     return false;
   }
 
-  /** Takes the mark, and the blanks before it; nothing where it does not follow. */
+  /** Takes the mark and blanks before it, or nothing. */
   *tookBehindSpace(mark: string): Reading<boolean> {
     let ahead = 0;
     while (isSpace((yield* this.peek(ahead)) ?? '')) ahead++;
@@ -108,7 +104,7 @@ export class Tape {
     }
   }
 
-  /** What stands before the mark, which is taken too; nothing where it never comes. */
+  /** The text before the mark, which is taken, too; undefined where it never comes. */
   *until(mark: string): Reading<string | undefined> {
     const from = this.#next - this.#begin;
     for (;;) {
@@ -119,7 +115,7 @@ export class Tape {
     }
   }
 
-  /** How many symbols the mark takes here; 0 where it does not stand here. */
+  /** The number of symbols; 0 where the mark does not follow. */
   *#measure(mark: string, ahead: number): Reading<number> {
     if ((yield* this.peek(ahead)) === mark) return 1;
     if (this.isControl(mark)) return 0;
@@ -129,7 +125,7 @@ export class Tape {
   }
 }
 
-/** Where a reader has to look closer: blanks, and what marks begin with. */
+/** Blanks, and first symbols of marks. */
 export function stopsOf(marks: readonly string[]): ReadonlySet<string> {
   return new Set([' ', '\n', '\r', '\t', ...marks.map((mark) => mark.charAt(0))]);
 }

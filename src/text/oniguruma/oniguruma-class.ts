@@ -1,5 +1,5 @@
-// Character classes of Oniguruma expressions. Nested classes and `&&` mean the same in JavaScript's `v`
-// syntax, which however wants far more characters escaped.
+// Character classes of Oniguruma. Nested classes and `&&` mean the same in JavaScript's `v` syntax, which needs more
+// escapes.
 
 import { foldedVariants, readEscape } from './oniguruma-escape.ts';
 
@@ -22,16 +22,15 @@ const posixClasses: Readonly<Record<string, string>> = {
   punct: '[\\p{P}$+<=>\\^`\\|~]',
 };
 
-/** Translates the class whose opening bracket is at `start`. */
 export function translateClass(pattern: string, start: number, ignoreCase: boolean): TranslatedClass {
   const opening = pattern.charAt(start + 1) === '^' ? '[^' : '[';
   let position = start + opening.length;
-  // What `&&` separates; JavaScript wants each side to be a class of its own.
+  // JavaScript requires each side of `&&` to be a class.
   const sides: string[] = [];
   let text = '';
   let first = true;
   while (position < pattern.length) {
-    // A closing bracket in first place stands for itself.
+    // A leading closing bracket stands for itself.
     if (pattern.charAt(position) === ']' && !first) {
       const content = sides.length === 0 ? text : [...sides, text].map((side) => `[${side}]`).join('&&');
       return { kind: 'class', text: `${opening}${content}]`, length: position + 1 - start };
@@ -69,7 +68,7 @@ function readItem(pattern: string, position: number, ignoreCase: boolean): Item 
   const read = readEscape(pattern, position);
   if (read.kind === 'character' || read.kind === 'unsupported') return read;
   if (read.kind === 'set') return { kind: 'text', text: read.text, length: read.length };
-  // Inside a class `\b` is the backspace; the other assertions have no meaning there.
+  // Within a class `\b` is the backspace; other assertions have no meaning.
   if (pattern.charAt(position + 1) === 'b') return { kind: 'character', character: '\b', length: 2 };
   return { kind: 'unsupported', construct: `\\${pattern.charAt(position + 1)} inside a class` };
 }

@@ -1,10 +1,9 @@
-// Backslash escapes and case folding of Oniguruma expressions, told in JavaScript's `v` syntax.
+// Escapes and case folding of Oniguruma in JavaScript's `v` syntax.
 
 type Escape =
   | { readonly kind: 'character'; readonly character: string; readonly length: number }
-  /** A set of characters: may stand inside a class. */
+  /** Allowed within a class. */
   | { readonly kind: 'set'; readonly text: string; readonly length: number }
-  /** An assertion: may not. */
   | { readonly kind: 'assertion'; readonly text: string; readonly length: number }
   | { readonly kind: 'unsupported'; readonly construct: string };
 
@@ -41,7 +40,6 @@ const controls: Readonly<Record<string, string>> = {
   '0': '\0',
 };
 
-/** Reads the escape that begins with the backslash at `start`. */
 export function readEscape(pattern: string, start: number): Escape {
   const rest = pattern.slice(start + 1);
   const property = /^[pP](?:\{(?<negated>\^?)(?<name>[^}]*)\}|(?<letter>[A-Z]))/.exec(rest);
@@ -70,7 +68,7 @@ function readProperty(match: RegExpExecArray): Escape {
   const { negated = '', name: braced, letter } = match.groups ?? {};
   const name = braced ?? letter ?? '';
   const capital = match[0].startsWith('P') !== (negated === '^') ? 'P' : 'p';
-  // Oniguruma names scripts without saying so.
+  // Oniguruma names scripts without a prefix.
   const spelled = [name, `Script=${name}`].find((candidate) => isProperty(candidate));
   if (spelled === undefined) return { kind: 'unsupported', construct: `\\p{${name}}` };
   return { kind: 'set', text: `\\${capital}{${spelled}}`, length: 1 + match[0].length };
@@ -88,7 +86,7 @@ function isProperty(name: string): boolean {
 // Characters that fold to a letter of another script or form, beside its own two cases.
 const extraFolds: Readonly<Record<string, string>> = { s: 'ſ', k: '\u212a', å: '\u212b' };
 
-/** All characters that equal this one where case does not count. */
+/** All characters equal to this one without case. */
 export function foldedVariants(character: string): readonly string[] {
   const lower = character.toLowerCase();
   const candidates = [character, lower, character.toUpperCase(), extraFolds[lower] ?? ''];

@@ -12,8 +12,7 @@ export class UnsupportedPattern extends Error {
   }
 }
 
-// A match of this one can only begin where a run of whitespace does. Saying so spares a search from each of
-// its spaces to its end, which is quadratic.
+// Its matches begin only at the start of a run of whitespace; the lookbehind avoids a quadratic search.
 const rewrites: Readonly<Record<string, string>> = { '\\s+$': '(?<!\\s)\\s+$' };
 
 /** A global JavaScript expression that matches what `pattern` matches in Oniguruma. */
@@ -27,7 +26,6 @@ export function fromOniguruma(pattern: string): RegExp {
 }
 
 interface OpenGroup {
-  /** Where the group begins in the output. */
   readonly start: number;
   readonly closing: string;
   readonly ignoreCaseAfter: boolean;
@@ -37,7 +35,7 @@ class Translation {
   readonly #pattern: string;
   #position = 0;
   #output = '';
-  /** Where the last atom begins in the output, for a quantifier that must wrap it. */
+  /** Start of the last atom in the output, for a quantifier that must wrap it. */
   #atomStart = 0;
   #ignoreCase = false;
   #atomicGroups = 0;
@@ -97,7 +95,7 @@ class Translation {
     else if (interval && rest.startsWith('+')) this.#wrapAtom('(?:', ')');
   }
 
-  /** What a lookahead has matched it never gives back: match there, then take the same text. */
+  /** A lookahead never backtracks: match there, then take the same text. */
   #makeAtomic(): void {
     const name = `atomic${this.#atomicGroups++}`;
     this.#wrapAtom(`(?:(?=(?<${name}>`, `))\\k<${name}>)`);

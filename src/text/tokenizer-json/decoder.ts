@@ -1,17 +1,15 @@
-// The `decoder` of a tokenizer.json: how tokens become text again. Three ways are in use with the models that run here:
-// byte-level, SentencePiece's ▁ with bytes as `<0xNN>`, and WordPiece's ## before what goes on with a word.
+// The `decoder` of a tokenizer.json: byte-level, SentencePiece's ▁ with bytes as `<0xNN>`, or WordPiece's ## before
+// continuations.
 
 import { escapedSpace } from '../spm.ts';
 import type { JsonNode } from './json-node.ts';
 
 export interface JsonDecoder {
   readonly byteLevel: boolean;
-  /** Tokens such as `<0x0A>` stand for a byte. */
   readonly byteTokens: boolean;
-  /** Written for a space within tokens. */
   readonly space: string | undefined;
   readonly stripsLeadingSpace: boolean;
-  /** Tokens that begin with it go on with a word; a space stands before all others. */
+  /** The prefix of continuations; a space precedes all other tokens. */
   readonly continuing?: string | undefined;
 }
 

@@ -1,15 +1,15 @@
-// One object of a tokenizer file, with the place it was found at, so that every fault can name it.
+// An object of a tokenizer file with its path, which errors name.
 
 import { isJsonObject, type JsonObject } from '../../weights/json-file.ts';
 import { ModelFileError } from '../../weights/model-file-error.ts';
 import { fromOniguruma, UnsupportedPattern } from '../oniguruma/oniguruma.ts';
 
-// No vocabulary comes near; a table indexed by id stays small.
+// Far above any vocabulary; tables indexed by id stay small.
 const maxInteger = 2 ** 24;
 
 export class JsonNode {
   readonly file: string;
-  /** Path within the file, such as `pre_tokenizer.pretokenizers[1]`. */
+  /** Such as `pre_tokenizer.pretokenizers[1]`. */
   readonly field: string;
   readonly value: JsonObject;
 
@@ -42,7 +42,7 @@ export class JsonNode {
     throw this.fault(key, `is not a whole number from 0 to ${maxInteger - 1}`);
   }
 
-  /** The object at `key`; undefined where it is absent or null. */
+  /** Undefined where it is absent or null. */
   child(key: string): JsonNode | undefined {
     const value = this.value[key] ?? undefined;
     if (value === undefined) return undefined;
@@ -50,7 +50,7 @@ export class JsonNode {
     throw this.fault(key, 'is not an object');
   }
 
-  /** The objects of the list at `key`; none where it is absent. */
+  /** Empty where it is absent. */
   children(key: string): JsonNode[] {
     return this.list(key).map((value, index) => {
       const field = `${this.#path(key)}[${index}]`;

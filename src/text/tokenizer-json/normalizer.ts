@@ -1,4 +1,4 @@
-// The `normalizer` of a tokenizer.json: what text becomes before it is cut into pieces.
+// The `normalizer` of a tokenizer.json.
 
 import { bertFolder } from '../wordpiece.ts';
 import { type JsonNode, readPattern } from './json-node.ts';
@@ -41,10 +41,10 @@ export function readNormalizer(node: JsonNode | undefined): Normalizer {
   }
 }
 
-/** A composed character takes at most four, of which each may have been two units wide. */
+/** A character composes at most four, each of up to two units. */
 const COMPOSITION = 8;
 
-/** How many times shorter a text may become: 1 where it never does, Infinity where there is no limit. */
+/** How many times shorter a text may become; Infinity without a bound. */
 export function normalizerShrinkage(node: JsonNode | undefined): number {
   switch (node?.type) {
     case undefined:
@@ -77,7 +77,7 @@ function readBertNormalizer(node: JsonNode): Normalizer {
   return bertFolder({
     cleans: node.boolean('clean_text', true),
     partsIdeographs: node.boolean('handle_chinese_chars', true),
-    // Where the file does not say, as casing goes.
+    // By default, accents follow casing.
     stripsAccents: node.boolean('strip_accents', lowercases),
     lowercases,
   });

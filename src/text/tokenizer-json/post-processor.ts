@@ -1,4 +1,4 @@
-// The `post_processor` of a tokenizer.json: which tokens go before and after a text.
+// The `post_processor` of a tokenizer.json: tokens before and after a text.
 
 import type { JsonNode } from './json-node.ts';
 
@@ -52,7 +52,7 @@ function specialTokenIds(node: JsonNode, name: string): number[] {
   throw node.fault('special_tokens', `does not say the ids of ${JSON.stringify(name)}`);
 }
 
-/** These two spell a token as `[text, id]`. */
+/** Written as `[text, id]`. */
 function pairId(node: JsonNode, key: string): number {
   const id = node.list(key)[1];
   if (Number.isSafeInteger(id)) return id as number;

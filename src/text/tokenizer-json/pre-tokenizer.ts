@@ -1,4 +1,4 @@
-// The `pre_tokenizer` of a tokenizer.json: how text is cut into the pieces that merge on their own.
+// The `pre_tokenizer` of a tokenizer.json: splits text into pieces that merge separately.
 
 import { toByteCharacters } from '../bpe.ts';
 import { fromOniguruma } from '../oniguruma/oniguruma.ts';
@@ -8,16 +8,14 @@ import { cutFurther, type Pieces, type SplitBehavior, splitBy } from '../text-sp
 import { bertWords, punctuation } from '../wordpiece.ts';
 import { type JsonNode, readPattern } from './json-node.ts';
 
-/** `first`: the piece begins the text. */
 type PieceSplitter = (text: string, first: boolean) => Pieces;
 
 export interface JsonPreTokenizer {
   readonly split: PieceSplitter;
-  /** Tokens spell bytes as characters. */
   readonly byteLevel: boolean;
-  /** The pieces do so already; else their UTF-8 bytes are what merges. */
+  /** Pieces are spelled so already; otherwise their UTF-8 bytes merge. */
   readonly byteCharacters: boolean;
-  /** Some text becomes part of no piece. */
+  /** Some text is dropped. */
   readonly removesText: boolean;
 }
 
@@ -81,7 +79,7 @@ function readStep(node: JsonNode, more: boolean): PieceSplitter {
   }
 }
 
-/** Steps after it see the characters that stand for bytes; without any, bytes are left to the merging. */
+/** Later steps see byte characters; without later steps, the merging handles bytes. */
 function readByteLevel(node: JsonNode, more: boolean): PieceSplitter {
   const prefix = node.boolean('add_prefix_space', true);
   const cut = node.boolean('use_regex', true) ? splitBy(fromOniguruma(gpt2Pattern), 'Isolated') : undefined;

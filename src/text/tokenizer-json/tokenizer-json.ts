@@ -1,5 +1,5 @@
-// A tokenizer from a Hugging Face folder: tokenizer.json holds the rules, the files beside it say which
-// tokens begin and end a text. A component that is not known is an error that names it.
+// A tokenizer from a Hugging Face folder: tokenizer.json has the rules, other files the BOS and EOS tokens. An
+// unknown component is an error that names it.
 
 import { isJsonObject, type JsonObject } from '../../weights/json-file.ts';
 import { type AddedToken, addedTokenSplitter } from '../added-tokens.ts';
@@ -22,10 +22,9 @@ import { readPostProcessor, type Surroundings } from './post-processor.ts';
 import { type JsonPreTokenizer, readPreTokenizer } from './pre-tokenizer.ts';
 
 export interface TokenizerFiles {
-  /** Where tokenizer.json was read, for messages. */
+  /** Path of tokenizer.json. */
   readonly path: string;
   readonly tokenizer: JsonObject;
-  /** tokenizer_config.json, special_tokens_map.json, generation_config.json, config.json. */
   readonly tokenizerConfig?: JsonObject | undefined;
   readonly specialTokensMap?: JsonObject | undefined;
   readonly generationConfig?: JsonObject | undefined;
@@ -34,13 +33,13 @@ export interface TokenizerFiles {
 
 interface JsonVocabulary {
   readonly ids: ReadonlyMap<string, number>;
-  /** By id, added tokens included. */
+  /** By id, with added tokens. */
   readonly tokens: readonly (string | undefined)[];
   readonly added: readonly JsonAddedToken[];
 }
 
 interface JsonAddedToken extends AddedToken {
-  /** Set where the token is looked for in normalized text: what the normalizer makes of its content. */
+  /** The normalized content, where the token is matched in normalized text. */
   readonly normalizedContent: string | undefined;
 }
 
@@ -89,7 +88,7 @@ export function jsonTokenizer(files: TokenizerFiles): Tokenizer {
 function readModel(root: JsonNode): JsonNode {
   const model = root.child('model');
   if (model === undefined) throw root.fault('model', 'is missing');
-  // Files of old versions do not say the type.
+  // Old files omit the type.
   const type = model.value.type === undefined && model.value.merges !== undefined ? 'BPE' : model.type;
   if (type === 'WordPiece') return model;
   if (type !== 'BPE') throw model.unsupportedType();
@@ -175,9 +174,8 @@ function symbolRule(
   };
 }
 
-/** 1 where every character of every piece takes part in some token, Infinity where one may swallow or lose many. */
+/** 1 where every character takes part in a token, Infinity where a token may swallow or lose many. */
 function pieceShrinkage(model: JsonNode, { ids }: JsonVocabulary, preTokenizer: JsonPreTokenizer): number {
-  // A word of any length may be unknown.
   if (isWordPiece(model)) return Number.POSITIVE_INFINITY;
   const rule = symbolRule(model, ids, preTokenizer);
   const keeps =
@@ -187,7 +185,7 @@ function pieceShrinkage(model: JsonNode, { ids }: JsonVocabulary, preTokenizer: 
   return keeps && !preTokenizer.removesText ? 1 : Number.POSITIVE_INFINITY;
 }
 
-/** Written as "a b" or, since tokens may hold spaces, as ["a", "b"]. */
+/** Written as "a b" or, as tokens may contain spaces, as ["a", "b"]. */
 function readMerges(model: JsonNode): (readonly [string, string])[] {
   return model.list('merges').map((merge, rank) => {
     const [left, right, ...more] =
@@ -252,14 +250,14 @@ function namedTokens(files: TokenizerFiles, vocabulary: JsonVocabulary): NamedTo
     if (content !== undefined) {
       return vocabulary.added.find((token) => token.content === content)?.id ?? vocabulary.ids.get(content);
     }
-    // Without either file, the model's own configuration is the only word on it.
+    // The last resort.
     if (files.tokenizerConfig !== undefined || files.specialTokensMap !== undefined) return undefined;
     return tokenIds(files.modelConfig?.[`${name}_token_id`])[0];
   };
   return { bosId: idOf('bos'), eosId: idOf('eos') };
 }
 
-/** The text of a token that the tokenizer's settings name, such as `bos_token`. */
+/** Such as `bos_token`. */
 export function specialTokenText(
   files: Pick<TokenizerFiles, 'tokenizerConfig' | 'specialTokensMap'>,
   key: string,
@@ -276,13 +274,12 @@ function declaredEnds(config: JsonObject | undefined): readonly number[] {
   return tokenIds(config?.eos_token_id);
 }
 
-/** Written as one id or as a list. */
 function tokenIds(value: unknown): readonly number[] {
   const ids = Array.isArray(value) ? value : [value];
   return ids.filter((id) => Number.isSafeInteger(id));
 }
 
-/** `add_bos_token` and `add_eos_token`, where set, overrule the post-processor. */
+/** `add_bos_token` and `add_eos_token` override the post-processor. */
 function surroundings(
   written: Surroundings,
   config: JsonObject | undefined,
