@@ -6,14 +6,12 @@
 
 import {
   type DerivedTensor,
-  derivedWeights,
+  derivedBySuffix,
+  type PackedParts,
   partFault,
+  partsOfCodes,
   readScales,
-  requireDtype,
-  requireFloats,
-  requirePart,
   requireShape,
-  type WordMatrix,
   wordMatrix,
 } from './derived-weights.ts';
 import { type IntegerRows, integerTensor } from './integer-matrix.ts';
@@ -21,12 +19,6 @@ import type { JsonObject } from './json-file.ts';
 import { refuseSetting, requireSetting, shown } from './quantization-settings.ts';
 import type { Safetensors, SafetensorsEntry } from './safetensors.ts';
 import type { WeightSource } from './weight-source.ts';
-
-interface Parts {
-  readonly codes: WordMatrix;
-  readonly zeros: WordMatrix;
-  readonly scales: SafetensorsEntry;
-}
 
 const CODES = '.qweight';
 /** The output of each nibble of a word, lowest first. */
@@ -45,19 +37,16 @@ export function awqGroupSize(settings: JsonObject, configPath: string): number {
 }
 
 export function awqWeights(model: Safetensors, groupSize: number): WeightSource {
-  const codes = [...model.entries.values()].filter(({ name }) => name.endsWith(CODES));
-  return derivedWeights(
-    model,
-    codes.map((entry) => quantizedTensor(model, entry, groupSize)),
-  );
+  return derivedBySuffix(model, CODES, (codes, module) => quantizedTensor(model, codes, module, groupSize));
 }
 
-function quantizedTensor(model: Safetensors, codes: SafetensorsEntry, groupSize: number): DerivedTensor {
-  const module = codes.name.slice(0, -CODES.length);
-  const zeros = requirePart(model, `${module}.qzeros`, codes);
-  const scales = requirePart(model, `${module}.scales`, codes);
-  for (const part of [codes, zeros]) requireDtype(part, 'I32');
-  requireFloats(scales);
+function quantizedTensor(
+  model: Safetensors,
+  codes: SafetensorsEntry,
+  module: string,
+  groupSize: number,
+): DerivedTensor {
+  const { zeros, scales } = partsOfCodes(model, codes, module);
   const [columns = 0, wordsPerInput = 0] = codes.shape;
   if (codes.shape.length !== 2 || codes.bytes === 0 || columns % 8 !== 0) {
     const shape = codes.shape.slice(0, 8).join(', ');
@@ -84,7 +73,7 @@ function quantizedTensor(model: Safetensors, codes: SafetensorsEntry, groupSize:
   });
 }
 
-function readRows({ codes, zeros, scales }: Parts, first: number, count: number): IntegerRows {
+function readRows({ codes, zeros, scales }: PackedParts, first: number, count: number): IntegerRows {
   const [firstWord, end] = [first >> 3, Math.ceil((first + count) / 8)];
   const wordCount = end - firstWord;
   return {

@@ -35,6 +35,19 @@ export function derivedWeights(model: Safetensors, derived: readonly DerivedTens
   };
 }
 
+/** Derives a tensor for each entry with the suffix; `module` is the name before it. */
+export function derivedBySuffix(
+  model: Safetensors,
+  suffix: string,
+  derive: (entry: SafetensorsEntry, module: string) => DerivedTensor,
+): WeightSource {
+  const entries = [...model.entries.values()].filter(({ name }) => name.endsWith(suffix));
+  return derivedWeights(
+    model,
+    entries.map((entry) => derive(entry, entry.name.slice(0, -suffix.length))),
+  );
+}
+
 function readPieces(tensor: DerivedTensor, first: number, count: number, into: Uint8Array): void {
   const bytesPerRow = rowBytes(tensor.type, columnsOf(tensor));
   checkRows(tensor, tensor.parts[0]?.file.path ?? tensor.name, first, count);
@@ -107,6 +120,22 @@ export interface WordMatrix {
 
 // A few words per row take a call each: parts up to this size are read whole.
 const WHOLE_BYTES = 256 * 2 ** 20;
+
+/** The parts of a module of GPTQ or AWQ. */
+export interface PackedParts {
+  readonly codes: WordMatrix;
+  readonly zeros: WordMatrix;
+  readonly scales: SafetensorsEntry;
+}
+
+/** The zeros and scales that go with int32 codes. */
+export function partsOfCodes(model: Safetensors, codes: SafetensorsEntry, module: string) {
+  const zeros = requirePart(model, `${module}.qzeros`, codes);
+  const scales = requirePart(model, `${module}.scales`, codes);
+  for (const part of [codes, zeros]) requireDtype(part, 'I32');
+  requireFloats(scales);
+  return { zeros, scales };
+}
 
 export function wordMatrix(part: SafetensorsEntry): WordMatrix {
   const [rows = 0, width = 0] = part.shape;

@@ -7,13 +7,13 @@
 
 import {
   type DerivedTensor,
-  derivedWeights,
+  derivedBySuffix,
+  type PackedParts,
   partFault,
+  partsOfCodes,
   readPart,
   readScales,
   requireDtype,
-  requireFloats,
-  requirePart,
   requireShape,
   type WordMatrix,
   wordMatrix,
@@ -36,12 +36,6 @@ interface Settings {
   readonly symmetric: boolean;
   /** Whether modules may have bits and groups of their own. */
   readonly mixed: boolean;
-}
-
-interface Parts {
-  readonly codes: WordMatrix;
-  readonly zeros: WordMatrix;
-  readonly scales: SafetensorsEntry;
 }
 
 const CODES = '.qweight';
@@ -67,20 +61,17 @@ export function gptqSettings(settings: JsonObject, configPath: string): Settings
 }
 
 export function gptqWeights(model: Safetensors, settings: Settings): WeightSource {
-  const codes = [...model.entries.values()].filter(({ name }) => name.endsWith(CODES));
-  return derivedWeights(
-    model,
-    codes.map((entry) => quantizedTensor(model, entry, settings)),
-  );
+  return derivedBySuffix(model, CODES, (codes, module) => quantizedTensor(model, codes, module, settings));
 }
 
-function quantizedTensor(model: Safetensors, codes: SafetensorsEntry, settings: Settings): DerivedTensor {
-  const module = codes.name.slice(0, -CODES.length);
-  const zeros = requirePart(model, `${module}.qzeros`, codes);
-  const scales = requirePart(model, `${module}.scales`, codes);
+function quantizedTensor(
+  model: Safetensors,
+  codes: SafetensorsEntry,
+  module: string,
+  settings: Settings,
+): DerivedTensor {
+  const { zeros, scales } = partsOfCodes(model, codes, module);
   const indexes = model.entries.get(`${module}.g_idx`);
-  for (const part of [codes, zeros]) requireDtype(part, 'I32');
-  requireFloats(scales);
   const bits = bitsOf(zeros, scales, settings);
   const [codeRows = 0, rows = 0] = codes.shape;
   const columns = (codeRows * 32) / bits;
@@ -137,7 +128,7 @@ function readIndexes(part: SafetensorsEntry, columns: number, groups: number): I
 }
 
 function readRows(
-  { codes, zeros, scales }: Parts,
+  { codes, zeros, scales }: PackedParts,
   bits: GptqBits,
   zeroOffset: 0 | 1,
   first: number,

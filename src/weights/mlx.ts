@@ -10,7 +10,7 @@
 
 import {
   type DerivedTensor,
-  derivedWeights,
+  derivedBySuffix,
   partFault,
   readFloatPart,
   readPart,
@@ -36,12 +36,9 @@ interface Parts {
 const SCALES = '.scales';
 
 export function mlxWeights(model: Safetensors, config: JsonObject, configPath: string): WeightSource {
-  const scales = [...model.entries.values()].filter(({ name }) => name.endsWith(SCALES));
-  const tensors = scales.map((entry) => {
-    const module = entry.name.slice(0, -SCALES.length);
-    return quantizedTensor(model, module, entry, mlxGrouping(config, configPath, module));
-  });
-  return derivedWeights(model, tensors);
+  return derivedBySuffix(model, SCALES, (entry, module) =>
+    quantizedTensor(model, module, entry, mlxGrouping(config, configPath, module)),
+  );
 }
 
 function quantizedTensor(

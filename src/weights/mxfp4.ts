@@ -9,7 +9,7 @@
 
 import {
   type DerivedTensor,
-  derivedWeights,
+  derivedBySuffix,
   partFault,
   readPart,
   requireDtype,
@@ -25,15 +25,10 @@ const BLOCKS = '_blocks';
 const CODE_BYTES = 16;
 
 export function mxfp4Weights(model: Safetensors): WeightSource {
-  const blocks = [...model.entries.values()].filter(({ name }) => name.endsWith(BLOCKS));
-  return derivedWeights(
-    model,
-    blocks.map((entry) => pairedTensor(model, entry)),
-  );
+  return derivedBySuffix(model, BLOCKS, (blocks, name) => pairedTensor(model, blocks, name));
 }
 
-function pairedTensor(model: Safetensors, blocks: SafetensorsEntry): DerivedTensor {
-  const name = blocks.name.slice(0, -BLOCKS.length);
+function pairedTensor(model: Safetensors, blocks: SafetensorsEntry, name: string): DerivedTensor {
   const scales = requirePart(model, `${name}_scales`, blocks);
   for (const part of [blocks, scales]) requireDtype(part, 'U8');
   const groupsPerRow = blocks.shape.at(-2) ?? 0;
