@@ -9,14 +9,12 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { openText } from '../dist/text/open-text.js';
 import { openModelFiles } from '../dist/weights/open-model.js';
-import { compare, summarize } from './distributions.js';
+import { compare, logProbabilities, summarize } from './distributions.js';
 import { nodeLlamaCpp } from './engines/node-llama-cpp.js';
-import { writeFloatCopy } from './float-copy.js';
-import { openLlamaLogits } from './llama-logits.js';
-import { logProbabilities } from './opinions.js';
-import { count, give } from './options.js';
+import { alignedTable, count, give } from './harness.js';
+import { openLlamaLogits } from './llama.js';
+import { writeFloatCopy } from './model.js';
 import { contextOf, openOwnLogits } from './own-logits.js';
-import { alignedTable } from './table.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -63,7 +61,7 @@ function readOptions() {
   };
 }
 
-/** The documents in a row, cut into texts of equal length. Each begins with what the model wants before a text. */
+/** The documents, cut into texts of equal length, each after the model's beginning-of-text tokens. */
 function textsOf(path, tokens, windowTokens) {
   const files = openModelFiles(path);
   files.weights.close();
@@ -104,7 +102,7 @@ async function compareAll(texts, opened) {
     for (const [name, source] of opened) {
       const rows = await source.logitsAfter(text, 0);
       truth ??= rows.map(logProbabilities);
-      // Behind the last token nothing is known to come.
+      // No token is known after the last one.
       for (const [at, next] of text.slice(1).entries()) {
         positions.get(name)?.push(compare(truth[at], rows[at], next));
       }

@@ -7,8 +7,8 @@ import { LocalEngine } from '../dist/engine/local-engine.js';
 import { validateSampling } from '../dist/sampling/parameters.js';
 import { seedFrom } from '../dist/sampling/random.js';
 import { STEP_TOKENS } from './engine.js';
-import { openLlamaContext } from './llama-context.js';
-import { ownSeconds } from './machine.js';
+import { ownSeconds } from './harness.js';
+import { openLlamaContext } from './llama.js';
 
 /**
  * @typedef {object} ContenderSetup
@@ -73,11 +73,11 @@ async function openChairlift({ modelPath, threads, contextTokens, endIds, draftL
   const engine = new LocalEngine(backend, options);
   let asked = 0;
   return async (prompt, maxTokens) => {
-    const wish = { temperature: 0, maxTokens };
-    const sampling = validateSampling(wish, { vocabSize: options.vocabSize, freshSeed: seedFrom(0n) });
+    const wanted = { temperature: 0, maxTokens };
+    const sampling = validateSampling(wanted, { vocabSize: options.vocabSize, freshSeed: seedFrom(0n) });
     if (!sampling.ok) throw new Error(`${sampling.parameter} ${sampling.problem}`);
     asked += 1;
-    // Its own salt for each: what is left of an earlier answer would help.
+    // A salt for each: what an earlier answer left in the caches would help.
     const id = String(asked);
     const request = { id, salt: id, account: '', priority: /** @type {const} */ (1), enqueuedMs: Date.now() };
     const watch = startWatch();

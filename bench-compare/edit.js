@@ -10,14 +10,19 @@ import { parseArgs } from 'node:util';
 import { chatPrompt } from '../dist/generation/chat-prompt.js';
 import { openText } from '../dist/text/open-text.js';
 import { openModelFiles } from '../dist/weights/open-model.js';
-import { figuresOf, overall, partedAt } from './edit-figures.js';
 import { editPrompts } from './edit-prompts.js';
 import { nodeLlamaCpp } from './engines/node-llama-cpp.js';
-import { DISTURBED, machineSeconds, othersShareSince } from './machine.js';
-import { count, give } from './options.js';
+import { figuresOf, overall, partedAt } from './figures.js';
+import {
+  alignedTable,
+  beforeEnd,
+  count,
+  DISTURBED,
+  give,
+  machineSeconds,
+  othersShareSince,
+} from './harness.js';
 import { contextOf } from './own-logits.js';
-import { beforeEnd } from './signals.js';
-import { alignedTable } from './table.js';
 
 const program = fileURLToPath(new URL('edit-contender.js', import.meta.url));
 
@@ -40,7 +45,6 @@ function readOptions() {
     options: {
       tokens: { type: 'string', default: '256' },
       rounds: { type: 'string', default: '3' },
-      // What node-llama-cpp looks up unless told otherwise.
       lookup: { type: 'string', default: '3' },
       threads: { type: 'string', default: String(availableParallelism()) },
     },
@@ -56,7 +60,6 @@ function readOptions() {
   };
 }
 
-/** The ids of each prompt as a chat, and how to read an answer. */
 function encoded(path) {
   const files = openModelFiles(path);
   files.weights.close();
@@ -106,11 +109,9 @@ async function measured(one, ids, maxTokens) {
   return { ...answer, othersShare, disturbed: othersShare > DISTURBED };
 }
 
-/** Answers by prompt, contender and round. Who is first changes from round to round. */
+/** By prompt, contender and round. The order changes from round to round. */
 async function answerAll(running, prompts, { contenders, rounds, maxTokens }) {
-  const answers = prompts.map(() =>
-    running.map(() => /** @type {import('./edit-figures.js').Round[]} */ ([])),
-  );
+  const answers = prompts.map(() => running.map(() => /** @type {import('./figures.js').Round[]} */ ([])));
   for (let round = 0; round < rounds; round++) {
     for (const [at, { name, ids }] of prompts.entries()) {
       process.stderr.write(`round ${round + 1} of ${rounds}, ${name}:`);

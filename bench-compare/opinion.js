@@ -1,10 +1,10 @@
-// One GGUF file through llama.cpp and through Chairlift, as `second-opinion.js` wants it: in a process of its own, which
-// llama.cpp ends where it finds a fault. Gives one message.
+// One GGUF file through llama.cpp and Chairlift, for `second-opinion.js`, in a process of its own, since llama.cpp may abort.
+// Sends one message.
 
 import { buildSpec } from '../dist/model/build-spec.js';
 import { openModelFiles } from '../dist/weights/open-model.js';
-import { openLlamaLogits } from './llama-logits.js';
-import { difference, opinionOf } from './opinions.js';
+import { difference, opinionOf } from './distributions.js';
+import { openLlamaLogits } from './llama.js';
 import { contextOf, openOwnLogits } from './own-logits.js';
 
 /** So that nothing but the computation differs. */

@@ -14,7 +14,7 @@ import { openModelFiles } from '../dist/weights/open-model.js';
  * @property {() => Promise<void>} close
  */
 
-/** What a context of so many tokens takes of blocks, in tokens: both engines are told this one. */
+/** Rounded up to whole blocks: both engines get the same context length. */
 export function contextOf(tokens) {
   return BLOCK_TOKENS * Math.ceil(tokens / BLOCK_TOKENS);
 }
@@ -26,7 +26,7 @@ export function contextOf(tokens) {
  */
 export async function openOwnLogits(path, { backend: name, threads, contextTokens }) {
   const files = openModelFiles(path);
-  // Some models choose rotary factors by the length they are told.
+  // Some models choose rotary factors by the context length.
   const spec = buildSpec(files, { contextLength: contextTokens });
   const blockCount = contextTokens / BLOCK_TOKENS;
   const blocks = Array.from({ length: blockCount }, (_, block) => block);

@@ -1,9 +1,9 @@
-// What a comparison shows: a table of medians for each model, its plot, and who is missing and why.
+// The report of a comparison: a table of medians for each model, its plot, and which engines are missing and why.
 
 import { linePlot } from '../dist/bench/plot/plots.js';
 import { engines } from './engines.js';
 import { commonStart, median } from './figures.js';
-import { alignedTable } from './table.js';
+import { alignedTable } from './harness.js';
 
 /**
  * @typedef {object} Workload

@@ -11,11 +11,10 @@ import { parseArgs } from 'node:util';
 import { backendNames } from '../dist/compute/backend.js';
 import { nodeLlamaCpp } from './engines/node-llama-cpp.js';
 import { commonStart } from './figures.js';
-import { writeFloatCopy } from './float-copy.js';
-import { count, give } from './options.js';
+import { count, give } from './harness.js';
+import { writeFloatCopy } from './model.js';
 
 const program = fileURLToPath(new URL('opinion.js', import.meta.url));
-/** Lines of what a process wrote before it ended. */
 const LAST_LINES = 3;
 
 function readOptions() {
@@ -40,7 +39,7 @@ function readOptions() {
   return {
     files: positionals.flatMap(ggufFiles),
     asStored,
-    // llama.cpp looks GELU up in a table of halves; and multiplies stored weights with activations of few bits.
+    // llama.cpp looks GELU up in a table of halves, and multiplies stored weights with activations of few bits.
     tolerance: number('tolerance', values.tolerance ?? (asStored ? 0.5 : 0.05), (value) => value >= 0),
     timeoutSeconds: count('timeout', values.timeout),
     question: {
@@ -59,7 +58,6 @@ function isId(value) {
   return Number.isInteger(value) && value >= 0;
 }
 
-/** The file, or all that lie below a folder. */
 function ggufFiles(path) {
   const found = statSync(path, { throwIfNoEntry: false }) ?? give(`${path}: there is no such file`);
   if (!found.isDirectory()) return [path];

@@ -7,8 +7,8 @@ import { basename, join, parse } from 'node:path';
 import { parseArgs } from 'node:util';
 import { loadAddon } from '../dist/compute/cpu/binding.js';
 import { engines } from './engines.js';
+import { count, give } from './harness.js';
 import { dummyFile } from './model.js';
-import { count, give } from './options.js';
 import { plot, summarize, table } from './report.js';
 import { runTrial } from './trials.js';
 
@@ -145,8 +145,8 @@ async function main() {
   ];
   const workloads = workloadsOf(options);
   const models = options.files.map((path) => ({ model: basename(path), path }));
-  for (const wish of options.wishes)
-    models.push({ model: wish, path: await dummyFile(wish, options.cache, options.layers) });
+  for (const wanted of options.wishes)
+    models.push({ model: wanted, path: await dummyFile(wanted, options.cache, options.layers) });
   const summaries = [];
   for (const { model, path } of models) {
     const summary = summarize(await compare(model, path, names, workloads, options), names, workloads);

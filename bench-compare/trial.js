@@ -8,7 +8,7 @@ import { buildSpec } from '../dist/model/build-spec.js';
 import { openModelFiles } from '../dist/weights/open-model.js';
 import { engines } from './engines.js';
 import { decodeSpeed, prefillSpeed } from './figures.js';
-import { ownSeconds } from './machine.js';
+import { ownSeconds } from './harness.js';
 
 const WARM_PROMPT = 32;
 const WARM_ANSWER = 8;
@@ -47,7 +47,7 @@ function vocabSizeOf(path) {
   }
 }
 
-/** The same ids for every engine. No two prompts begin alike, so that nobody's prefix cache helps. */
+/** The same ids for every engine. No two prompts begin alike, so that no prefix cache helps. */
 function promptsOf(salt, length, vocabSize) {
   const range = Math.max(1, vocabSize - 2 * SPARED_IDS);
   return Array.from({ length: streams }, (_, stream) =>
@@ -60,7 +60,7 @@ function promptsOf(salt, length, vocabSize) {
 }
 
 const vocabSize = vocabSizeOf(values.model);
-// A lone first token measures the prompt, and code that is made for its length should be ready.
+// A single first token measures the prompt; code specialised for its length should be compiled.
 const warm =
   answerTokens === 1 ? { prompt: promptTokens, answer: 1 } : { prompt: WARM_PROMPT, answer: WARM_ANSWER };
 const rounds = [

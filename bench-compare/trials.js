@@ -2,8 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { DISTURBED, machineSeconds, othersShareSince } from './machine.js';
-import { beforeEnd } from './signals.js';
+import { beforeEnd, DISTURBED, machineSeconds, othersShareSince } from './harness.js';
 
 const program = fileURLToPath(new URL('trial.js', import.meta.url));
 
@@ -34,7 +33,7 @@ const program = fileURLToPath(new URL('trial.js', import.meta.url));
  */
 export async function runTrial(flags, timeoutSeconds) {
   const first = await runOnce(flags, timeoutSeconds);
-  // What was too slow once is too slow.
+  // A timeout is not repeated.
   if (first.ok ? !first.trial.disturbed : first.timedOut) return first;
   const second = await runOnce(flags, timeoutSeconds);
   return first.ok && !second.ok ? first : second;
@@ -55,9 +54,7 @@ function runOnce(flags, timeoutSeconds) {
   const endGroup = () => {
     try {
       process.kill(-(/** @type {number} */ (child.pid)), 'SIGKILL');
-    } catch {
-      // It is gone already.
-    }
+    } catch {}
   };
   const forget = beforeEnd(endGroup);
   const before = machineSeconds();
@@ -92,7 +89,7 @@ function judged(output, before) {
   return { ...trial, othersShare, disturbed: othersShare > DISTURBED };
 }
 
-/** The line that names the error, among the stack that follows it. */
+/** The line that names the error, not its stack. */
 function lastWord(errors) {
   const lines = errors.split('\n').map((line) => line.trim());
   return (

@@ -1,5 +1,5 @@
-// Reads what a shared library asks of a system and offers to it, in the three formats that addons have: ELF, Mach-O and PE.
-// So a package can be checked where the systems are not at hand that it is for. Knows of 64 bits and little-endian alone.
+// Reads the exports, imports and minimum system of a shared library, in the formats of addons: ELF, Mach-O and PE, 64 bits and
+// little-endian. So a package can be checked without the systems it is for.
 
 /**
  * @typedef {object} AddonFile
@@ -48,14 +48,13 @@ class Reader {
     return Number(this.#view.getBigUint64(at, true));
   }
 
-  /** Up to the next zero. */
   text(at) {
     const end = this.#bytes.indexOf(0, at);
     if (end < 0) throw new Error(`holds a name without an end at ${at}`);
     return Buffer.from(this.#bytes.subarray(at, end)).toString('latin1');
   }
 
-  /** A number in groups of seven bits, and where it ends. */
+  /** LEB128: seven bits a byte. */
   uleb(at) {
     let value = 0;
     for (let shift = 0, next = at; ; shift += 7, next++) {
@@ -71,7 +70,6 @@ function named(names, number, what) {
   return name;
 }
 
-/** Of versions as texts, the latest. */
 function latest(versions) {
   return versions.toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true })).at(-1) ?? '';
 }
@@ -191,15 +189,15 @@ function readMachO(view) {
   };
 }
 
-/** What a linker may offer of its own accord: where the library begins. */
+/** Symbols that a linker may add by itself. */
 const ofLinker = ['__dso_handle', '_mh_dylib_header'];
 
-/** C's names begin with an underscore there. */
+/** C names have a leading underscore. */
 function withoutUnderscore(name) {
   return name.replace(/^_/, '');
 }
 
-/** As dyld looks them up: a tree of texts. */
+/** A trie, as dyld looks them up. */
 function machExports(view, command, info) {
   const [offset, bytes] =
     command === undefined
@@ -221,7 +219,7 @@ function machExports(view, command, info) {
   return names.sort();
 }
 
-/** Binding opcodes: what dyld does before the library runs, and when a function is first called. */
+/** Binding opcodes: executed before the library runs, and when a function is first called. */
 function machImports(view, info) {
   const names = { imports: new Set(), hostImports: new Set() };
   if (info === undefined) throw new Error('has no binding opcodes');
@@ -233,7 +231,7 @@ function machImports(view, info) {
       const [code, immediate] = [view.u8(at) & 0xf0, view.u8(at) & 0x0f];
       at++;
       if (code === 0x10 || code === 0x20) isHost = false;
-      // Of special places, -2 is wherever the name is found.
+      // -2: the flat namespace.
       if (code === 0x30) isHost = immediate === 0x0e;
       if (code === 0x40) {
         name = view.text(at);
@@ -246,7 +244,7 @@ function machImports(view, info) {
   return { imports: [...names.imports].sort(), hostImports: [...names.hostImports].sort() };
 }
 
-/** How many numbers follow an opcode. */
+/** Operands of an opcode. */
 const numbersBehind = { 32: 1, 96: 1, 112: 1, 128: 1, 160: 1, 192: 2 };
 
 // PE: directories, with addresses as they are in memory.
@@ -297,7 +295,7 @@ function peImports(view, at, offsetOf) {
     const names = [];
     const lookup = offsetOf(view.u32(entry) || view.u32(entry + 16));
     for (let slot = lookup; view.u64(slot) !== 0; slot += 8) {
-      // The upper bit stands for a number in place of a name.
+      // The upper bit means an ordinal instead of a name.
       const isNumber = view.u32(slot + 4) >= 0x80000000;
       names.push(isNumber ? `#${view.u16(slot)}` : view.text(offsetOf(view.u32(slot)) + 2));
     }

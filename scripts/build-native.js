@@ -20,7 +20,7 @@ export const includeFlags = ['-I', nativeFolder];
 const avx2 = ['-mavx2', '-mfma', '-mf16c'];
 const avx512bw = [...avx2, '-mavx512f', '-mavx512bw', '-mavx512dq', '-mavx512vl'];
 const avx512 = [...avx512bw, '-mavx512vnni'];
-// By architecture, as Node names it: the instruction sets that kernels are written for, without scalar, and their flags.
+// Instruction sets with kernels, besides scalar, by architecture as Node names it, with their flags.
 const setFlags = {
   x64: { avx2, avx512bw, avx512, amx: [...avx512, '-mgfni', '-mamx-tile', '-mamx-int8'] },
   arm64: {
@@ -30,10 +30,10 @@ const setFlags = {
   },
 };
 
-// Their files are compiled together, a folder at a time: most of what a small one costs is the headers that all include.
+// Each folder is compiled as one unit: headers are most of the cost of small files.
 const unitNames = ['layers', 'model', 'sampling', 'system'];
 
-// Without contraction, so that the compiler never fuses a multiply and an add: all ISAs must give the same bits.
+// Contraction is off so that a multiply and an add are never fused: all ISAs must give the same bits.
 export const commonFlags = [
   '-std=c++17',
   '-O3',
@@ -48,10 +48,9 @@ export const commonFlags = [
   '-Wno-unused-function',
 ];
 
-// Kernels are written as vectors and unrolled by hand; more zeal of the compiler makes them no faster, only larger.
+// Kernels are vectorised and unrolled by hand; higher optimisation only makes them larger.
 const kernelFlags = ['-O2', '-ftree-vectorize'];
 
-/** A source and all of ours that it includes, each once; headers are named from the source's folder or the addon's. */
 function textsOf(folder, name, seen = new Set()) {
   const path = [join(folder, name), join(nativeFolder, name)].find(existsSync);
   if (path === undefined || seen.has(path)) return [];
@@ -61,12 +60,11 @@ function textsOf(folder, name, seen = new Set()) {
   return [text, ...included.flatMap((header) => textsOf(folder, header, seen))];
 }
 
-/** The instruction sets that kernels are written for on an architecture, without scalar. */
+/** Besides scalar. */
 export function instructionSets(arch) {
   return Object.keys(setFlags[arch] ?? {});
 }
 
-/** A source that includes all of a folder's. */
 function unitOf(folder) {
   mkdirSync(unitFolder, { recursive: true });
   const files = readdirSync(join(nativeFolder, folder)).filter((file) => file.endsWith('.cc'));
@@ -77,7 +75,6 @@ function unitOf(folder) {
   return { folder: unitFolder, name, flags: [...commonFlags, ...includeFlags] };
 }
 
-/** In one file, or in several that are compiled side by side. */
 function kernelsOf(arch, set) {
   const flags = [...commonFlags, ...kernelFlags, ...(setFlags[arch]?.[set] ?? []), ...includeFlags];
   return readdirSync(join(nativeFolder, 'kernels'))
@@ -86,7 +83,6 @@ function kernelsOf(arch, set) {
     .map((file) => ({ folder: nativeFolder, name: `kernels/${file}`, flags }));
 }
 
-/** The kernels of these sets and what chooses among them, what takes longest first. */
 export function kernelSources(arch, sets = instructionSets(arch)) {
   const named = sets.map((set) => `-DCHAIRLIFT_WITH_${set.toUpperCase()}`);
   const choice = { folder: nativeFolder, name: 'kernels/dispatch.cc' };
@@ -108,7 +104,7 @@ function hashOf(parts) {
   return hash.digest('hex').slice(0, 16);
 }
 
-/** A compiler is a program, or a program and the words that come first. */
+/** A compiler is a program, or a program with its first arguments. */
 function wordsOf(compiler, args) {
   const [program, ...words] = [compiler].flat();
   return { program, words: [...words, ...args] };
@@ -125,7 +121,7 @@ export function runCompiler(compiler, args) {
   });
 }
 
-/** Runs as many compilers at a time as there are cores; the others wait in order. */
+/** Limits compilers to the number of cores. */
 class Slots {
   #free = availableParallelism();
   #waiting = [];
@@ -148,18 +144,17 @@ const slots = new Slots();
 function versionOf(compiler) {
   const { program, words } = wordsOf(compiler, ['--version']);
   mkdirSync(objectFolder, { recursive: true });
-  // For some targets Zig leaves an empty object where it is asked.
+  // For some targets Zig leaves an empty object in its working directory.
   return spawnSync(program, words, { encoding: 'utf8', cwd: objectFolder }).stdout;
 }
 
-/** Where a source's object lies: it has a name of its own for all that it depends on. */
+/** The object's name depends on everything that goes into it. */
 function objectOf({ compiler, version, arch }, { folder, name, flags }) {
   const { words } = wordsOf(compiler, []);
   const key = hashOf([version, ...words, arch, flags.join(' '), ...textsOf(folder, name)]);
   return join(objectFolder, `${name.replaceAll('/', '-')}-${key}.o`);
 }
 
-/** How the system's own compiler makes a library that Node loads. */
 const sharedFlags = {
   darwin: ['-bundle', '-undefined', 'dynamic_lookup'],
   win32: ['-shared'],
@@ -188,7 +183,7 @@ export async function compileObjects({ compiler, arch, sources, progress = noPro
   return all.map(({ object }) => object);
 }
 
-/** The instruction sets that this machine runs, slowest first; undefined where it cannot be asked. */
+/** Slowest first; undefined where the machine cannot be asked. */
 async function runnableSets(compiler) {
   const source = {
     folder: join(root, 'scripts'),
@@ -214,8 +209,8 @@ async function runnableSets(compiler) {
 }
 
 /**
- * The instruction sets that an addon for this machine alone needs: its fastest, scalar going without saying, and those whose
- * kernels are compiled already. All where the machine cannot be asked.
+ * For this machine alone: its fastest set and those that are compiled already; scalar is always included. All where
+ * the machine cannot be asked.
  */
 export async function setsOfThisMachine(compiler, arch = process.arch) {
   const runnable = await runnableSets(compiler);
@@ -226,7 +221,7 @@ export async function setsOfThisMachine(compiler, arch = process.arch) {
   return instructionSets(arch).filter((set) => set === runnable.at(-1) || isCompiled(set));
 }
 
-/** Flags for what includes Node's headers, wherever npm put them: among this package's own modules, or another program's. */
+/** Node's headers, wherever npm put them: in this package's modules, or in another program's. */
 function headerFlags() {
   const headerPackage = createRequire(import.meta.url).resolve('node-api-headers/package.json');
   return ['-I', join(dirname(headerPackage), 'include')];

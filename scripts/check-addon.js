@@ -1,5 +1,5 @@
-// Holds the package's addons to what they promise: what they offer to Node, what they ask of a system, and how old that
-// system may be. Usage: node scripts/check-addon.js, which checks all in prebuilt/ and prints what each is.
+// Checks that the package's addons keep their promises: their exports, their imports, and the oldest system they run on. Usage:
+// node scripts/check-addon.js, which checks all in prebuilt/ and prints a line for each.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 
 const offered = ['napi_register_module_v1', 'node_api_module_get_api_version_v1'];
 
-/** By platform: the format, what every such system has, and the oldest that is served. */
+/** By platform: the format, the libraries every system has, and the oldest supported version. */
 const promises = {
   linux: {
     format: 'elf',
@@ -19,7 +19,7 @@ const promises = {
     minimum: '2.17',
   },
   darwin: { format: 'mach-o', libraries: /^\/usr\/lib\/libSystem\.B\.dylib$/, minimum: '11.0' },
-  // Of node.exe nothing is asked by name: system/host-functions.cc says why.
+  // Nothing is imported from node.exe by name: see system/host-functions.cc.
   win32: {
     format: 'pe',
     libraries: /^(kernel32|ntdll|api-ms-win-(crt|core)-[\w-]+)\.dll$/i,
@@ -27,7 +27,6 @@ const promises = {
   },
 };
 
-/** What is wrong with an addon for this target; nothing where it is right. */
 export function addonFaults(addon, { platform, arch }) {
   const { format, libraries, minimum } = promises[platform];
   const faults = [];
@@ -42,7 +41,7 @@ export function addonFaults(addon, { platform, arch }) {
   if (addon.minimum.localeCompare(minimum, 'en', { numeric: true }) > 0) {
     faults.push(`it needs version ${addon.minimum} of the system, not ${minimum}`);
   }
-  // A processor of Apple's runs nothing that is not signed, if only by itself.
+  // Apple silicon runs only signed code, if only ad hoc.
   if (platform === 'darwin' && arch === 'arm64' && !addon.signed) faults.push('it has no signature');
   return faults;
 }
@@ -59,7 +58,6 @@ export function describeAddon({ format, arch, libraries, minimum, imports, hostI
   );
 }
 
-/** Throws where the file is not what the package promises. */
 export function checkAddonFile(path, target) {
   const addon = readAddonFile(readFileSync(path));
   const faults = addonFaults(addon, target);

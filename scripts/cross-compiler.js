@@ -9,7 +9,7 @@ import { instructionSets } from './build-native.js';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const exportsFile = join(root, 'native', 'addon', 'exports.map');
 
-// Systems older than any that runs Node 20. The names are Node's: `process.platform` and `process.arch`.
+// Older than any system that runs Node 20. Names are those of `process.platform` and `process.arch`.
 const triples = {
   'linux-x64': 'x86_64-linux-gnu.2.17',
   'linux-arm64': 'aarch64-linux-gnu.2.17',
@@ -24,12 +24,11 @@ export const prebuiltTargets = Object.entries(triples).map(([name, triple]) => {
   return { name, platform, arch, triple, file: `${name}.node` };
 });
 
-/** Tiles of AMX need a leave that only Linux is asked for here. */
+/** AMX tiles need a permission that is only requested on Linux. */
 export function targetSets({ platform, arch }) {
   return instructionSets(arch).filter((set) => set !== 'amx' || platform === 'linux');
 }
 
-/** The words that start Zig, or undefined where there is none. */
 export function findZig() {
   const candidates = process.env.ZIG ? [process.env.ZIG.split(' ')] : [['zig'], ['python3', '-m', 'ziglang']];
   return candidates.find(
@@ -44,10 +43,9 @@ export function crossCompiler(zig, { triple }) {
   return [...zig, 'c++', '-target', triple];
 }
 
-/** The flags of a source, as this compiler spells them. */
 export function crossFlags(flags) {
   return [
-    // It names processors its own way.
+    // It has its own names of processors.
     ...flags.map((flag) => flag.replace(/^-march=armv8\.(\d)-a\+/, '-mcpu=generic+v8_$1a+')),
     '-g0',
     '-fno-sanitize=undefined',
@@ -55,16 +53,16 @@ export function crossFlags(flags) {
   ];
 }
 
-/** What makes a library of objects. Node has a C++ library of its own: nothing of the one in the addon may be seen from outside. */
+/** Node has its own C++ library: symbols of the one in the addon must stay hidden. */
 export function crossLinkFlags({ platform }) {
   if (platform === 'linux') return ['-s', `-Wl,--version-script=${exportsFile}`];
-  // The linker also writes a library for those who would link against it, in the folder it is started from.
+  // The linker also writes an import library, to its working directory.
   if (platform === 'win32') return ['-s', `-Wl,--out-implib,${join(root, 'build', 'chairlift.lib')}`];
-  // The linker would name it after the file that it is told to write, which has another name at first.
+  // Otherwise the linker would use the temporary file name.
   return ['-s', '-Wl,-install_name,@rpath/chairlift.node'];
 }
 
-/** In place of the system's own linker: Zig's has no bundles, and Node loads libraries as well. */
+/** Zig's linker has no bundles; Node loads shared libraries as well. */
 export function crossSharedFlags({ platform }) {
   return platform === 'darwin' ? ['-shared', '-Wl,-undefined,dynamic_lookup'] : undefined;
 }

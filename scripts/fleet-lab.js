@@ -25,7 +25,6 @@ const USER = 'fleet';
 const PASSWORD = 'lab';
 const START_MS = 60_000;
 
-/** Why there can be none here, if there cannot. */
 export function labRefusal() {
   if (process.platform !== 'linux' || process.getuid?.() !== 0)
     return 'network namespaces need Linux and root';
@@ -58,7 +57,6 @@ function must(command, ...args) {
 }
 
 export class FleetLab {
-  /** Logs and homes of all nodes. */
   folder = mkdtempSync(join(tmpdir(), 'chairlift-lab-'));
   /** @type {Map<string, { address: string, link: string, space: string, child: import('node:child_process').ChildProcess | undefined }>} */
   #hosts = new Map();
@@ -89,7 +87,6 @@ export class FleetLab {
     return this.#host(name).address;
   }
 
-  /** Where a gateway listens. */
   url(name) {
     return `http://${this.address(name)}:8000`;
   }
@@ -98,7 +95,7 @@ export class FleetLab {
     return join(this.folder, `${name}.log`);
   }
 
-  /** A machine of its own: a network namespace on the common wire. */
+  /** Adds a host: a network namespace on the common network. */
   addHost(name) {
     const number = this.#hosts.size + 1;
     const [space, link] = [`cl${this.#tag}-${name}`, `cl${this.#tag}${number}`];
@@ -116,7 +113,7 @@ export class FleetLab {
     }
   }
 
-  /** Its wire is pulled. Nobody is told. */
+  /** Takes its link down, without notice. */
   cut(name) {
     must('ip', 'link', 'set', this.#host(name).link, 'down');
   }
@@ -125,7 +122,6 @@ export class FleetLab {
     must('ip', 'link', 'set', this.#host(name).link, 'up');
   }
 
-  /** Runs a program on a host; what it writes goes to its log. */
   run(name, command, args, environment = {}) {
     const host = this.#host(name);
     const child = spawn('ip', ['netns', 'exec', host.space, command, ...args], {
@@ -236,7 +232,7 @@ export class FleetLab {
     );
   }
 
-  /** As `pg_ctl stop` would: clients are cut off. `immediate` leaves its files as a crash would. */
+  /** Like `pg_ctl stop`: clients are disconnected. `immediate` leaves its files as after a crash. */
   async stopPostgres(mode = 'fast') {
     spawnSync('runuser', [
       ...['-u', 'postgres', '--', join(postgresFolder() ?? '', 'pg_ctl')],
@@ -245,7 +241,6 @@ export class FleetLab {
     await this.kill('postgres', 'SIGKILL');
   }
 
-  /** Makes a key in the fleet's database and gives it. */
   createKey(name, ...flags) {
     const made = this.#command(
       'keys',
@@ -278,7 +273,6 @@ export class FleetLab {
     return stdout;
   }
 
-  /** Adds a node of the fleet and starts it. */
   async startNode(name, ...flags) {
     this.addHost(name);
     await this.runNode(name, ...flags);
@@ -289,7 +283,6 @@ export class FleetLab {
     return this.runServer(name, ...joined, ...flags);
   }
 
-  /** A server by itself, unless its flags say otherwise. */
   async runServer(name, ...flags) {
     const home = join(this.folder, `${name}-home`);
     mkdirSync(home, { recursive: true });
@@ -302,7 +295,6 @@ export class FleetLab {
     await until(() => this.#count(name, ready) > before, `${name} does not start`);
   }
 
-  /** Processor time of all that runs on a host, in seconds. */
   processorSeconds(name) {
     const { space } = this.#host(name);
     const { stdout } = spawnSync('ip', ['netns', 'pids', space], { encoding: 'utf8' });
@@ -340,11 +332,11 @@ export class FleetLab {
   }
 }
 
-/** Of one that is gone, none. */
+/** 0 for a process that is gone. */
 function processorSeconds(pid) {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // Behind the name, which may have spaces: user and system time, in hundredths of a second.
+    // After the name, which may have spaces: user and system time, in hundredths of a second.
     const [user, system] = stat
       .slice(stat.lastIndexOf(')') + 2)
       .split(' ')

@@ -1,5 +1,5 @@
-// The package `webgpu` (Dawn, about 50 MB) in build/webgpu, beside the project's own dependencies: only machines with a
-// GPU need it.
+// Installs the package `webgpu` (Dawn, about 50 MB) in build/webgpu, outside the project's own dependencies: only machines with
+// a GPU need it.
 
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -9,19 +9,19 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const folder = join(root, 'build', 'webgpu');
 
-/** Where Metal, Direct3D or Vulkan on real hardware can be expected. */
+/** Whether Metal, Direct3D or Vulkan on real hardware can be expected. */
 export function isGpuLikely() {
   if (process.platform === 'darwin' || process.platform === 'win32') return true;
   const hasRenderer =
     existsSync('/dev/dri') && readdirSync('/dev/dri').some((name) => name.startsWith('render'));
-  // The last one is Windows' own GPU, seen from its Linux.
+  // The last one is Windows' GPU in WSL.
   return (
     hasRenderer ||
     ['/proc/driver/nvidia/version', '/dev/nvidiactl', '/dev/dxg'].some((path) => existsSync(path))
   );
 }
 
-/** False, and the reason told, where it cannot be had. */
+/** False, with the reason logged, where it cannot be installed. */
 export async function installGpuPackage(progress) {
   const { peerDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const wanted = peerDependencies.webgpu;

@@ -7,7 +7,6 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** The text of the formula for a package of these bytes. */
 export function formulaFor({ bytes, version, url }) {
   // A quote or a backslash would end the text in Ruby, and #{…} would be run.
   if (!/^(https?|file):\/\/[^\s"'\\#]+\.tgz$/.test(url)) {
@@ -21,7 +20,7 @@ export function formulaFor({ bytes, version, url }) {
     .replace('PACKAGE_SHA256', createHash('sha256').update(bytes).digest('hex'));
 }
 
-/** Writes it and returns its path. Without an address it installs the file where it lies. */
+/** Without an address the formula installs the local file. */
 export function writeFormula(file, version, url = pathToFileURL(file).href) {
   const folder = join(root, 'build', 'homebrew');
   mkdirSync(folder, { recursive: true });

@@ -24,7 +24,7 @@ const testFolder = join(root, 'test', 'native');
 const armCompiler = 'aarch64-linux-gnu-g++';
 const armLibraries = '/usr/aarch64-linux-gnu';
 const emulators = ['qemu-aarch64', 'qemu-aarch64-static'];
-// Processors and the tables that must be chosen from on each.
+// Processors, and the kernel tables each must offer.
 const processors = {
   'cortex-a72': 'scalar neon',
   'neoverse-n1': 'scalar neon dotprod',
@@ -48,7 +48,7 @@ async function compile({ compiler, arch, spell = (flags) => flags, link = [] }) 
   const tests = readdirSync(testFolder)
     .filter((name) => name.endsWith('.cc'))
     .map((name) => ({ folder: testFolder, name, flags: [...commonFlags, ...includeFlags] }));
-  // Inputs and results lie in pages of the system, as in the addon.
+  // Buffers lie in system pages, as in the addon.
   const pages = {
     folder: join(root, 'native'),
     name: 'system/pages.cc',
@@ -64,7 +64,6 @@ async function compile({ compiler, arch, spell = (flags) => flags, link = [] }) 
   return program;
 }
 
-/** Runs the program and returns what it reports; ends this process where it finds a difference. */
 function check(label, command, args) {
   const { status, signal, stdout } = spawnSync(command, args, {
     encoding: 'utf8',
@@ -76,7 +75,7 @@ function check(label, command, args) {
   return { tables: field('tables'), fingerprint: field('fingerprint') };
 }
 
-/** On each kind of processor; `options` are the emulator's. */
+/** `options`: of the emulator. */
 function checkEmulated(label, emulator, options, program, fingerprint) {
   for (const [processor, tables] of Object.entries(processors)) {
     const name = `${label}${processor}`;

@@ -12,11 +12,10 @@ const KEYS = '/usr/share/keyrings/debian-archive-keyring.gpg';
 const DRIVER = 'libvulkan_lvp.so';
 const LOADER = 'libvulkan.so.1';
 const folder = fileURLToPath(new URL('../build/lavapipe', import.meta.url));
-/** Names its library beside it; written last, so that its being there says that all is. */
+/** Written last: it exists only where everything else does. */
 const description = join(folder, 'lvp_icd.json');
 const log = (line) => process.stderr.write(`chairlift tests: ${line}\n`);
 
-/** What it wrote. */
 function run(command, args, options = {}) {
   const { status, stdout, stderr, error } = spawnSync(command, args, {
     encoding: 'utf8',
@@ -29,7 +28,7 @@ function run(command, args, options = {}) {
   return stdout;
 }
 
-/** Where this machine has its Debian packages from. */
+/** This machine's Debian mirror. */
 function mirror() {
   const uris = run('apt-get', ['update', '--print-uris']);
   const found = new RegExp(`'(\\S+)/dists/${SUITE}/(?:In)?Release'`).exec(uris)?.[1];
@@ -37,7 +36,7 @@ function mirror() {
   return found;
 }
 
-/** Apt with lists and archives of its own, so that the machine's stay as they are. */
+/** Apt with its own lists and archives, so that the machine's stay as they are. */
 function privateApt(work) {
   for (const part of ['lists/partial', 'archives/partial', 'debs'])
     mkdirSync(join(work, part), { recursive: true });
@@ -65,12 +64,11 @@ function unpack(apt, work, packages) {
   for (const name of readdirSync(debs)) run('dpkg', ['-x', join(debs, name), join(work, 'root')]);
 }
 
-/** The folders of the unpacked packages that hold libraries. */
 function libraryFolders(work) {
   return ['usr/lib', 'lib'].map((part) => join(work, 'root', part, 'x86_64-linux-gnu'));
 }
 
-/** By name, the files that the driver needs; undefined where there is none. */
+/** The files the driver needs, by name; undefined where there is no driver. */
 function neededLibraries(work) {
   const [first] = libraryFolders(work);
   const env = { ...process.env, LD_LIBRARY_PATH: libraryFolders(work).join(':') };
@@ -83,7 +81,6 @@ function neededLibraries(work) {
   return needed;
 }
 
-/** The libraries that lavapipe stands on and that are not installed. */
 function missingPackages(apt) {
   const installed = new Set(
     [...run('dpkg', ['--get-selections']).matchAll(/^([^\s:]+)\S*\s+(?:install|hold)$/gm)].map(

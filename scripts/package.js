@@ -1,6 +1,5 @@
-// Makes the package for npm, with addons for Linux, macOS and Windows in it, so that whoever installs it needs no compiler.
-// Usage: node scripts/package.js, which needs Zig to compile for all and sets the checkout up first; the package lies in
-// build/package then, and a Homebrew formula for it in build/homebrew. CHAIRLIFT_PACKAGE_URL says where people will find the package.
+// Makes the npm package with addons for Linux, macOS and Windows, so that installing it needs no compiler. Usage: node
+// scripts/package.js, which needs Zig.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -62,9 +61,9 @@ function setUp() {
   if (status !== 0) fail('the checkout could not be set up; see above.');
 }
 
-/** Scripts stay away: all they would do is done. */
+/** Without npm scripts: everything is built. */
 function pack() {
-  // Nothing else lies there: it is what an image is made of.
+  // It contains nothing else: images are made of it.
   const folder = join(root, 'build', 'package');
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
@@ -81,7 +80,7 @@ function pack() {
   return { file: join(folder, `${name}-${version}.tgz`), version };
 }
 
-// Before anything that takes minutes.
+// Fails before anything that takes minutes.
 const zig = findZig();
 if (!zig) fail(noZig);
 setUp();

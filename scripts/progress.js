@@ -1,5 +1,4 @@
-// Tells what a build is doing and how far it is: one line that is rewritten on a terminal, elsewhere a line when something
-// begins and every ten seconds.
+// Shows what a build is doing: one line, rewritten on a terminal; elsewhere a line when something begins and every ten seconds.
 
 const REWRITE_MS = 500;
 const REPEAT_MS = 10_000;
@@ -11,7 +10,6 @@ export class Progress {
   #prefix;
   #stream;
   #began = performance.now();
-  /** Names of what is under way, each with how many of its pieces are done. */
   #tasks = new Map();
   #timer;
 
@@ -24,7 +22,6 @@ export class Progress {
     this.#stream = stream;
   }
 
-  /** A line that stays. */
   log(line) {
     this.#stream.write(`${this.#stream.isTTY ? CLEAR_LINE : ''}${this.#prefix}: ${line}\n`);
   }
@@ -42,7 +39,7 @@ export class Progress {
     const isOfPieces = work.length > 0;
     if (!isOfPieces) this.#begin(task);
     const pieces = {
-      // What has no pieces left to do is not worth a word.
+      // A task without pieces is not shown.
       add: (count) => {
         task.total += count;
         if (count > 0) this.#begin(task);
@@ -56,7 +53,7 @@ export class Progress {
     }
   }
 
-  /** How far it is, in words: `34 s: installing packages, compiling C++ (7 of 9 files)`. */
+  /** Such as `34 s: installing packages, compiling C++ (7 of 9 files)`. */
   #status() {
     const tasks = [...this.#tasks.values()].map(({ name, kind, done, total }) =>
       total === 0 ? name : `${name} (${done} of ${total} ${kind})`,

@@ -18,7 +18,7 @@ mkdirSync(join(root, 'build'), { recursive: true });
 const output = join(root, 'build', 'chairlift-sanitized.node');
 const flags = [
   '-fsanitize=address,undefined',
-  // Checks of every address are the address sanitizer's work; on unrolled kernels they take minutes to compile.
+  // The address sanitizer covers these; on unrolled kernels they take minutes to compile.
   '-fno-sanitize=null,alignment,pointer-overflow,object-size',
   '-fno-sanitize-recover=undefined',
   '-fno-omit-frame-pointer',
@@ -29,7 +29,7 @@ await new Progress('chairlift sanitize').during('compiling C++', (pieces) =>
   buildNative({ compiler, output, extraFlags: flags, progress: pieces }),
 );
 
-// Node itself is not instrumented, so the runtime must be there before anything else is loaded.
+// Node is not instrumented, so the runtime must be preloaded.
 const runtime = (name) => execFileSync(compiler, [`-print-file-name=${name}`], { encoding: 'utf8' }).trim();
 const filters = process.argv.slice(2);
 const { status } = spawnSync(

@@ -18,7 +18,7 @@ const progress = new Progress('chairlift set-up');
 const log = (line) => progress.log(line);
 const has = (flag) => process.argv.includes(flag);
 
-/** Told to the person already, by its own line. */
+/** Its reason has been printed. */
 class SetupError extends Error {}
 
 function fail(line) {
@@ -26,10 +26,9 @@ function fail(line) {
   throw new SetupError(line);
 }
 
-// Tells the script that npm runs after an install that set-up is under way, and does its work.
+// Tells npm's postinstall script that set-up is running.
 const UNDER_WAY = 'CHAIRLIFT_SETUP_UNDER_WAY';
 
-/** Whether the command succeeded. */
 function run(command, args) {
   return new Promise((resolve) => {
     const child = spawn(command, args, {
@@ -62,7 +61,7 @@ async function installPackages() {
   writeFileSync(join(root, stamp), key);
 }
 
-/** Changes with any file of the folder, and with what else a build depends on. */
+/** Changes with any file of the folder and any other input of the build. */
 function sourceKey(folder, names) {
   const hash = createHash('sha256');
   const visit = (within) => {
@@ -83,16 +82,16 @@ async function compileTypeScript() {
   const key = sourceKey('src', ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json']);
   const stamp = 'build/typescript.stamp';
   if (upToDate(stamp, key) && existsSync(join(dist, 'index.js'))) return;
-  // A file that has left src must leave dist too; the page has a build of its own.
+  // A file removed from src must leave dist; the page has its own build.
   for (const name of existsSync(dist) ? readdirSync(dist) : []) {
     if (name !== 'web') rmSync(join(dist, name), { recursive: true, force: true });
   }
-  // Types are checked by npm run typecheck, which takes twice as long as all the rest.
+  // `npm run typecheck` checks types; that takes twice as long as everything else.
   await compile('compiling TypeScript', ['-p', 'tsconfig.build.json', '--noCheck']);
   writeFileSync(join(root, stamp), key);
 }
 
-/** Apart from dist, which is published. */
+/** Outside dist, which is published. */
 async function compileBenchmarks() {
   const key = sourceKey('bench', ['tsconfig.json', 'tsconfig.bench.json', 'package-lock.json']);
   const stamp = 'build/bench.stamp';
@@ -125,7 +124,7 @@ async function buildPage() {
   writeFileSync(join(root, stamp), key);
 }
 
-/** In a checkout the sources count, which change. It is tried in another process, which it may end. */
+/** In a checkout sources may change. The addon is loaded in another process, which it may crash. */
 function hasFittingPrebuilt() {
   if (existsSync(join(root, 'src')) || !existsSync(join(root, 'prebuilt'))) return false;
   const loader = pathToFileURL(join(root, 'dist', 'compute', 'cpu', 'binding.js')).href;
@@ -137,7 +136,7 @@ function hasFittingPrebuilt() {
   return status === 0;
 }
 
-/** `headers` resolves when Node's headers are installed; all but the addon's surface is compiled before. */
+/** `headers` resolves when Node's headers are installed; everything else is compiled before. */
 async function compileNative(headers) {
   if (!has('--compile') && process.env.CHAIRLIFT_COMPILE !== '1' && hasFittingPrebuilt()) return;
   const compiler = findCompiler();
@@ -153,7 +152,7 @@ async function compileNative(headers) {
       buildNative({ compiler, output, sets, headers, progress: pieces }),
     );
   } catch (error) {
-    // Whoever waits for the headers has heard why they do not come.
+    // The reason has been printed.
     if (error instanceof SetupError) return;
     rmSync(output, { force: true });
     const reason = error instanceof Error ? error.message : String(error);
@@ -163,7 +162,7 @@ async function compileNative(headers) {
 
 if (process.env[UNDER_WAY] === '1') process.exit();
 mkdirSync(join(root, 'build'), { recursive: true });
-// As a dependency of another program the packages and the compiled TypeScript are there already.
+// Installed as a dependency, packages and compiled TypeScript are there already.
 const packages = has('--native') ? Promise.resolve() : installPackages();
 const parts = [
   compileNative(packages),

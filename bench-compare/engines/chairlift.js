@@ -28,13 +28,13 @@ export const chairlift = {
       modelPath,
       backend: 'cpu',
       threads,
-      // Its own for each stream, and room for what is kept of prompts.
+      // One for each stream, and room for checkpoints of prompts.
       stateSlots: 3 * streams,
       engine: {
         blockCount,
         endIds: [],
         budget: { kind: 'fixed', maxStepTokens: STEP_TOKENS },
-        // Answers of random weights repeat themselves, which would be mistaken for speed.
+        // Answers of random weights repeat themselves: drafts of them would be mistaken for speed.
         speculation: false,
       },
     };
@@ -62,8 +62,8 @@ function kernels() {
  * @returns {Promise<import('../engine.js').Timing>}
  */
 async function answers(engine, { prompts, answerTokens }, vocabSize) {
-  const wish = { temperature: 0, maxTokens: answerTokens, ignoreEos: true };
-  const sampling = validateSampling(wish, { vocabSize, freshSeed: seedFrom(0n) });
+  const wanted = { temperature: 0, maxTokens: answerTokens, ignoreEos: true };
+  const sampling = validateSampling(wanted, { vocabSize, freshSeed: seedFrom(0n) });
   if (!sampling.ok) throw new Error(`${sampling.parameter} ${sampling.problem}`);
   const startedMs = performance.now();
   const streams = await Promise.all(

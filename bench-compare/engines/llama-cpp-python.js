@@ -1,5 +1,4 @@
-// llama.cpp compiled on this machine, through llama-cpp-python's plain bindings: nothing but llama_decode on batches
-// and an argmax. The least that can stand between llama.cpp and its figures.
+// llama.cpp compiled on this machine, through llama-cpp-python's plain bindings: only llama_decode on batches and an argmax.
 
 import { STEP_TOKENS } from '../engine.js';
 import { missingModules, runPython } from './python.js';

@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { openLlamaContext } from '../llama-context.js';
+import { openLlamaContext } from '../llama.js';
 
 /** @type {import('../engine.js').Engine} */
 export const nodeLlamaCpp = {
@@ -51,8 +51,8 @@ async function answers(sequences, { prompts, answerTokens }) {
     times: /** @type {number[]} */ ([]),
     tokens: /** @type {number[]} */ ([]),
   }));
-  // All ask for their next token at once. Left to run freely, each sequence asks as soon as its own token is drawn,
-  // and the context then decodes in several small batches what fits into one.
+  // All ask for their next token at once. Left to run freely, each sequence asks as soon as it has its token, and the
+  // context decodes several small batches instead of one.
   for (let step = 0; step < answerTokens; step++) {
     await Promise.all(
       streams.map(async ({ answer, times, tokens }) => {

@@ -1,10 +1,9 @@
-// Peers that live in Python: each is a short program on top of the same few lines, which read the work from standard
-// input and write the outcome as one line of JSON.
+// Peers in Python: each is a short program after the same prelude, which reads the job from standard input and writes the
+// outcome as one line of JSON.
 
 import { spawn, spawnSync } from 'node:child_process';
-import { beforeEnd } from '../signals.js';
+import { beforeEnd } from '../harness.js';
 
-/** Marks the line with the outcome among whatever a library prints. */
 const MARK = 'OUTCOME ';
 
 const prelude = `

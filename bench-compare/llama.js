@@ -1,6 +1,30 @@
-// llama.cpp's logits after every token of a text, through node-llama-cpp.
+// llama.cpp through node-llama-cpp, on the CPU: contexts, and logits after every token of a text.
 
-/** Its logits come as a map of the whole vocabulary for each token: of more tokens at once they would fill the memory. */
+import { STEP_TOKENS } from './engine.js';
+
+/**
+ * @param {{ modelPath: string, threads: number, contextTokens: number, sequences?: number }} setup
+ */
+export async function openLlamaContext({ modelPath, threads, contextTokens, sequences = 1 }) {
+  const { getLlama, LlamaLogLevel } = await import('node-llama-cpp');
+  const llama = await getLlama({
+    gpu: false,
+    build: 'never',
+    skipDownload: true,
+    maxThreads: threads,
+    logLevel: LlamaLogLevel.error,
+  });
+  const model = await llama.loadModel({ modelPath, gpuLayers: 0 });
+  const context = await model.createContext({
+    sequences,
+    contextSize: contextTokens,
+    batchSize: STEP_TOKENS,
+    threads: { ideal: threads, min: threads },
+  });
+  return { llama, context };
+}
+
+/** Logits come as a map of the whole vocabulary for each token: more at once would fill the memory. */
 const TOKENS_AT_ONCE = 64;
 
 /**
