@@ -23,11 +23,7 @@ const avx512 = [...avx512bw, '-mavx512vnni'];
 // Instruction sets with kernels, besides scalar, by architecture as Node names it, with their flags.
 const setFlags = {
   x64: { avx2, avx512bw, avx512, amx: [...avx512, '-mgfni', '-mamx-tile', '-mamx-int8'] },
-  arm64: {
-    neon: [],
-    dotprod: ['-march=armv8.2-a+dotprod'],
-    i8mm: ['-march=armv8.2-a+dotprod+i8mm'],
-  },
+  arm64: { neon: [], dotprod: ['-march=armv8.2-a+dotprod'], i8mm: ['-march=armv8.2-a+dotprod+i8mm'] },
 };
 
 // Each folder is compiled as one unit: headers are most of the cost of small files.
@@ -155,10 +151,7 @@ function objectOf({ compiler, version, arch }, { folder, name, flags }) {
   return join(objectFolder, `${name.replaceAll('/', '-')}-${key}.o`);
 }
 
-const sharedFlags = {
-  darwin: ['-bundle', '-undefined', 'dynamic_lookup'],
-  win32: ['-shared'],
-};
+const sharedFlags = { darwin: ['-bundle', '-undefined', 'dynamic_lookup'], win32: ['-shared'] };
 
 const noProgress = { add: (_count) => {}, done: () => {} };
 

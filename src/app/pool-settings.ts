@@ -93,11 +93,7 @@ export function poolModels(config: Config, home: string, homes = modelHomesOf(co
   for (const name of config.preload) mustExist('--preload', name, names);
   for (const name of templateOf.names) mustExist('--chat-template', name, names);
   for (const name of draftOf.names) mustExist('--draft', name, names);
-  return {
-    models,
-    find: () => servable(look()),
-    broken: found.filter((one) => !isSound(one)),
-  };
+  return { models, find: () => servable(look()), broken: found.filter((one) => !isSound(one)) };
 }
 
 export function chosenTemplates({ chatTemplate }: Pick<Config, 'chatTemplate'>) {

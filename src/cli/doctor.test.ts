@@ -94,10 +94,7 @@ describe('its checks', () => {
     const prebuilt = { available: true, addon, origin: 'prebuilt' } as const;
     expect(await checkCompiler(() => undefined, absent)).toMatchObject({ state: 'warn' });
     expect(await checkCompiler(() => undefined, prebuilt)).toMatchObject({ state: 'ok' });
-    expect(checkAddon(absent)).toMatchObject({
-      state: 'warn',
-      remedies: ['run npm run setup'],
-    });
+    expect(checkAddon(absent)).toMatchObject({ state: 'warn', remedies: ['run npm run setup'] });
     expect(checkAddon(prebuilt)).toMatchObject({
       state: 'ok',
       detail: 'loads, came with the package; kernels: scalar, avx2',

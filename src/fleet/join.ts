@@ -148,11 +148,7 @@ function startWorker(
   const { ledger, heard } = worker;
   const models = new WorkerModels({ pool, ledger, keys, determinism, maxRunning, onProblem });
   node.startWorker(
-    () => ({
-      draining: worker.draining,
-      models: models.status(),
-      heard: Object.fromEntries(heard),
-    }),
+    () => ({ draining: worker.draining, models: models.status(), heard: Object.fromEntries(heard) }),
     (question) => answerQuestion(question, { pool, worker, prefixes }),
   );
   return { worker, prefixes };

@@ -37,11 +37,7 @@ function oneModel(name: string, replicas: readonly Replica[]): FleetModel {
   const count = (key: string) => replicas.filter(({ model }) => model.key === key).length;
   const keys = [...new Set(replicas.map(({ model }) => model.key))];
   const [key = ''] = keys.sort((a, b) => count(b) - count(a) || (a < b ? -1 : 1));
-  return {
-    name,
-    key,
-    replicas: replicas.filter(({ model }) => model.key === key),
-  };
+  return { name, key, replicas: replicas.filter(({ model }) => model.key === key) };
 }
 
 /** A name, an alias, or undefined for the default. */
