@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { hasAddon } from '../../test/support/native.ts';
 import type { ProbeResult } from '../compute/webgpu/probe.ts';
-import { type BenchmarkOptions, benchBackend, benchmark } from './benchmark.ts';
+import { benchBackend } from './bench-target.ts';
+import { type BenchmarkOptions, benchmark } from './benchmark.ts';
 import { chooseGpu } from './gpu-choice.ts';
 
 const quick = { prompts: [8], concurrencies: [2], tokens: 2, repeats: 1, threads: 1 } as const;

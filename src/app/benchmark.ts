@@ -6,15 +6,13 @@ import { benchComparison } from '../bench/comparison/compare.ts';
 import type { ComparisonReport } from '../bench/comparison/comparison-report.ts';
 import type { ComparisonOptions } from '../bench/comparison/comparison-settings.ts';
 import { OfflineError, type OfflineModel, openOfflineModel } from '../bench/offline/offline-settings.ts';
-import { type BenchTarget, cpuTarget, gpuTarget } from '../bench/offline/target.ts';
+import type { BenchTarget } from '../bench/offline/target.ts';
 import { BackendUnavailableError } from '../compute/backend-unavailable.ts';
-import { loadAddon } from '../compute/cpu/binding.ts';
 import { GpuUnavailableError } from '../compute/webgpu/gpu.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
-import { machineLimits } from '../runtime/limits.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
+import { chooseBenchTarget, type TargetOptions } from './bench-target.ts';
 import { ChairliftError, invalidValue } from './chairlift-error.ts';
-import { chooseGpu, type GpuSearch } from './gpu-choice.ts';
 
 export interface BenchmarkOptions extends ComparisonOptions {
   /** What computes; as a server would choose where absent. */
@@ -80,30 +78,4 @@ function asRefusal(error: unknown): unknown {
   return option === undefined
     ? new ChairliftError('model_does_not_fit', message, error)
     : invalidValue(option, message);
-}
-
-interface TargetOptions {
-  /** As `serve` chooses where absent. */
-  readonly backend?: 'cpu' | 'webgpu' | undefined;
-  readonly gpu?: string | undefined;
-  readonly threads?: number | undefined;
-}
-
-/** Unlike a server, a benchmark never falls back to another backend. */
-export async function benchBackend(
-  { backend, gpu }: TargetOptions,
-  search?: GpuSearch,
-): Promise<'cpu' | 'webgpu'> {
-  if (backend !== undefined) return backend;
-  if (gpu !== undefined) return 'webgpu';
-  const choice = await chooseGpu({ backend, gpu }, search);
-  return choice.backend === 'webgpu' ? 'webgpu' : 'cpu';
-}
-
-/** Throws BackendUnavailableError where the addon is missing, GpuUnavailableError where the GPU is. */
-export async function chooseBenchTarget(options: TargetOptions): Promise<BenchTarget> {
-  if ((await benchBackend(options)) === 'webgpu') return gpuTarget(options.gpu);
-  const load = loadAddon();
-  if (load.available) return cpuTarget(load.addon, options.threads ?? machineLimits().cores);
-  throw new BackendUnavailableError(`the cpu backend is not available: ${load.reason}`);
 }

@@ -6,7 +6,7 @@ import { statSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { chooseBenchTarget } from '../app/benchmark.ts';
+import { chooseBenchTarget } from '../app/bench-target.ts';
 import { type BenchObserver, benchComparison } from '../bench/comparison/compare.ts';
 import { comparisonPlot } from '../bench/comparison/comparison-report.ts';
 import { type Dummy, dummyModel, parseDummy } from '../bench/dummy-model.ts';
