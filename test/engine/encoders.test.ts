@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CreateBackend } from '../../src/compute/backend.ts';
-import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
 import type { EngineClient } from '../../src/engine/engine-client.ts';
@@ -14,7 +13,7 @@ import type { Pooling } from '../../src/model/pooling.ts';
 import { SupervisedEngine } from '../../src/pool/supervised-engine.ts';
 import { writeEncoderFolder } from '../support/encoder-folder.ts';
 import { collect, embedRequest } from '../support/engine-requests.ts';
-import { addon, hasAddon } from '../support/native.ts';
+import { createOnCpu, hasAddon } from '../support/native.ts';
 import { randomTokens, tinyModel } from '../support/tiny-model.ts';
 
 const { spec, weights } = tinyModel({
@@ -28,10 +27,9 @@ const { spec, weights } = tinyModel({
   window: 9,
 });
 const { vocabSize, contextLength } = spec;
-const onCpu: CreateBackend = (spec, weights, options) => createCpuBackend(addon(), spec, weights, options);
 const backends: readonly (readonly [name: string, create: CreateBackend])[] = [
   ['reference', createReferenceBackend],
-  ...(hasAddon ? ([['cpu', onCpu]] as const) : []),
+  ...(hasAddon ? ([['cpu', createOnCpu]] as const) : []),
 ];
 const poolings: readonly Pooling[] = ['mean', 'cls', 'last'];
 const texts = Array.from({ length: 12 }, (_, seed) =>

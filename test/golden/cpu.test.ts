@@ -1,13 +1,9 @@
 // The cpu backend against results computed by other implementations, to the accuracy of int8 activations.
 
 import { describe, expect, it } from 'vitest';
-import type { CreateBackend } from '../../src/compute/backend.ts';
-import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
 import { type GoldenModel, goldenModels, likeliest, likeness, runGolden } from '../support/golden.ts';
-import { addon, hasAddon } from '../support/native.ts';
+import { createOnCpu, hasAddon } from '../support/native.ts';
 import { hasTestdata } from '../support/testdata.ts';
-
-const onCpu: CreateBackend = (spec, weights, options) => createCpuBackend(addon(), spec, weights, options);
 
 /** Float weights are multiplied in float32; only quantized ones see int8 activations. */
 function isQuantized({ name }: GoldenModel): boolean {
@@ -19,7 +15,7 @@ describe.skipIf(!hasTestdata || !hasAddon)(
   () => {
     it.each(hasTestdata ? goldenModels() : [])('computes the known logits of $name', async (model) => {
       const least = isQuantized(model) ? 0.999 : 0.9999;
-      const outcomes = await runGolden(onCpu, model);
+      const outcomes = await runGolden(createOnCpu, model);
       expect(outcomes.length).toBe(model.cases.length);
       for (const [index, expected] of model.cases.entries()) {
         const logits = (outcomes[index] as { lastLogits: Float32Array }).lastLogits;

@@ -1,17 +1,14 @@
 // Encoders from files to final states, against results of HF transformers; also in the form GGUF files have.
 
 import { describe, expect, it } from 'vitest';
-import type { CreateBackend } from '../../src/compute/backend.ts';
-import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { buildSpec } from '../../src/model/build-spec.ts';
 import { type EncoderForm, encoderAsGguf } from '../support/encoder-gguf.ts';
 import { encoderModel, encoderModels, leastCosine, stateDifference } from '../support/encoder-models.ts';
 import { asFolder } from '../support/formula-model.ts';
-import { addon, hasAddon } from '../support/native.ts';
+import { createOnCpu, hasAddon } from '../support/native.ts';
 
 const TOLERANCE = 2e-5;
-const onCpu: CreateBackend = (spec, weights, options) => createCpuBackend(addon(), spec, weights, options);
 
 describe.each(Object.entries(encoderModels))('the encoder %s', (_, model) => {
   it.each([
@@ -23,7 +20,7 @@ describe.each(Object.entries(encoderModels))('the encoder %s', (_, model) => {
   });
 
   it.skipIf(!hasAddon)('gives them on the cpu backend, whose keys and values are halves', async () => {
-    expect(await leastCosine(onCpu, model, asFolder(model))).toBeGreaterThan(0.99999);
+    expect(await leastCosine(createOnCpu, model, asFolder(model))).toBeGreaterThan(0.99999);
   });
 
   it('embeds texts and cannot continue them', () => {

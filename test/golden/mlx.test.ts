@@ -2,8 +2,6 @@
 // answers show: norms with 1 added, gates and ups that no longer alternate, matrices that are turned.
 
 import { describe, expect, it } from 'vitest';
-import type { CreateBackend } from '../../src/compute/backend.ts';
-import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { type GoldenModel, likeness, mlxAdapter, mlxModel, runGolden } from '../support/golden.ts';
 import {
@@ -12,10 +10,8 @@ import {
   mlxFolders as folders,
   leastLikeness,
 } from '../support/mlx-folders.ts';
-import { addon, hasAddon } from '../support/native.ts';
+import { createOnCpu, hasAddon } from '../support/native.ts';
 import { hasTestdata } from '../support/testdata.ts';
-
-const onCpu: CreateBackend = (spec, weights, options) => createCpuBackend(addon(), spec, weights, options);
 
 /** In float32 every answer is that of mlx-lm, but where two tokens are next to equal. */
 const LEAST_IN_FLOATS = 0.99999;
@@ -39,7 +35,7 @@ async function expectExact(model: GoldenModel): Promise<void> {
 }
 
 async function expectLike(model: GoldenModel, least: number): Promise<void> {
-  const outcomes = await runGolden(onCpu, model);
+  const outcomes = await runGolden(createOnCpu, model);
   expect(outcomes).toHaveLength(model.cases.length);
   for (const [index, { lastLogits }] of outcomes.entries()) {
     const likely = likeness(model.cases[index] as (typeof model.cases)[number], lastLogits);

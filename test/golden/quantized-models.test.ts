@@ -6,16 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { CreateBackend } from '../../src/compute/backend.ts';
-import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { openModelFiles } from '../../src/weights/open-model.ts';
 import { readFloatRows, readFloats } from '../../src/weights/weight-source.ts';
 import { cosine } from '../support/backend-properties.ts';
 import { formulaLogits, knownLogits } from '../support/formula-model.ts';
-import { addon, hasAddon } from '../support/native.ts';
+import { createOnCpu, hasAddon } from '../support/native.ts';
 import { type QuantizedModel, quantizedModels, writeQuantizedFolder } from '../support/quantized-folder.ts';
-
-const onCpu: CreateBackend = (spec, weights, options) => createCpuBackend(addon(), spec, weights, options);
 
 const root = mkdtempSync(join(tmpdir(), 'chairlift-quantized-'));
 afterAll(() => rmSync(root, { recursive: true }));
@@ -73,6 +70,6 @@ describe('a quantized model', () => {
   });
 
   it.skipIf(!hasAddon).each(models)('has its logits on the cpu backend: %s', async (_, model) => {
-    expect(await likeness(onCpu, model)).toBeGreaterThan(0.999);
+    expect(await likeness(createOnCpu, model)).toBeGreaterThan(0.999);
   });
 });

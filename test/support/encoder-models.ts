@@ -2,10 +2,11 @@
 // tools/formula-models/encoders.py made them.
 
 import { readFileSync } from 'node:fs';
-import { BLOCK_TOKENS, type CreateBackend } from '../../src/compute/backend.ts';
+import type { CreateBackend } from '../../src/compute/backend.ts';
 import { buildBatch } from '../../src/compute/batch.ts';
 import { buildSpec } from '../../src/model/build-spec.ts';
 import type { OpenedModel } from '../../src/weights/open-model.ts';
+import { blocksFor, cosine } from './backend-properties.ts';
 import type { FormulaModel } from './formula-model.ts';
 
 export interface EncoderModel extends Pick<FormulaModel, 'config' | 'tensors' | 'ids' | 'rows'> {
@@ -29,45 +30,32 @@ export function encoderModel(name: string): EncoderModel {
   return model;
 }
 
-/** Final states of all rows of texts, computed together in one step over scattered blocks. */
-async function encoderStates(
+/** Final states of the known rows and the mean of all, as a backend computes them over scattered blocks. */
+async function computedStates(
   create: CreateBackend,
+  { ids, rows, mean: { length: size } }: EncoderModel,
   opened: OpenedModel,
-  texts: readonly (readonly number[])[],
-): Promise<Float32Array[]> {
-  const spec = buildSpec(opened);
-  const blocks = Array.from({ length: 32 }, (_, block) => (block * 7) % 32);
-  const backend = await create(spec, opened.weights, { blockCount: blocks.length });
-  const sequences = texts.map((tokens) => ({
-    tokens,
-    start: 0,
-    blocks: blocks.splice(0, Math.ceil(tokens.length / BLOCK_TOKENS)),
-    wantLogits: 'none' as const,
-    wantStates: 'all' as const,
-  }));
-  const { states } = await backend.step(buildBatch(sequences));
+): Promise<number[][]> {
+  const blocks = Array.from({ length: blocksFor(ids.length) }, (_, block) => (block * 7) % 32);
+  const backend = await create(buildSpec(opened), opened.weights, { blockCount: 32 });
+  const text = { tokens: ids, start: 0, blocks, wantLogits: 'none', wantStates: 'all' } as const;
+  const states = (await backend.step(buildBatch([text]))).states.slice();
   backend.close();
-  let at = 0;
-  return texts.map(({ length }) => {
-    const from = at;
-    at += length * spec.hiddenSize;
-    return states.slice(from, at);
-  });
+  const row = (at: number) => [...states.subarray(at * size, (at + 1) * size)];
+  const mean = row(0).map(
+    (_, at) => ids.reduce((sum, __, from) => sum + (states[from * size + at] as number), 0) / ids.length,
+  );
+  return [...rows.map(row), mean];
 }
 
 /** The largest difference between known and computed states, relative to the largest of them. */
 export async function stateDifference(
   create: CreateBackend,
-  { ids, rows, states, mean }: EncoderModel,
+  model: EncoderModel,
   opened: OpenedModel,
 ): Promise<number> {
-  const [computed] = (await encoderStates(create, opened, [ids])) as [Float32Array];
-  const size = mean.length;
-  const means = mean.map(
-    (_, at) => ids.reduce((sum, __, row) => sum + (computed[row * size + at] as number), 0) / ids.length,
-  );
-  const known = [...states, mean].flat();
-  const found = [...rows.flatMap((row) => [...computed.subarray(row * size, (row + 1) * size)]), ...means];
+  const known = [...model.states, model.mean].flat();
+  const found = (await computedStates(create, model, opened)).flat();
   const differences = known.map((value, at) => Math.abs(value - (found[at] ?? Number.NaN)));
   return Math.max(...differences) / Math.max(...known.map(Math.abs));
 }
@@ -75,20 +63,12 @@ export async function stateDifference(
 /** The least cosine between known and computed states, and of the mean of all. */
 export async function leastCosine(
   create: CreateBackend,
-  { ids, rows, states, mean }: EncoderModel,
+  model: EncoderModel,
   opened: OpenedModel,
 ): Promise<number> {
-  const [computed] = (await encoderStates(create, opened, [ids])) as [Float32Array];
-  const size = mean.length;
-  const means = mean.map(
-    (_, at) => ids.reduce((sum, __, row) => sum + (computed[row * size + at] as number), 0) / ids.length,
+  const found = await computedStates(create, model, opened);
+  const known = [...model.states, model.mean];
+  return Math.min(
+    ...known.map((values, at) => cosine(Float32Array.from(values), Float32Array.from(found[at] ?? []))),
   );
-  const found = rows.map((row) => [...computed.subarray(row * size, (row + 1) * size)]);
-  return Math.min(...[...states, mean].map((known, at) => cosineOf(known, found[at] ?? means)));
-}
-
-function cosineOf(a: readonly number[], b: readonly number[]): number {
-  const dot = (x: readonly number[], y: readonly number[]) =>
-    x.reduce((sum, value, at) => sum + value * (y[at] as number), 0);
-  return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
 }

@@ -57,9 +57,10 @@ function ownName(model: string, name: string): string {
   return own in formulaModel(model).tensors ? own : 'model.embed_tokens.weight';
 }
 
-/** As PEFT saves it; gives the folder's path. */
-export function writePeftFolder(
+/** A folder of an adapter; gives its path. */
+export function writeAdapterFolder(
   folder: string,
+  file: 'adapter_model.safetensors' | 'adapters.safetensors',
   config: Readonly<Record<string, unknown>>,
   tensors: readonly FormulaTensor[],
 ): string {
@@ -71,23 +72,20 @@ export function writePeftFolder(
     shape,
     bytes: float32Bytes([...values]),
   }));
-  writeFileSync(join(folder, 'adapter_model.safetensors'), writeSafetensors(entries));
+  writeFileSync(join(folder, file), writeSafetensors(entries));
   return folder;
 }
 
-/** As mlx-lm saves it; gives the folder's path. */
-export function writeMlxAdapter(folder: string, adapter: FormulaAdapter): string {
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, 'adapter_config.json'), JSON.stringify(adapter.config));
-  const entries = adapterTensors(adapter).map(({ name, shape, values }) => ({
-    name,
-    dtype: 'F32',
-    shape,
-    bytes: float32Bytes([...values]),
-  }));
-  writeFileSync(join(folder, 'adapters.safetensors'), writeSafetensors(entries));
-  return folder;
-}
+/** As PEFT saves it. */
+export const writePeftFolder = (
+  folder: string,
+  config: Readonly<Record<string, unknown>>,
+  tensors: readonly FormulaTensor[],
+): string => writeAdapterFolder(folder, 'adapter_model.safetensors', config, tensors);
+
+/** As mlx-lm saves it. */
+export const writeMlxAdapter = (folder: string, adapter: FormulaAdapter): string =>
+  writeAdapterFolder(folder, 'adapters.safetensors', adapter.config, adapterTensors(adapter));
 
 /** As mlx-lm would save it, had it been trained there as DoRA; gives the folder's path. */
 export function writeMlxFolder(folder: string, tensors: readonly FormulaTensor[]): string {

@@ -1,5 +1,7 @@
 // The built addon for tests; on a machine without a compiler those that need it skip, and say so.
 
+import type { CreateBackend } from '../../src/compute/backend.ts';
+import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
 import { type Addon, loadAddon } from '../../src/compute/cpu/binding.ts';
 
 const load = loadAddon(process.env.CHAIRLIFT_TEST_ADDON);
@@ -10,3 +12,6 @@ export function addon(): Addon {
   if (!load.available) throw new Error(load.reason);
   return load.addon;
 }
+
+export const createOnCpu: CreateBackend = (spec, weights, options) =>
+  createCpuBackend(addon(), spec, weights, options);

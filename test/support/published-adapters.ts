@@ -1,14 +1,13 @@
 // One change of a formula model in the form of each publisher's adapters, and merged into the model itself.
 
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { writeFileSync } from 'node:fs';
 import type { OpenedModel } from '../../src/weights/open-model.ts';
-import { writePeftFolder } from './formula-adapter.ts';
+import { writeAdapterFolder, writePeftFolder } from './formula-adapter.ts';
 import { ggufName, interleave } from './formula-gguf.ts';
 import { type FormulaModel, type FormulaTensor, formulaTensors, formulaValues } from './formula-model.ts';
 import { writeGguf } from './gguf-writer.ts';
 import { floatTensor, memoryWeights } from './memory-weights.ts';
-import { float32Bytes, writeSafetensors } from './safetensors-writer.ts';
+import { float32Bytes } from './safetensors-writer.ts';
 
 /** Of modules by the names of the hub: `scale * up * down` is added to each of their matrices. */
 interface ModelChange {
@@ -123,17 +122,9 @@ export function asMlxAdapter(folder: string, { scale, rank, modules }: ModelChan
       else stack(tensors, `${module}.${side}`, tensor);
     }
   }
-  mkdirSync(folder, { recursive: true });
   const config = { fine_tune_type: 'lora', num_layers: 2, lora_parameters: { rank, scale, dropout: 0 } };
-  writeFileSync(join(folder, 'adapter_config.json'), JSON.stringify(config));
-  const entries = [...tensors].map(([name, { shape, values }]) => ({
-    name,
-    dtype: 'F32',
-    shape,
-    bytes: float32Bytes([...values]),
-  }));
-  writeFileSync(join(folder, 'adapters.safetensors'), writeSafetensors(entries));
-  return folder;
+  const named = [...tensors].map(([name, tensor]) => ({ ...tensor, name }));
+  return writeAdapterFolder(folder, 'adapters.safetensors', config, named);
 }
 
 /** `heads` where queries and keys are stored for rotary pairs. */
