@@ -38,6 +38,8 @@ describe('forbiddenIds', () => {
     expect(forbiddenIds(parameters, END, 0)).toEqual([50, 2, 3]);
     expect(forbiddenIds(parameters, END, 1)).toEqual([50, 2, 3]);
     expect(forbiddenIds(parameters, END, 2)).toEqual([]);
+    // The end token itself is not counted.
+    expect(finishReason(parameters, END, 2, 2)).toBeUndefined();
     expect(finishReason(parameters, END, 2, 3)).toBe('stop');
   });
 

@@ -206,6 +206,14 @@ describe('draft lengths are', () => {
     expect(draftLengths([chain(0.9, 8)], 1, (draftTokens) => 1 + draftTokens)).toEqual([0]);
   });
 
+  it('0 where they promise little, and where many decode also where they promise more', () => {
+    const halfARow = (draftTokens: number) => 1 + draftTokens / 2;
+    expect(draftLengths([[0.51]], 1, halfARow)).toEqual([0]);
+    expect(draftLengths([[0.6]], 1, halfARow)).toEqual([1]);
+    expect(draftLengths([[1]], 8, () => 1)).toEqual([1]);
+    expect(draftLengths([[1]], 9, () => 1)).toEqual([0]);
+  });
+
   it('those of all proposals where they cost nothing', () => {
     expect(draftLengths([chain(0.5, 6), chain(0.1, 3)], 2, () => 1)).toEqual([6, 3]);
   });
