@@ -21,10 +21,10 @@ export interface BuildSpecOptions {
 }
 
 export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): ModelSpec {
-  const { architecture, config, sizes } = describeModel(opened, options);
+  const { architecture, ...source } = describeModel(opened, options);
+  refuseMissingLayers(source.config, source.sizes, opened);
   const naming = namingOf(opened);
-  refuseMissingLayers(config, sizes, opened);
-  const spec = { architecture: architecture.name, ...architecture.build({ config, sizes, naming, opened }) };
+  const spec = architecture.build({ ...source, architecture: architecture.name, naming, opened });
   checkTensors(spec, opened.weights, opened.path);
   return spec;
 }

@@ -32,11 +32,8 @@ export interface Architecture {
   /** Other names that config.json files give to fields, under the usual ones; the first that a file has counts. */
   readonly otherNames?: Readonly<Record<string, readonly string[]>>;
   readonly layerLists?: readonly ListField[];
-  build(source: ModelSource): FamilySpec;
+  build(source: ModelSource): ModelSpec;
 }
-
-/** A model but for the name of its architecture. */
-export type FamilySpec = Omit<ModelSpec, 'architecture'>;
 
 interface BuilderOptions {
   readonly names?: FamilyNames;
@@ -81,7 +78,7 @@ export class ModelBuilder implements SharedParts {
     return this.ropes.push(rope) - 1;
   }
 
-  spec(options: ModelOptions): FamilySpec {
+  spec(options: ModelOptions): ModelSpec {
     const { hiddenSize, vocabSize, contextLength, normEpsilon, layerCount } = this.source.sizes;
     const { positionRows, textKindRows } = options;
     const isTied = this.#isHeadTied();
@@ -100,6 +97,7 @@ export class ModelBuilder implements SharedParts {
       columns: hiddenSize,
     };
     return defined({
+      architecture: this.source.architecture,
       hiddenSize,
       vocabSize,
       contextLength: Math.min(contextLength, positionRows ?? contextLength),

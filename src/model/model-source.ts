@@ -6,6 +6,8 @@ import type { ModelSizes } from './sizes.ts';
 import type { ExpertLayout, Naming, Publisher } from './tensor-names.ts';
 
 export interface ModelSource {
+  /** Its name. */
+  readonly architecture: string;
   readonly config: Config;
   readonly sizes: ModelSizes;
   /** Who named and sorted the tensors; the header is in the words of `opened.format`. */

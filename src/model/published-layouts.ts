@@ -38,13 +38,9 @@ export function publishedLayouts(opened: OpenedModel, publisher: Publisher): Mat
   const { architecture, config, sizes } = describeModel(opened);
   const naming = publisher === 'gguf' ? 'gguf' : 'hugging-face';
   try {
-    const built = (expertLayout: ExpertLayout): ModelSpec => {
-      const published = { publisher, expertLayout };
-      return {
-        architecture: architecture.name,
-        ...architecture.build({ config, sizes, naming, opened, published }),
-      };
-    };
+    const source = { architecture: architecture.name, config, sizes, naming, opened } as const;
+    const built = (expertLayout: ExpertLayout) =>
+      architecture.build({ ...source, published: { publisher, expertLayout } });
     const [first, ...others] = layouts[publisher];
     const spec = built(first);
     const hasExperts = bodiesOf(spec).some(({ kind }) => kind === 'moe');

@@ -23,21 +23,18 @@ const names: RoleNames = {
   ffnPostNorm: 'output.LayerNorm',
 };
 
-export const streamNorms: RoleNames = {
-  attentionPostNorm: 'attn_output_norm',
-  ffnPostNorm: 'layer_output_norm',
-};
-
-/** What models have in common whose layers end in norms of the residual stream. */
-export function streamNormModel({ config }: ModelSource) {
-  return {
-    embeddingNorm: true,
-    finalNorm: false,
-    textKindRows: optionalSize(config, 'type_vocab_size'),
-  };
+/** Layers end in norms of the residual stream. */
+export function bertBuilder(source: ModelSource, hub: RoleNames): ModelBuilder {
+  return new ModelBuilder(source, {
+    names: { hub, gguf: { attentionPostNorm: 'attn_output_norm', ffnPostNorm: 'layer_output_norm' } },
+    norms: { kind: 'layer', bias: true },
+  });
 }
 
-export const streamNormOptions = { kind: 'layer', bias: true } as const;
+export function bertOptions({ config }: ModelSource) {
+  const textKindRows = optionalSize(config, 'type_vocab_size');
+  return { embeddingNorm: true, finalNorm: false, textKindRows };
+}
 
 export const bert: Architecture = {
   name: 'bert',
@@ -62,13 +59,10 @@ export const bert: Architecture = {
         'Use a model with absolute positions.',
       );
     }
-    const model = new ModelBuilder(source, {
-      names: { hub: names, gguf: streamNorms },
-      norms: streamNormOptions,
-    });
+    const model = bertBuilder(source, names);
     const activation = activationOf(config, 'gelu');
     return model.spec({
-      ...streamNormModel(source),
+      ...bertOptions(source),
       positionRows: size(config, 'max_position_embeddings'),
       layers: (layer) =>
         streamNorm(

@@ -6,9 +6,10 @@ import { activationOf, biasesOf, periodicSlidingLayers, windowOf } from '../laye
 import { parallel } from '../layer-shapes.ts';
 import { type AttentionOptions, attention } from '../layers/attention.ts';
 import { mlp } from '../layers/mlp.ts';
-import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { ropeOf } from '../rope-parameters.ts';
+import type { ModelSpec } from '../spec.ts';
 
 const defaults = {
   max_position_embeddings: 8192,
@@ -43,7 +44,7 @@ export const cohere2: Architecture = {
 function build(
   source: ModelSource,
   attentionOf: (rope: number, index: number) => AttentionOptions,
-): FamilySpec {
+): ModelSpec {
   const { config, sizes } = source;
   const model = new ModelBuilder(source, { norms: { kind: 'layer' } });
   const rope = model.rope(ropeOf(config, sizes));

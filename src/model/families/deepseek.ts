@@ -6,10 +6,11 @@ import { activationOf } from '../layer-config.ts';
 import { preNorm } from '../layer-shapes.ts';
 import { mla } from '../layers/mla.ts';
 import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
-import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { hasExperts, moeOptions } from '../moe-config.ts';
 import { ropeOf, yarnAttentionScale } from '../rope-parameters.ts';
+import type { ModelSpec } from '../spec.ts';
 import { sharedExpertsNames } from '../tensor-names.ts';
 
 const mlaSizes = { kv_lora_rank: 512, qk_nope_head_dim: 128, qk_rope_head_dim: 64, v_head_dim: 128 };
@@ -80,7 +81,7 @@ export const glm4MoeLite: Architecture = {
   build,
 };
 
-function build(source: ModelSource): FamilySpec {
+function build(source: ModelSource): ModelSpec {
   const { config, sizes } = source;
   const { qkNopeHeadDim, qkRopeHeadDim } = headSizes(source);
   const model = new ModelBuilder(source, { names: { hub: sharedExpertsNames } });

@@ -2,9 +2,10 @@
 
 import { biasesOf } from '../layer-config.ts';
 import type { MoeOptions } from '../layers/moe.ts';
-import type { Architecture, FamilySpec } from '../model-builder.ts';
+import type { Architecture } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { moeOptions } from '../moe-config.ts';
+import type { ModelSpec } from '../spec.ts';
 import { sharedExpertsNames } from '../tensor-names.ts';
 import { llamaLike } from './llama.ts';
 
@@ -50,7 +51,7 @@ const names = {
   },
 };
 
-function build(source: ModelSource, moe?: MoeOptions): FamilySpec {
+function build(source: ModelSource, moe?: MoeOptions): ModelSpec {
   const biases = biasesOf(source.config);
   return llamaLike(source, {
     names,

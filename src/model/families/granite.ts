@@ -17,11 +17,11 @@ import { attention } from '../layers/attention.ts';
 import { type Mamba2Options, mamba2 } from '../layers/mamba2.ts';
 import type { MlpOptions } from '../layers/mlp.ts';
 import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
-import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { hasExperts, moeOptions } from '../moe-config.ts';
 import { ropeOf } from '../rope-parameters.ts';
-import type { BodySpec } from '../spec.ts';
+import type { BodySpec, ModelSpec } from '../spec.ts';
 import { type FamilyNames, type RoleNames, switchNames } from '../tensor-names.ts';
 
 const defaults = { rms_norm_eps: 1e-6, max_position_embeddings: 2048 };
@@ -154,7 +154,7 @@ interface GraniteOptions {
   readonly nope?: boolean;
 }
 
-function build(source: ModelSource, options: GraniteOptions): FamilySpec {
+function build(source: ModelSource, options: GraniteOptions): ModelSpec {
   const { config, sizes, naming } = source;
   const { names = {}, dense, moe, attends, mamba, nope } = options;
   const model = new ModelBuilder(source, { names });

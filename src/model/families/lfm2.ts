@@ -14,10 +14,11 @@ import { preNorm } from '../layer-shapes.ts';
 import { attention } from '../layers/attention.ts';
 import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
 import { shortConv } from '../layers/short-conv.ts';
-import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { moeOptions } from '../moe-config.ts';
 import { ropeOf } from '../rope-parameters.ts';
+import type { ModelSpec } from '../spec.ts';
 import { type FamilyNames, switchNames } from '../tensor-names.ts';
 
 const names: FamilyNames = {
@@ -96,7 +97,7 @@ export const lfm2Moe: Architecture = {
 function build(
   source: ModelSource,
   { ffnSize, moe }: { readonly ffnSize?: number; readonly moe?: MoeOptions },
-): FamilySpec {
+): ModelSpec {
   const { config, sizes } = source;
   const model = new ModelBuilder(source, { names });
   const rope = model.rope(ropeOf(config, sizes));

@@ -7,10 +7,11 @@ import { preNorm } from '../layer-shapes.ts';
 import { type AttentionOptions, attention } from '../layers/attention.ts';
 import type { MlpOptions } from '../layers/mlp.ts';
 import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
-import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { hasExperts, moeOptions } from '../moe-config.ts';
 import { ropeOf } from '../rope-parameters.ts';
+import type { ModelSpec } from '../spec.ts';
 import { type FamilyNames, switchNames } from '../tensor-names.ts';
 
 interface LlamaOptions {
@@ -22,7 +23,7 @@ interface LlamaOptions {
 }
 
 /** Attention, then a feed-forward or experts, each after a norm; one rotary embedding. */
-export function llamaLike(source: ModelSource, options: LlamaOptions): FamilySpec {
+export function llamaLike(source: ModelSource, options: LlamaOptions): ModelSpec {
   const { config, sizes } = source;
   const model = new ModelBuilder(source, options);
   const rope = model.rope(ropeOf(config, sizes));

@@ -4,10 +4,11 @@
 import { type Config, optionalPositive } from '../config.ts';
 import { slidingLayers, windowOf } from '../layer-config.ts';
 import type { AttentionSpec } from '../layers/attention.ts';
-import type { Architecture, FamilySpec } from '../model-builder.ts';
+import type { Architecture } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { moeOptions } from '../moe-config.ts';
 import { originalContext, ropeParameters } from '../rope-parameters.ts';
+import type { ModelSpec } from '../spec.ts';
 import { llamaLike, mixtralNames } from './llama.ts';
 
 export const mistral: Architecture = {
@@ -54,7 +55,7 @@ export const mixtral: Architecture = {
   },
 };
 
-function build(source: ModelSource): FamilySpec {
+function build(source: ModelSource): ModelSpec {
   const { config, naming } = source;
   const window = windowOf(config);
   const slides = slidingLayers(source, () => true);

@@ -6,10 +6,10 @@ import { activationOf } from '../layer-config.ts';
 import { streamNorm } from '../layer-shapes.ts';
 import { attention } from '../layers/attention.ts';
 import { mlp } from '../layers/mlp.ts';
-import { type Architecture, ModelBuilder } from '../model-builder.ts';
+import type { Architecture } from '../model-builder.ts';
 import { ropeOf } from '../rope-parameters.ts';
 import type { RoleNames } from '../tensor-names.ts';
-import { streamNormModel, streamNormOptions, streamNorms } from './bert.ts';
+import { bertBuilder, bertOptions } from './bert.ts';
 
 const names: RoleNames = {
   embedding: 'embeddings.word_embeddings',
@@ -60,16 +60,13 @@ export const nomicBert: Architecture = {
       throw configError(config, field, problem, `Use a model in which it is ${known}.`);
     }
     const bias = optionalFlag(config, 'qkv_proj_bias') ?? false;
-    const model = new ModelBuilder(source, {
-      names: { hub: names, gguf: streamNorms },
-      norms: streamNormOptions,
-    });
+    const model = bertBuilder(source, names);
     const rope = model.rope(ropeOf(config, sizes));
     const activation = activationOf(config);
     const ffnBias = optionalFlag(config, 'mlp_fc1_bias') ?? false;
     const interleaved = optionalFlag(config, 'rotary_emb_interleaved') ?? false;
     return model.spec({
-      ...streamNormModel(source),
+      ...bertOptions(source),
       layers: (layer) =>
         streamNorm(
           layer,

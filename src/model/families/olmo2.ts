@@ -6,10 +6,11 @@ import { activationOf, biasesOf, periodicSlidingLayers, windowOf } from '../laye
 import { postNorm } from '../layer-shapes.ts';
 import { attention } from '../layers/attention.ts';
 import { mlp } from '../layers/mlp.ts';
-import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { moeOptions } from '../moe-config.ts';
 import { localRopeOf, ropeOf } from '../rope-parameters.ts';
+import type { ModelSpec } from '../spec.ts';
 import { sandwichNorms } from '../tensor-names.ts';
 import { llamaLike } from './llama.ts';
 
@@ -51,7 +52,7 @@ export const olmoe: Architecture = {
   },
 };
 
-function build(source: ModelSource): FamilySpec {
+function build(source: ModelSource): ModelSpec {
   const { config, sizes } = source;
   const model = new ModelBuilder(source, { names: { hub: sandwichNorms } });
   const rope = model.rope(ropeOf(config, sizes, 'full_attention'));

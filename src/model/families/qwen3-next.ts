@@ -8,10 +8,11 @@ import { attention } from '../layers/attention.ts';
 import { type GatedDeltaNetOptions, gatedDeltaNet } from '../layers/gated-delta-net.ts';
 import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
 import { hasMlxLayout } from '../mlx-layout.ts';
-import { type Architecture, type FamilySpec, ModelBuilder } from '../model-builder.ts';
+import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { hasExperts, moeOptions, withSharedExpert } from '../moe-config.ts';
 import { ropeOf } from '../rope-parameters.ts';
+import type { ModelSpec } from '../spec.ts';
 
 const defaults = {
   head_dim: 256,
@@ -58,7 +59,7 @@ export const qwen35Moe: Architecture = {
 function build(
   source: ModelSource,
   { isNext = false, isMoe = false }: { readonly isNext?: boolean; readonly isMoe?: boolean },
-): FamilySpec {
+): ModelSpec {
   const { config, sizes, naming, opened } = source;
   const bias = optionalFlag(config, 'attention_bias') ?? false;
   const interval = optionalSize(config, 'full_attention_interval') ?? 4;

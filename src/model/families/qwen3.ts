@@ -2,9 +2,10 @@
 
 import { biasesOf } from '../layer-config.ts';
 import type { MoeOptions } from '../layers/moe.ts';
-import type { Architecture, FamilySpec } from '../model-builder.ts';
+import type { Architecture } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { hasExperts, moeOptions } from '../moe-config.ts';
+import type { ModelSpec } from '../spec.ts';
 import { llamaLike } from './llama.ts';
 import { upperWindows } from './qwen2.ts';
 
@@ -45,7 +46,7 @@ export const qwen3Moe: Architecture = {
   },
 };
 
-function build(source: ModelSource, moe?: MoeOptions): FamilySpec {
+function build(source: ModelSource, moe?: MoeOptions): ModelSpec {
   const windows = upperWindows(source);
   const biases = biasesOf(source.config);
   return llamaLike(source, {
