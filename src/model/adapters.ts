@@ -16,6 +16,7 @@ export interface NamedAdapter {
 
 interface AdaptedModel {
   readonly spec: ModelSpec;
+  /** Closes the adapters, too. */
   readonly weights: WeightSource;
 }
 

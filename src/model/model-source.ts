@@ -6,7 +6,6 @@ import type { ModelSizes } from './sizes.ts';
 import type { ExpertLayout, Naming, Publisher } from './tensor-names.ts';
 
 export interface ModelSource {
-  /** Its name. */
   readonly architecture: string;
   readonly config: Config;
   readonly sizes: ModelSizes;

@@ -27,7 +27,7 @@ export function hasExperts(config: Config): boolean {
   return countFields.some((field) => (optionalCount(config, field) ?? 0) > 0);
 }
 
-/** What a family does, where its files do not say. */
+/** What a family does, where its files do not say; most do the usual. */
 interface RouterDefaults {
   readonly score: RouterSpec['score'];
   readonly normalized: boolean;
@@ -35,7 +35,9 @@ interface RouterDefaults {
   readonly groups?: 'best' | 'best-two' | undefined;
 }
 
-export function moeOptions(source: ModelSource, defaults: RouterDefaults): MoeOptions {
+const usual: RouterDefaults = { score: 'softmax', normalized: true };
+
+export function moeOptions(source: ModelSource, defaults = usual): MoeOptions {
   const { config, sizes } = source;
   const usedField = spelled(config, usedFields);
   const countField = spelled(config, countFields);

@@ -37,10 +37,9 @@ export function attentionsOf(spec: ModelSpec): AttentionSpec[] {
   return bodiesOf(spec).filter((body) => body.kind === 'attention');
 }
 
-type Attending = Pick<AttentionSpec, 'headCount' | 'cache' | 'window'>;
-
-export function attendingOf(spec: ModelSpec): Attending[] {
-  return bodiesOf(spec).filter((body) => body.kind === 'attention' || body.kind === 'mla');
+/** Every kind of attention. */
+export function attendingOf(spec: ModelSpec): Pick<AttentionSpec, 'headCount' | 'cache' | 'window'>[] {
+  return bodiesOf(spec).filter((body) => 'cache' in body);
 }
 
 /** Attention is bidirectional: texts are embedded whole, and never continued. */

@@ -50,7 +50,7 @@ export type BodySpec =
   | ShortConvSpec
   | Mamba2Spec;
 
-/** Bodies that keep a recurrent state in place of KV. */
+/** Bodies that keep a recurrent state in place of KV: `state` is an index into `ModelSpec.recurrentStates`. */
 export type RecurrentSpec = Extract<BodySpec, { readonly state: number }>;
 
 /** Reads the residual stream, after a norm. */
@@ -64,7 +64,9 @@ export interface PartSpec {
 export interface BranchSpec {
   readonly parts: readonly PartSpec[];
   readonly output?: NormSpec;
+  /** Factor on what is added. */
   readonly scale?: number;
+  /** Factor on the residual stream once it is added, and a norm of that. */
   readonly streamScale?: number;
   readonly streamNorm?: NormSpec;
 }
@@ -109,6 +111,7 @@ export interface ModelSpec {
   readonly layers: readonly LayerSpec[];
   /** After the last layer; absent: states are as it leaves them. */
   readonly finalNorm?: NormSpec;
+  /** A tied head names the embedding's tensor. */
   readonly head: LinearSpec;
   readonly logitScale?: number;
   /** `cap * tanh(logit / cap)`, where set. */

@@ -39,7 +39,7 @@ export const ernie45Moe: Architecture = {
   },
   build: (source) =>
     build(source, {
-      ...moeOptions(source, { score: 'softmax', normalized: true }),
+      ...moeOptions(source),
       routingBias: 'not-in-mlx',
     }),
 };

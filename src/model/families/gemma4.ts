@@ -141,7 +141,7 @@ function globalHeads({ config, sizes }: ModelSource): number | undefined {
 
 function expertsOf(source: ModelSource): MoeOptions {
   return {
-    ...moeOptions(source, { score: 'softmax', normalized: true }),
+    ...moeOptions(source),
     routerNorm: { factor: source.sizes.hiddenSize ** -0.5 },
     expertScales: true,
   };

@@ -56,7 +56,7 @@ export const gptOss: Architecture = {
       }),
       mlp: { activation },
       moe: {
-        ...moeOptions(source, { score: 'softmax', normalized: true }),
+        ...moeOptions(source),
         routerBias: true,
         biases: true,
         alternatingGateUp: true,

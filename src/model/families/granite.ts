@@ -10,7 +10,6 @@ import {
   optionalText,
   size,
 } from '../config.ts';
-import type { LayerBuilder } from '../layer-builder.ts';
 import { activationOf, attentionLayers, biasesOf } from '../layer-config.ts';
 import { preNorm } from '../layer-shapes.ts';
 import { attention } from '../layers/attention.ts';
@@ -21,7 +20,7 @@ import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { hasExperts, moeOptions } from '../moe-config.ts';
 import { ropeOf } from '../rope-parameters.ts';
-import type { BodySpec, ModelSpec } from '../spec.ts';
+import type { ModelSpec } from '../spec.ts';
 import { type FamilyNames, type RoleNames, switchNames } from '../tensor-names.ts';
 
 const defaults = { rms_norm_eps: 1e-6, max_position_embeddings: 2048 };
@@ -50,7 +49,7 @@ export const graniteMoe: Architecture = {
   build: (source) =>
     build(source, {
       names: { hub: expertNames, mlx: mlxExpertNames },
-      moe: moeOptions(source, { score: 'softmax', normalized: true }),
+      moe: moeOptions(source),
     }),
 };
 
@@ -88,7 +87,7 @@ export const graniteHybrid: Architecture = {
     const mamba = attends.every((one) => one) ? undefined : mamba2Options(source);
     const hybrid = { attends, mamba, nope: !hasRope(source) };
     if (!hasExperts(config)) return build(source, { ...hybrid, ...feedForwardAlone(source, sharedSize) });
-    const moe = moeOptions(source, { score: 'softmax', normalized: true });
+    const moe = moeOptions(source);
     const shared = { size: sharedSize, gated: false, fused: naming !== 'gguf' };
     return build(source, {
       ...hybrid,
@@ -165,20 +164,19 @@ function build(source: ModelSource, options: GraniteOptions): ModelSpec {
   const residualScale = optionalPositive(config, 'residual_multiplier');
   const logitScale = 1 / (optionalPositive(config, 'logits_scaling') ?? 1);
   const biases = biasesOf(config);
-  const attending = (layer: LayerBuilder): BodySpec =>
-    attention(layer, {
-      rope: nope ? undefined : rope,
-      scale,
-      interleaved: naming === 'gguf',
-      ...biases.attention,
-    });
+  const attending = {
+    rope: nope ? undefined : rope,
+    scale,
+    interleaved: naming === 'gguf',
+    ...biases.attention,
+  };
   return model.spec({
     embeddingScale,
     logitScale,
     layers: (layer) =>
       preNorm(
         layer,
-        mamba && !attends?.[layer.index] ? mamba2(layer, mamba) : attending(layer),
+        mamba && !attends?.[layer.index] ? mamba2(layer, mamba) : attention(layer, attending),
         mlpOrMoe(layer, { activation, ...dense, ...biases.mlp }, moe),
         residualScale,
       ),

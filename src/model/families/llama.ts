@@ -56,7 +56,7 @@ export const llama: Architecture = {
       names: mixtralNames,
       attention: (rope) => ({ rope, window, interleaved, ...biases.attention }),
       mlp: biases.mlp,
-      moe: hasMoe ? moeOptions(source, { score: 'softmax', normalized: true }) : undefined,
+      moe: hasMoe ? moeOptions(source) : undefined,
     });
   },
 };

@@ -50,7 +50,7 @@ export const mixtral: Architecture = {
     return llamaLike(source, {
       names: mixtralNames,
       attention: (rope) => ({ rope, window, interleaved: naming === 'gguf' }),
-      moe: moeOptions(source, { score: 'softmax', normalized: true }),
+      moe: moeOptions(source),
     });
   },
 };

@@ -120,6 +120,6 @@ function deltaOptions({ config, naming }: ModelSource, isNext: boolean): GatedDe
 }
 
 function expertsOf(source: ModelSource): MoeOptions {
-  const moe = moeOptions(source, { score: 'softmax', normalized: true });
+  const moe = moeOptions(source);
   return withSharedExpert(source, moe, moe.size);
 }

@@ -40,9 +40,8 @@ export const qwen3Moe: Architecture = {
     norm_topk_prob: false,
   },
   build(source) {
-    // GGUF files do not say that the weights of chosen experts sum to one.
-    const defaults = { score: 'softmax', normalized: true } as const;
-    return build(source, hasExperts(source.config) ? moeOptions(source, defaults) : undefined);
+    // GGUF files do not say that the weights of chosen experts sum to one, as they do by default.
+    return build(source, hasExperts(source.config) ? moeOptions(source) : undefined);
   },
 };
 

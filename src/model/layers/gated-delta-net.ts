@@ -27,6 +27,7 @@ export interface GatedDeltaNetSpec {
   /** One value a head: `decay = rate * softplus(value + bias)`. */
   readonly decay: LinearSpec;
   readonly decayBias: VectorSpec;
+  /** Negative numbers. */
   readonly decayRate: VectorSpec;
   /** Of each head's output, which is then multiplied by `silu(gate)`. */
   readonly norm: NormSpec;

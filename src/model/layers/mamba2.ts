@@ -24,6 +24,7 @@ export interface Mamba2Spec {
   /** One value a head: `step = softplus(value + bias)`. */
   readonly step: LinearSpec;
   readonly stepBias: VectorSpec;
+  /** Negative numbers. */
   readonly rate: VectorSpec;
   /** One factor a head: the share of the value that is added. */
   readonly skip: VectorSpec;
