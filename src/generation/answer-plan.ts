@@ -19,7 +19,6 @@ export interface AnswerRequirements {
   readonly responseFormat: Expression | undefined;
   /** Separates reasoning and calls from text; otherwise all is text. */
   readonly reads: boolean;
-  /** The caller's names, for error messages. */
   readonly names: { readonly responseFormat: string; readonly tools: string };
 }
 

@@ -136,7 +136,6 @@ interface ContentPart {
 export interface ChatMessage {
   readonly role: (typeof messageRoles)[number];
   readonly content?: string | readonly ContentPart[] | null | undefined;
-  /** In place of content. */
   readonly refusal?: string | null | undefined;
   readonly name?: string | null | undefined;
   readonly tool_calls?: readonly Readonly<Record<string, unknown>>[] | null | undefined;

@@ -14,7 +14,6 @@ export type GenerationErrorCode =
   | 'model_not_capable'
   | 'closing'
   | 'numeric_error'
-  /** No token can follow under the grammar. */
   | 'grammar_failed'
   | 'engine_failed';
 

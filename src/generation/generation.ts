@@ -46,7 +46,6 @@ export interface GenerationRequest {
   readonly enqueuedMs?: number;
   /** Continues a request that engines may know. Default false. */
   readonly recover?: boolean;
-  /** Limits the tokens of all answers together. */
   readonly budget?: TokenBudget | undefined;
   readonly names: Pick<ParameterNames, 'logitBias'>;
 }
@@ -75,7 +74,6 @@ export type GenerationEvent =
       readonly stop: string | undefined;
     };
 
-/** For measurements. */
 export interface GenerationObserver {
   submitted(requestId: string): void;
   firstToken(): void;
@@ -84,7 +82,6 @@ export interface GenerationObserver {
 
 const nobody: GenerationObserver = { submitted: () => {}, firstToken: () => {}, token: () => {} };
 
-/** The choices of a prompt share it. */
 interface PromptUse {
   /** Choices that the engine has not released. */
   running: number;

@@ -12,7 +12,6 @@ import type { FromJobThread } from '../text/job-thread.ts';
 import { openText } from '../text/open-text.ts';
 import { openModelFiles } from '../weights/open-model.ts';
 
-/** Control tokens by their text. */
 export type Controls = ReadonlyMap<string, number>;
 
 export type GrammarJob =

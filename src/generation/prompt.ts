@@ -22,7 +22,6 @@ export type PromptInput =
 
 export interface Prompt {
   readonly ids: Int32Array;
-  /** The rendered template or the client's text. */
   readonly text?: string;
   /** Whether the answer continues the prompt's text: a space before its first word is then kept. */
   readonly continuation: boolean;
@@ -40,7 +39,6 @@ interface PromptOptions {
   /** The encoder takes turns among accounts. Default: one for all. */
   readonly account?: string | undefined;
   readonly signal: AbortSignal;
-  /** The caller's name for the prompt. */
   readonly parameter: string;
   /** Refuses what cannot fit the model before encoding it. Default true. */
   readonly mustFit?: boolean;
@@ -97,7 +95,6 @@ export function tokenIds(ids: Iterable<number>, vocabSize: number, parameter: st
 export interface Gap {
   readonly prefix: string;
   readonly suffix: string;
-  /** How the answer begins. Default empty. */
   readonly begun?: string | undefined;
   /** Other files of the project. Default none. */
   readonly files?: readonly ProjectFile[] | undefined;

@@ -7,7 +7,6 @@ import { noTools, type ToolSelection } from './tools.ts';
 
 export interface ResponseFormat {
   readonly expression: Expression;
-  /** The caller's name for it. */
   readonly name: string;
 }
 

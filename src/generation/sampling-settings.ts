@@ -44,7 +44,6 @@ export const wireNames = {
   ignoreEos: 'ignore_eos',
 } as const satisfies SamplingNames;
 
-/** As the library names them. */
 export const ownNames = Object.fromEntries(Object.keys(wireNames).map((name) => [name, name])) as unknown as {
   readonly [Name in keyof SamplingNames]: Name;
 };

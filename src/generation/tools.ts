@@ -8,7 +8,6 @@ export const toolNameProblem = 'must be 1 to 128 letters, digits, or any of _ . 
 
 export interface ToolSelection {
   readonly tools: readonly Tool[];
-  /** As the template gets them. */
   readonly shown: readonly WireTool[];
   readonly mustCall: boolean;
   readonly parallel: boolean;
@@ -67,7 +66,6 @@ export interface WireTool {
   readonly function: {
     readonly name: string;
     readonly description?: string | null | undefined;
-    /** JSON schema of the arguments. */
     readonly parameters?: Readonly<Record<string, unknown>> | null | undefined;
     /** Refused where the schema cannot be enforced. */
     readonly strict?: boolean | null | undefined;
@@ -76,7 +74,6 @@ export interface WireTool {
 
 type PlainMessage = Readonly<Record<string, unknown>>;
 
-/** Describes tools in the system message. */
 export function describeTools(messages: readonly PlainMessage[], tools: readonly WireTool[]): PlainMessage[] {
   if (tools.length === 0) return [...messages];
   const list = tools.map(({ function: one }) => JSON.stringify(one)).join('\n');

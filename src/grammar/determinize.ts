@@ -52,7 +52,6 @@ export function determinize(nfa: ByteNfa, start: number, end: number): RuleDfa {
   return { states };
 }
 
-/** Splits overlapping ranges at their borders. */
 function byteEdges(edges: readonly ByteEdge[], subsets: Subsets): ByteEdge[] {
   if (edges.length === 0) return [];
   const borders = new Set<number>();

@@ -19,7 +19,6 @@ export function ebnfNode(source: string, book: RuleBook, scope: string): Node {
     if (body === undefined) throw malformed(`the grammar has no rule '${name}'`);
     return book.named(`${scope} ${name}`, () => resolved(body, ruleNode));
   };
-  // Unused rules are checked, too.
   for (const name of bodies.keys()) ruleNode(name);
   return ruleNode('root');
 }

@@ -40,9 +40,7 @@ export type Expression =
       readonly lenient?: boolean;
       readonly strings?: StringMarks;
     }
-  /** Matches the whole text. */
   | { readonly kind: 'regex'; readonly pattern: string }
-  /** GBNF, from its rule `root`. */
   | { readonly kind: 'grammar'; readonly text: string };
 
 export function text(spelled: string): Expression {

@@ -19,14 +19,12 @@ export interface DecodeOptions {
 }
 
 export interface Tokenizer {
-  /** A description: algorithm, rule, size. */
   readonly kind: string;
   /** One more than the highest id. */
   readonly vocabSize: number;
   readonly bosId: number | undefined;
   readonly eosId: number | undefined;
   readonly eosIds: ReadonlySet<number>;
-  /** Whether `bos` adds anything. */
   readonly addBos: boolean;
   /** Decoding removes the one space that encoding adds before the first word. */
   readonly stripsLeadingSpace: boolean;
@@ -38,7 +36,6 @@ export interface Tokenizer {
   decode(ids: Iterable<number>, options?: DecodeOptions): string;
   /** Often not whole characters. */
   tokenBytes(id: number): Uint8Array;
-  /** As the vocabulary spells it. */
   tokenText(id: number): string | undefined;
   isSpecial(id: number): boolean;
 }
@@ -57,7 +54,6 @@ export interface TokenizerParts {
   readonly shrinkage: number;
   readonly specialIds: ReadonlySet<number>;
   readonly splitAddedTokens: SegmentSplitter;
-  /** For text without added tokens. */
   readonly encodeText: TextEncoding;
   readonly bytesOf: (id: number, token: string) => Uint8Array;
 }

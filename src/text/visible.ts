@@ -8,7 +8,6 @@ const STEERING =
 export function visible(text: string): string {
   return text.replace(STEERING, (found) => {
     const code = found.codePointAt(0) as number;
-    // Unicode has pictures of these.
     if (code < 0x20) return String.fromCodePoint(0x2400 + code);
     if (code === 0x7f) return '\u2421';
     return `\u27e8U+${code.toString(16).toUpperCase().padStart(4, '0')}\u27e9`;

@@ -5,11 +5,9 @@ import type { PieceEncoder } from './bpe.ts';
 import { splitBy, splitInTurn, type TextSplitter } from './text-splitter.ts';
 
 interface WordPieceModel {
-  /** By their text. */
   readonly beginnings: ReadonlyMap<string, number>;
   readonly continuations: ReadonlyMap<string, number>;
   readonly unknownId: number;
-  /** Words of more characters are unknown. */
   readonly longestWord: number;
 }
 
@@ -58,7 +56,6 @@ function longestKey(...maps: readonly ReadonlyMap<string, number>[]): number {
 interface BertFolding {
   /** Removes control characters, turns whitespace to spaces. */
   readonly cleans: boolean;
-  /** Makes each CJK ideograph a word. */
   readonly partsIdeographs: boolean;
   readonly stripsAccents: boolean;
   readonly lowercases: boolean;
@@ -70,7 +67,6 @@ const whitespace = /\p{White_Space}/gu;
 const ideographs =
   /[\u4e00-\u9fff\u3400-\u4dbf\u{20000}-\u{2a6df}\u{2a700}-\u{2b73f}\u{2b740}-\u{2b81f}\u{2b920}-\u{2ceaf}\uf900-\ufaff\u{2f800}-\u{2fa1f}]/gu;
 
-/** With ASCII symbols. */
 export const punctuation = /[\p{P}$+<=>^`|~]/gu;
 
 export function bertFolder(folding: BertFolding): (text: string) => string {

@@ -22,7 +22,6 @@ export interface AdapterPair {
   readonly scale: number;
   /** DoRA: one value for each output. */
   readonly magnitude?: string;
-  /** Set where the target is an embedding table. */
   readonly embedding?: EmbeddingSides;
   /** PEFT saves the model's matrix with adapters of embeddings and heads. It is not read. */
   readonly base?: string;

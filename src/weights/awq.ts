@@ -122,7 +122,6 @@ function swapBlocks(words: Int32Array, size: number, mask: number): void {
   }
 }
 
-/** Zeros of each row, by group. */
 function rowsOfZeros(words: Int32Array, wordCount: number, skipped: number, count: number): Int32Array {
   const groups = words.length / wordCount;
   const zeros = new Int32Array(count * groups);

@@ -5,7 +5,6 @@ import type { CodeBits } from './integer-matrix.ts';
 import { isJsonObject, type JsonObject } from './json-file.ts';
 import { refuseSetting, requireSetting, SETTINGS, shown } from './quantization-settings.ts';
 
-/** For integer weights. */
 export interface IntegerScheme {
   readonly bits: CodeBits;
   /** Undefined: one group for all inputs. */

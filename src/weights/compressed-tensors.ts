@@ -28,7 +28,6 @@ import { packedFloats } from './packed-floats.ts';
 import type { Safetensors, SafetensorsEntry } from './safetensors.ts';
 import type { WeightSource } from './weight-source.ts';
 
-/** The codes of an integer matrix and their offset. */
 interface Codes {
   readonly module: string;
   readonly part: SafetensorsEntry;

@@ -82,7 +82,6 @@ export function requireFloats(part: SafetensorsEntry): void {
   }
 }
 
-/** `needs`: what the shape follows from. */
 export function requireShape(part: SafetensorsEntry, shape: readonly number[], needs: string): void {
   if (part.shape.length === shape.length && part.shape.every((size, i) => size === shape[i])) return;
   const [actual, wanted] = [part.shape.slice(0, 8).join(', '), shape.join(', ')];
@@ -121,7 +120,6 @@ export interface WordMatrix {
 // A few words per row take a call each: parts up to this size are read whole.
 const WHOLE_BYTES = 256 * 2 ** 20;
 
-/** The parts of a module of GPTQ or AWQ. */
 export interface PackedParts {
   readonly codes: WordMatrix;
   readonly zeros: WordMatrix;
@@ -198,7 +196,6 @@ function readColumns(
   return bytes;
 }
 
-/** The values of each column in sequence. */
 export function readScales(part: SafetensorsEntry, first: number, count: number): Float32Array {
   const type = floatType(part.dtype) ?? 'F32';
   const [rows = 0] = part.shape;

@@ -33,7 +33,6 @@ interface ScaleLayout extends ScaleBlock {
 
 type F8Type = 'F8_G32' | 'F8_G128';
 
-/** `block`: the block size of config.json. */
 export function fp8Weights(model: Safetensors, block: ScaleBlock | undefined): WeightSource {
   return derivedWeights(model, fp8Tensors(model, block));
 }

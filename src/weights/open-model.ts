@@ -15,7 +15,6 @@ import type { WeightSource } from './weight-source.ts';
 export interface SafetensorsModel {
   readonly format: 'safetensors' | 'mlx';
   readonly path: string;
-  /** The folder of config.json and the tokenizer's files. */
   readonly directory: string;
   readonly config: JsonObject;
   /** The distinct writers named in headers, e.g. `pt` or `mlx`. */

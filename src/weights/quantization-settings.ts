@@ -36,7 +36,6 @@ const AWQ_FILE = 'quant_config.json';
 
 interface ConfigWithQuantization {
   readonly config: JsonObject;
-  /** The file with the settings, for errors. */
   readonly path: string;
 }
 
@@ -62,7 +61,6 @@ function gptqSettings(settings: JsonObject): JsonObject {
   return { quant_method: 'gptq', ...settings };
 }
 
-/** AutoAWQ has other names there. */
 function awqSettings({ w_bit: bits, q_group_size: groupSize, ...others }: JsonObject): JsonObject {
   return { quant_method: 'awq', bits, group_size: groupSize, ...others };
 }

@@ -21,7 +21,6 @@ export interface SafetensorsEntry {
 }
 
 export interface Safetensors {
-  /** The file or index, for errors. */
   readonly path: string;
   readonly entries: ReadonlyMap<string, SafetensorsEntry>;
   readonly files: readonly FileReader[];

@@ -76,7 +76,6 @@ export const tensorLayouts = {
 
 export type TensorType = keyof typeof tensorLayouts;
 
-/** `columns` must be a whole number of blocks. */
 export function rowBytes(type: TensorType, columns: number): number {
   const { blockSize, blockBytes } = tensorLayouts[type];
   return (columns / blockSize) * blockBytes;

@@ -49,7 +49,6 @@ const fraction = sequenceOf(spelled('.'), repeatOf(digit, 1));
 const anyFraction = repeatOf(fraction, 0, 1);
 const point = choiceOf(spelled('e'), spelled('E'));
 
-/** Undefined where no number matches. */
 export function numberNode(rules: NumberRules): Node | undefined {
   const { least, most } = rules;
   if (least > most) return undefined;
@@ -146,7 +145,6 @@ function decimalOf(value: number): Decimal {
   };
 }
 
-/** For numbers above zero. */
 function scientificOf(value: number): Decimal & { readonly exponent: number } {
   const [mantissa = '0', power = '0'] = value.toExponential().split('e');
   const [whole = '0', part = ''] = mantissa.split('.');

@@ -131,7 +131,6 @@ export class SchemaDocument {
     );
   }
 
-  /** Checks the whole document at once. */
   #check(schema: Schema, depth: number, hasOwnBase = false): void {
     if (typeof schema === 'boolean' || this.#numbers.has(schema)) return;
     if (depth > MAX_DEPTH)

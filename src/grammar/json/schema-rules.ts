@@ -171,7 +171,6 @@ class SchemaRules {
     );
     const most = smallest(plain.map(({ maxProperties }) => maxProperties as number | undefined));
     if (least > Math.max(1, required.size) && others.length > 0) {
-      // A repeated name counts once.
       const message = "'minProperties' above 1 cannot be enforced where properties may have any name";
       throw new GrammarError('unsupported', message, 'minProperties');
     }
@@ -231,7 +230,6 @@ class SchemaRules {
   }
 }
 
-/** Has references alone, or nothing. */
 function isBare(schema: Schema): boolean {
   return isObject(schema) && Object.keys(schema).length === 0;
 }

@@ -43,7 +43,6 @@ function space(book: RuleBook): Node {
 
 interface ArrayShape {
   readonly prefix: readonly Node[];
-  /** Items after those; undefined where there are none. */
   readonly rest: Node | undefined;
   readonly least: number;
   readonly most: number | undefined;
@@ -76,9 +75,7 @@ export interface Property {
 }
 
 interface ObjectShape {
-  /** In this order. */
   readonly properties: readonly Property[];
-  /** Any number of these after them. */
   readonly others: readonly Omit<Property, 'required'>[];
   readonly least: number;
   readonly most: number | undefined;

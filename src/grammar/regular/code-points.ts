@@ -53,10 +53,6 @@ export function complement(set: CodePoints): CodePoints {
   return intersect(result, everyCodePoint);
 }
 
-export function includes(set: CodePoints, codePoint: number): boolean {
-  return set.some(([first, last]) => first <= codePoint && codePoint <= last);
-}
-
 function joined(ranges: readonly CharacterRange[]): CodePoints {
   const sorted = [...ranges].sort((a, b) => a[0] - b[0]);
   const result: [number, number][] = [];

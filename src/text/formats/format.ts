@@ -8,7 +8,6 @@ import type { Reading, Tape } from './tape.ts';
 export interface Tool {
   readonly name: string;
   readonly description?: string | undefined;
-  /** JSON schema of the arguments. */
   readonly parameters: unknown;
   readonly strict: boolean;
 }

@@ -15,7 +15,6 @@ export interface JsonPreTokenizer {
   readonly byteLevel: boolean;
   /** Pieces are spelled so already; otherwise their UTF-8 bytes merge. */
   readonly byteCharacters: boolean;
-  /** Some text is dropped. */
   readonly removesText: boolean;
 }
 

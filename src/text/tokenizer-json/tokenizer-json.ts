@@ -22,7 +22,6 @@ import { readPostProcessor, type Surroundings } from './post-processor.ts';
 import { type JsonPreTokenizer, readPreTokenizer } from './pre-tokenizer.ts';
 
 export interface TokenizerFiles {
-  /** Path of tokenizer.json. */
   readonly path: string;
   readonly tokenizer: JsonObject;
   readonly tokenizerConfig?: JsonObject | undefined;

@@ -18,7 +18,6 @@ import { mlxReader } from './mlx-groups.ts';
 import { readIQ4_NL, readIQ4_XS, readMXFP4, readNVFP4 } from './nibble-tables.ts';
 import { readTQ1_0, readTQ2_0 } from './ternary.ts';
 
-/** Whole blocks only. */
 export function dequantize(type: TensorType, bytes: Uint8Array, out: Float32Array): void {
   if (out.length % tensorLayouts[type].blockSize !== 0 || rowBytes(type, out.length) !== bytes.length) {
     throw new RangeError(`${bytes.length} bytes of ${type} are not ${out.length} values`);

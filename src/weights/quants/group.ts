@@ -22,7 +22,6 @@ export function emptyGroup(): Group {
   };
 }
 
-/** For both halves. */
 export function setScale({ scales, minimums }: Group, scale: number, minimum: number): void {
   scales[0] = scale;
   scales[1] = scale;
