@@ -10,8 +10,8 @@ import type { BackendName, KvType } from './backend.ts';
 import { loadAddon } from './cpu/binding.ts';
 import { blockBytes } from './reference/kv-cache.ts';
 import { matrixBytes as gpuMatrixBytes } from './webgpu/format.ts';
+import { scratchBytes } from './webgpu/forward.ts';
 import { cacheBlockBytes } from './webgpu/kernels/kv-layout.ts';
-import { scratchBytes } from './webgpu/scratch.ts';
 
 export type MatrixBytes = (type: TensorType, outputs: number, inputs: number) => number;
 

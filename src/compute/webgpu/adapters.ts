@@ -1,4 +1,4 @@
-// What adapters add to linear maps that read one input, brought to the GPU: all adapters of all maps in two buffers.
+// What adapters add to linear maps that read one input: all adapters of all maps in two buffers, and the operations over them.
 
 import { outputFactors } from '../../model/output-factors.ts';
 import type { AdditionSpec, LinearSpec, ModelSpec, RowSlice } from '../../model/spec.ts';
@@ -6,30 +6,38 @@ import { readLinearRows, rowType } from '../../model/weight-reader.ts';
 import { dequantize } from '../../weights/quants/dequantize.ts';
 import { rowBytes } from '../../weights/tensor-type.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
-import type { AdditionsShape } from './kernels/adapters.ts';
-import type { MatrixLoader } from './matrix.ts';
+import type { Builder, DeclaredBuffer } from './builder.ts';
+import {
+  type AdditionRows,
+  type AdditionsShape,
+  bringDownKernel,
+  EXPANDED_VALUES,
+  expandKernel,
+  TOKEN_VALUES,
+  tokenValuesKernel,
+} from './kernels/adapters.ts';
+import type { ProductOutput } from './linears.ts';
 import { GpuMemoryError } from './memory.ts';
-import { MOST_MAPS } from './widths.ts';
+import type { StepCounts } from './plan-step.ts';
 
 export interface Additions {
   readonly shape: AdditionsShape;
   /** [adapter][expert][map, rank][input]. */
-  readonly down: GPUBuffer;
+  readonly down: DeclaredBuffer;
   /** [adapter][expert][rank][output], with their scales. */
-  readonly up: GPUBuffer;
+  readonly up: DeclaredBuffer;
   /** [adapter][expert][factor, shift][output], where any has a magnitude. */
-  readonly factors: GPUBuffer | undefined;
+  readonly factors: DeclaredBuffer | undefined;
 }
 
-/** Of the maps of each expert, or of one set of maps that all rows pass; undefined where no adapter adds to any of them. */
-export async function loadAdditions(
-  { memory, weights, bindingBytes }: MatrixLoader,
-  experts: readonly (readonly LinearSpec[])[],
-): Promise<Additions | undefined> {
+/** The maps of each expert, or one set of maps that all rows pass. */
+type Maps = readonly (readonly LinearSpec[])[];
+
+/** Undefined where no adapter adds to any of the maps. */
+export function declareAdditions(builder: Builder, experts: Maps): Additions | undefined {
   const all = experts.flat().flatMap(({ additions = [] }) => additions);
   if (all.length === 0) return undefined;
   const [specs] = experts as readonly [readonly LinearSpec[]];
-  if (specs.length > MOST_MAPS) throw new Error(`no more than ${MOST_MAPS} maps read one input`);
   const inputs = (specs[0] as LinearSpec).columns;
   const outputs = specs.reduce((sum, { weight }) => sum + weight.rows, 0);
   const rank = Math.max(...all.map((addition) => addition.rank));
@@ -38,59 +46,106 @@ export async function loadAdditions(
   const values = specs.length * rank;
   const members = experts.length;
   const shape: AdditionsShape = { inputs, outputs, members, values, rank, starts };
-  refuseTooLarge(adapters * members * Math.max(values * inputs, rank * outputs), bindingBytes);
-  const down = new Float32Array(adapters * members * values * inputs);
-  const up = new Float32Array(adapters * members * rank * outputs);
-  for (const [member, maps] of experts.entries()) {
-    for (const [at, { additions = [] }] of maps.entries()) {
-      for (const addition of additions) {
-        const place = addition.adapter * members + member;
-        down.set(readRows(weights, addition.down, inputs), (place * values + at * rank) * inputs);
-        turnUp(weights, addition, up, { place, rank, outputs, start: starts[at] as number });
-      }
-    }
-  }
+  const hasFactors = all.some(({ magnitude }) => magnitude !== undefined);
   return {
     shape,
-    down: await memory.filled('adapters, down', down),
-    up: await memory.filled('adapters, up', up),
-    factors: await loadFactors({ memory, weights }, experts, shape, adapters),
+    down: builder.filled('adapters, down', (weights) => {
+      const floats = adapters * members * Math.max(values * inputs, rank * outputs);
+      refuseTooLarge(floats, builder.limits.bindingBytes);
+      return readDown(weights, experts, shape, adapters);
+    }),
+    up: builder.filled('adapters, up', (weights) => readUp(weights, experts, shape, adapters)),
+    factors: hasFactors
+      ? builder.filled('adapters, factors', (weights) => readFactors(weights, experts, shape, adapters))
+      : undefined,
   };
 }
 
-/** What adapters add to embeddings. */
-export interface EmbeddingAdditions {
-  readonly shape: AdditionsShape;
-  /** [adapter][token][rank]. */
-  readonly table: GPUBuffer;
-  /** [adapter][rank][output], with their scales. */
-  readonly up: GPUBuffer;
+/** Adds to a product what adapters make of the same input. */
+export function addAdditions(
+  builder: Builder,
+  { shape, down, up, factors }: Additions,
+  { buffer, stride, offset = 0, scale = 1 }: ProductOutput,
+  rows: AdditionRows,
+): void {
+  const { step } = builder.scratchPlan;
+  const choices = typeof rows === 'object' ? rows.choices : 1;
+  const values = builder.scratch('input values', shape.inputs);
+  const brought = builder.scratch('adapter ranks', choices * shape.values);
+  const chosen = typeof rows === 'object' ? [builder.scratch('chosen experts', 2 * choices)] : [];
+  const hasFactors = factors !== undefined;
+  const outer = { ...shape, outputOffset: offset, outputStride: stride, scale, hasFactors };
+  const buffers = [step, brought, up, buffer, ...(hasFactors ? [factors] : []), ...chosen];
+  const count = ({ adapted, wanted }: StepCounts) => {
+    if (rows === 'wanted') return adapted === 0 ? 0 : wanted;
+    return adapted * choices;
+  };
+  builder.add(
+    'adapters, down',
+    () => bringDownKernel(shape, rows),
+    [step, values, down, brought, ...chosen],
+    (counts) => [shape.values, count(counts)],
+  );
+  builder.add(
+    'adapters, up',
+    () => expandKernel(outer, rows),
+    buffers,
+    (counts) => [Math.ceil(shape.outputs / EXPANDED_VALUES), count(counts)],
+  );
 }
 
-export async function loadEmbeddingAdditions(
-  { memory, weights, bindingBytes }: MatrixLoader,
-  { embeddingAdditions: all = [], vocabSize, hiddenSize }: ModelSpec,
-): Promise<EmbeddingAdditions | undefined> {
-  if (all.length === 0) return undefined;
+/** Adds to embeddings, which are scaled, what adapters make of tokens. */
+export function addToEmbeddings(builder: Builder, buffer: DeclaredBuffer): void {
+  const { embeddingAdditions: all = [], vocabSize, hiddenSize, embeddingScale: scale } = builder.spec;
+  if (all.length === 0) return;
   const rank = Math.max(...all.map((addition) => addition.rank));
   const adapters = Math.max(...all.map(({ adapter }) => adapter)) + 1;
-  refuseTooLarge(adapters * rank * Math.max(vocabSize, hiddenSize), bindingBytes);
+  const shape = { inputs: 0, outputs: hiddenSize, members: 1, values: rank, rank, starts: [0] };
+  const outer = { ...shape, outputOffset: 0, outputStride: hiddenSize, scale, hasFactors: false };
+  // [adapter][token][rank], and [adapter][rank][output] with their scales.
+  const table = builder.filled('adapters, embeddings', (weights) => {
+    refuseTooLarge(adapters * rank * Math.max(vocabSize, hiddenSize), builder.limits.bindingBytes);
+    return readTokenTable(weights, builder.spec, rank, adapters);
+  });
+  const up = builder.filled('adapters, up', (weights) => {
+    const into = new Float32Array(adapters * rank * hiddenSize);
+    for (const { up: linear, ...addition } of all) {
+      const place = { place: addition.adapter, rank, outputs: hiddenSize, start: 0 };
+      turnUp(weights, { ...addition, up: linear.weight }, into, place);
+    }
+    return into;
+  });
+  const { step } = builder.scratchPlan;
+  const brought = builder.scratch('adapter ranks', rank);
+  builder.add(
+    'adapters, tokens',
+    () => tokenValuesKernel(rank, vocabSize),
+    [step, table, brought],
+    ({ adapted }) => [Math.ceil(rank / TOKEN_VALUES), adapted],
+  );
+  builder.add(
+    'adapters, up',
+    () => expandKernel(outer, 'rows'),
+    [step, brought, up, buffer],
+    ({ adapted }) => [Math.ceil(hiddenSize / EXPANDED_VALUES), adapted],
+  );
+}
+
+function readTokenTable(
+  weights: WeightSource,
+  { embeddingAdditions: all = [], vocabSize }: ModelSpec,
+  rank: number,
+  adapters: number,
+): Float32Array<ArrayBuffer> {
   const table = new Float32Array(adapters * vocabSize * rank);
-  const up = new Float32Array(adapters * rank * hiddenSize);
   for (const addition of all) {
     const stored = readRows(weights, addition.table, addition.rank);
     for (let token = 0; token < vocabSize; token++) {
       const own = stored.subarray(token * addition.rank, (token + 1) * addition.rank);
       table.set(own, (addition.adapter * vocabSize + token) * rank);
     }
-    const outer = { ...addition, up: addition.up.weight };
-    turnUp(weights, outer, up, { place: addition.adapter, rank, outputs: hiddenSize, start: 0 });
   }
-  return {
-    shape: { inputs: 0, outputs: hiddenSize, members: 1, values: rank, rank, starts: [0] },
-    table: await memory.filled('adapters, embeddings', table),
-    up: await memory.filled('adapters, up', up),
-  };
+  return table;
 }
 
 function refuseTooLarge(floats: number, bindingBytes: number): void {
@@ -100,14 +155,48 @@ function refuseTooLarge(floats: number, bindingBytes: number): void {
   );
 }
 
-async function loadFactors(
-  { memory, weights }: Pick<MatrixLoader, 'memory' | 'weights'>,
-  experts: readonly (readonly LinearSpec[])[],
+function readDown(
+  weights: WeightSource,
+  experts: Maps,
+  { members, values, rank, inputs }: AdditionsShape,
+  adapters: number,
+): Float32Array<ArrayBuffer> {
+  const down = new Float32Array(adapters * members * values * inputs);
+  for (const [member, maps] of experts.entries()) {
+    for (const [at, { additions = [] }] of maps.entries()) {
+      for (const { adapter, down: slice } of additions) {
+        const place = (adapter * members + member) * values + at * rank;
+        down.set(readRows(weights, slice, inputs), place * inputs);
+      }
+    }
+  }
+  return down;
+}
+
+function readUp(
+  weights: WeightSource,
+  experts: Maps,
+  { members, rank, outputs, starts }: AdditionsShape,
+  adapters: number,
+): Float32Array<ArrayBuffer> {
+  const up = new Float32Array(adapters * members * rank * outputs);
+  for (const [member, maps] of experts.entries()) {
+    for (const [at, { additions = [] }] of maps.entries()) {
+      for (const addition of additions) {
+        const place = addition.adapter * members + member;
+        turnUp(weights, addition, up, { place, rank, outputs, start: starts[at] as number });
+      }
+    }
+  }
+  return up;
+}
+
+function readFactors(
+  weights: WeightSource,
+  experts: Maps,
   { members, outputs, starts }: AdditionsShape,
   adapters: number,
-): Promise<GPUBuffer | undefined> {
-  const additions = experts.flat().flatMap((spec) => spec.additions ?? []);
-  if (additions.every(({ magnitude }) => magnitude === undefined)) return undefined;
+): Float32Array<ArrayBuffer> {
   const all = new Float32Array(adapters * members * 2 * outputs);
   for (let place = 0; place < adapters * members; place++) {
     all.fill(1, place * 2 * outputs, (place * 2 + 1) * outputs);
@@ -122,7 +211,7 @@ async function loadFactors(
       }
     }
   }
-  return memory.filled('adapters, factors', all);
+  return all;
 }
 
 function turnUp(

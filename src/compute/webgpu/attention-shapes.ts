@@ -1,7 +1,6 @@
-// The shapes of a model's attentions: those of one shape are shared out among workgroups alike, by one plan of a step.
+// The shapes of a model's attentions: those of one shape are divided among workgroups alike, by one plan of a step.
 
 import type { AttentionSpec, CacheSpec, ModelSpec } from '../../model/spec.ts';
-import { bodiesOf } from '../../model/spec-walk.ts';
 import type { KvType } from '../backend.ts';
 import type { GpuInfo } from './gpu.ts';
 import { attendBytes, partFloats, queryLanes } from './kernels/attend.ts';
@@ -18,62 +17,72 @@ const MANY_WORKGROUPS = 64;
 const PART_BYTES = 64 << 20;
 
 export interface PlannedShape extends AttentionShape {
+  /** Its index among a model's shapes, and so among the plans of a step. */
+  readonly plan: number;
   readonly layout: KvLayout;
   /** Bytes of all parts that can wait. */
   readonly partBytes: number;
 }
 
-/** Whatever looks at a cache. */
-type Looking = Pick<AttentionSpec, 'headCount' | 'cache' | 'bidirectional'>;
+export class AttentionShapes {
+  readonly all: PlannedShape[] = [];
+  readonly #spec: ModelSpec;
+  readonly #kvType: KvType;
+  readonly #limits: Pick<GpuInfo['limits'], 'bindingBytes' | 'workgroupBytes'>;
 
-const cacheOf = ({ caches }: ModelSpec, { cache }: Looking): CacheSpec => caches[cache] as CacheSpec;
+  constructor(
+    spec: ModelSpec,
+    kvType: KvType,
+    limits: Pick<GpuInfo['limits'], 'bindingBytes' | 'workgroupBytes'>,
+  ) {
+    this.#spec = spec;
+    this.#kvType = kvType;
+    this.#limits = limits;
+  }
 
-const seesBothSides = ({ bidirectional }: Looking): boolean => bidirectional === true;
+  /** The shape of an attention; throws GpuMemoryError where the GPU cannot compute it. */
+  of(attention: Pick<AttentionSpec, 'headCount' | 'cache' | 'bidirectional'>): PlannedShape {
+    const { headCount, bidirectional = false } = attention;
+    const cache = this.#spec.caches[attention.cache] as CacheSpec;
+    const known = this.all.find(
+      (shape) =>
+        shape.headCount === headCount &&
+        shape.kvHeadCount === cache.headCount &&
+        shape.bidirectional === bidirectional &&
+        shape.layout.headSize === cache.headSize,
+    );
+    if (known !== undefined) return known;
+    const shape = this.#plan(headCount, cache, bidirectional);
+    this.all.push(shape);
+    return shape;
+  }
 
-/** Each shape once. */
-export function attentionShapes(
-  spec: ModelSpec,
-  kvType: KvType,
-  limits: Pick<GpuInfo['limits'], 'bindingBytes' | 'workgroupBytes'>,
-): PlannedShape[] {
-  const shapes: PlannedShape[] = [];
-  for (const attention of bodiesOf(spec)) {
-    if (attention.kind !== 'attention' && attention.kind !== 'mla') continue;
-    if (planOf(shapes, spec, attention) !== -1) continue;
-    const { headCount } = attention;
-    const { headCount: kvHeadCount, headSize } = cacheOf(spec, attention);
-    const layout = kvLayout(kvType, headSize, kvHeadCount);
+  #plan(
+    headCount: number,
+    { headCount: kvHeadCount, headSize }: CacheSpec,
+    bidirectional: boolean,
+  ): PlannedShape {
+    const { bindingBytes, workgroupBytes } = this.#limits;
+    const layout = kvLayout(this.#kvType, headSize, kvHeadCount);
     const needed = attendBytes(headCount, kvHeadCount, layout);
-    if (needed > limits.workgroupBytes) {
+    if (needed > workgroupBytes) {
       throw new GpuMemoryError(
-        `heads of ${headSize} values take ${needed} bytes of workgroup memory, more than this GPU has (${limits.workgroupBytes})`,
+        `heads of ${headSize} values take ${needed} bytes of workgroup memory, more than this GPU has (${workgroupBytes})`,
       );
     }
     const bytes = 4 * kvHeadCount * queryLanes(headCount, kvHeadCount) * partFloats(layout);
-    const mostParts = Math.max(1, Math.floor(Math.min(PART_BYTES, limits.bindingBytes) / bytes));
-    shapes.push({
+    const mostParts = Math.max(1, Math.floor(Math.min(PART_BYTES, bindingBytes) / bytes));
+    return {
+      plan: this.all.length,
       headCount,
       kvHeadCount,
-      bidirectional: seesBothSides(attention),
+      bidirectional,
       layout,
       mostParts,
       partBytes: mostParts * bytes,
       busyWorkgroups: BUSY_WORKGROUPS,
-      manyQueries: manyQueries(layout, limits),
+      manyQueries: manyQueries(layout, this.#limits),
       manyWorkgroups: MANY_WORKGROUPS,
-    });
+    };
   }
-  return shapes;
-}
-
-/** Which of the shapes, and so which of the plans, is an attention's. */
-export function planOf(shapes: readonly PlannedShape[], spec: ModelSpec, attention: Looking): number {
-  const cache = cacheOf(spec, attention);
-  return shapes.findIndex(
-    ({ headCount, kvHeadCount, bidirectional, layout }) =>
-      headCount === attention.headCount &&
-      kvHeadCount === cache.headCount &&
-      bidirectional === seesBothSides(attention) &&
-      layout.headSize === cache.headSize,
-  );
 }

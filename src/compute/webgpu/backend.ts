@@ -19,9 +19,8 @@ import { loadAddon } from '../cpu/binding.ts';
 import { createNativeSampler } from '../cpu/sample-rows.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { fileMatrixBytes, weightBytes } from '../memory.ts';
-import { attentionShapes } from './attention-shapes.ts';
 import { finishSampling } from './finish-sampling.ts';
-import { buildForward } from './forward.ts';
+import { describeForward } from './forward.ts';
 import { type Gpu, openGpu } from './gpu.ts';
 import { firstCandidatesKernel, samplingThreads } from './kernels/first-candidates.ts';
 import { paddedValues } from './kernels/make-input.ts';
@@ -33,7 +32,7 @@ import { type Forward, Passes, type Reading } from './passes.ts';
 import { planSampling } from './plan-sampling.ts';
 import type { StepCounts } from './plan-step.ts';
 import { Programs } from './programs.ts';
-import { allocateScratch, type Scratch } from './scratch.ts';
+import type { Scratch } from './scratch.ts';
 import { splitBatch } from './split-batch.ts';
 
 export interface WebGpuOptions extends BackendOptions {
@@ -66,8 +65,8 @@ async function loadBackend(
   const memory = new GpuMemory(gpu.device);
   const { bindingBytes } = gpu.info.limits;
   const kvType = options.kvType ?? 'f16';
-  const shapes = attentionShapes(spec, kvType, gpu.info.limits);
-  const scratch = await allocateScratch(memory, spec, shapes, bindingBytes);
+  const description = describeForward(spec, kvType, gpu.info.limits);
+  const scratch = await description.scratchPlan.allocate(memory);
   const { blockCount } = options;
   const kv = await KvCache.allocate(gpu.device, memory, spec, { kvType, blockCount, bindingBytes });
   const stateSlots = stateSlotsOf(spec, options);
@@ -80,8 +79,8 @@ async function loadBackend(
   };
   const packing = startPacking(totalBytes, machineLimits().cores);
   const loader = { memory, packing, weights, bindingBytes, onBytes };
-  const forward = buildForward(spec, loader, scratch, { kv: kv.buffers, recurrentStates }, gpu.info.limits);
-  const operations = await forward.finally(() => packing.close());
+  const loading = description.load({ loader, rows: scratch.rows }, { kv: kv.buffers, recurrentStates });
+  const operations = await loading.finally(() => packing.close());
   const sample = samplingOperation(scratch, gpu);
   const programs = Programs.of(gpu.device);
   // A processor that plays a GPU compiles slowly: there each kernel waits until it is needed.
@@ -92,7 +91,7 @@ async function loadBackend(
     { gpu, memory, kv },
     spec,
     scratch,
-    { operations, sample, programs },
+    { operations, sample, programs, shapes: description.shapes.all },
     { blockCount, stateSlots },
   );
 }

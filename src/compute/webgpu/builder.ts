@@ -1,21 +1,30 @@
-// What the operations of a forward pass are built with: the model, where its weights come from, the buffers it works in,
-// and the list that grows.
+// Describes the operations of a forward pass before there is a device: layers request scratch buffers, name the weights they
+// read, and add operations. What they describe is loaded in the same order, once scratch is allocated.
 
 import type { ModelSpec, NormSpec, VectorSpec } from '../../model/spec.ts';
 import { readNorm, readVector } from '../../model/weight-reader.ts';
+import type { WeightSource } from '../../weights/weight-source.ts';
+import type { KvType } from '../backend.ts';
+import { AttentionShapes } from './attention-shapes.ts';
+import { Declared } from './declared.ts';
 import type { GpuInfo } from './gpu.ts';
 import { joinOutputKernel } from './kernels/join-output.ts';
 import type { InputMaking } from './kernels/make-input.ts';
 import type { NormShape } from './kernels/norm.ts';
+import { ropeTable } from './kernels/rotate-store.ts';
+import { Linears } from './linears.ts';
 import type { MatrixLoader } from './matrix.ts';
+import type { Bindable, ReplaceableBuffer } from './memory.ts';
 import { type Grid, Operation } from './operation.ts';
-import type { Bindable } from './replaceable-buffer.ts';
-import type { Scratch } from './scratch.ts';
+import { ScratchPlan } from './scratch.ts';
+
+/** A buffer that operations bind. */
+export type DeclaredBuffer = Declared<Bindable>;
 
 export interface GpuNorm {
   readonly shape: NormShape;
   /** Its weights and biases, where it has any. */
-  readonly buffers: readonly GPUBuffer[];
+  readonly buffers: readonly DeclaredBuffer[];
 }
 
 /** Rows that become a linear's input. */
@@ -25,58 +34,127 @@ export interface InputSource {
   /** From one row to the next. */
   readonly stride: number;
   /** The rows, and what else is read to make input of them. */
-  readonly buffers: readonly GPUBuffer[];
+  readonly buffers: readonly DeclaredBuffer[];
 }
 
-/** Where what a body gives goes: rows of the hidden size. */
-export interface BodyOutput {
-  readonly buffer: GPUBuffer;
+/** Where a layer's output goes: rows of the hidden size. */
+export interface LayerOutput {
+  readonly buffer: DeclaredBuffer;
   /** Adds to what is there instead of replacing it. */
   readonly adds: boolean;
   readonly scale: number;
 }
 
-/** What a part or a branch gives, and what is left to do with it. */
+/** Output of a part or a branch, and what is left to do with it. */
 interface Joining {
-  readonly from: GPUBuffer;
+  readonly from: DeclaredBuffer;
   readonly norm?: GpuNorm | undefined;
-  /** Where each row's share of it lies. */
-  readonly share?: { readonly buffer: GPUBuffer; readonly stride: number; readonly offset: number };
+  /** Where the gate of each row lies: the row is multiplied by its sigmoid. */
+  readonly gate?: { readonly buffer: DeclaredBuffer; readonly stride: number; readonly offset: number };
   /** Factor on what it joins, once it is added. */
   readonly sumScale?: number | undefined;
   /** The norm is that of what it joins, once it is added. */
   readonly normsSum?: boolean;
 }
 
+/** What steps leave for those after them: a buffer for each KV cache of the model, and for each of its recurrent states. */
+export interface Stores {
+  readonly kv: readonly ReplaceableBuffer[];
+  readonly recurrentStates: readonly GPUBuffer[];
+}
+
+/** What is there once scratch is allocated. */
+export interface Loading {
+  readonly loader: MatrixLoader;
+  /** Rows that scratch has room for. */
+  readonly rows: number;
+}
+
+/** The operations of one description, or none. */
+type Load = (loading: Loading) => Promise<readonly Operation[]>;
+
 export class Builder {
   readonly spec: ModelSpec;
-  readonly loader: MatrixLoader;
-  readonly scratch: Scratch;
   readonly limits: GpuInfo['limits'];
-  readonly operations: Operation[] = [];
+  readonly scratchPlan: ScratchPlan;
+  readonly shapes: AttentionShapes;
+  readonly linears: Linears;
+  readonly kv: readonly Declared<Bindable>[];
+  readonly recurrentStates: readonly Declared<GPUBuffer>[];
+  /** A table for each rope of the model. */
+  readonly ropeTables: readonly Declared<GPUBuffer>[];
+  readonly #loads: Load[] = [];
 
-  constructor(spec: ModelSpec, loader: MatrixLoader, scratch: Scratch, limits: GpuInfo['limits']) {
+  constructor(spec: ModelSpec, kvType: KvType, limits: GpuInfo['limits']) {
     this.spec = spec;
-    this.loader = loader;
-    this.scratch = scratch;
     this.limits = limits;
+    this.scratchPlan = new ScratchPlan(spec, limits.bindingBytes);
+    this.shapes = new AttentionShapes(spec, kvType, limits);
+    this.linears = new Linears(this);
+    this.kv = spec.caches.map(() => new Declared('KV cache'));
+    this.recurrentStates = spec.recurrentStates.map(() => new Declared('recurrent state'));
+    this.ropeTables = spec.ropes.map((rope) =>
+      this.filled('rope table', () => ropeTable(rope, spec.contextLength)),
+    );
   }
 
-  add(label: string, text: string, buffers: readonly Bindable[], grid: Grid): void {
-    this.operations.push(new Operation(label, [{ text, grid }], buffers));
+  /** Loads all that was described; scratch is allocated. */
+  async load(loading: Loading, { kv, recurrentStates }: Stores): Promise<Operation[]> {
+    for (const [index, buffer] of kv.entries()) this.kv[index]?.define(buffer);
+    for (const [index, buffer] of recurrentStates.entries()) this.recurrentStates[index]?.define(buffer);
+    const operations: Operation[] = [];
+    for (const load of this.#loads) operations.push(...(await load(loading)));
+    return operations;
   }
 
-  join({ from, norm, share, sumScale, normsSum }: Joining, { buffer, adds, scale }: BodyOutput): void {
+  /** A buffer of `width` floats for each row of a step. */
+  scratch(name: string, width: number): Declared<GPUBuffer> {
+    return this.scratchPlan.request(name, { width });
+  }
+
+  declare<Value>(label: string, load: (loading: Loading) => Promise<Value>): Declared<Value> {
+    const declared = new Declared<Value>(label);
+    this.#loads.push(async (loading) => {
+      declared.define(await load(loading));
+      return [];
+    });
+    return declared;
+  }
+
+  /** A buffer with this content. */
+  filled(label: string, content: (weights: WeightSource) => Float32Array<ArrayBuffer>): Declared<GPUBuffer> {
+    return this.declare(label, ({ loader }) => loader.memory.filled(label, content(loader.weights)));
+  }
+
+  /** Operations that depend on what is loaded by then. */
+  addAll(load: Load): void {
+    this.#loads.push(load);
+  }
+
+  add(label: string, text: () => string, buffers: readonly DeclaredBuffer[], grid: Grid): void {
+    this.addAll(async () => [new Operation(label, [{ text: text(), grid }], valuesOf(buffers))]);
+  }
+
+  join({ from, norm, gate, sumScale, normsSum }: Joining, { buffer, adds, scale }: LayerOutput): void {
     const { hiddenSize: size, normEpsilon: epsilon } = this.spec;
-    const shape = { size, epsilon, norm: norm?.shape, scale, adds, sumScale, normsSum, share };
-    const text = joinOutputKernel(shape);
-    const shares = share === undefined ? [] : [share.buffer];
-    const buffers = [this.scratch.step, from, buffer, ...shares, ...(norm?.buffers ?? [])];
-    this.add('join', text, buffers, ({ rows }) => [rows, 1]);
+    const shape = { size, epsilon, norm: norm?.shape, scale, adds, sumScale, normsSum, gate };
+    const gates = gate === undefined ? [] : [gate.buffer];
+    const buffers = [this.scratchPlan.step, from, buffer, ...gates, ...(norm?.buffers ?? [])];
+    this.add(
+      'join',
+      () => joinOutputKernel(shape),
+      buffers,
+      ({ rows }) => [rows, 1],
+    );
   }
 
-  /** Rows of the residual stream, or of another, behind a norm where there is one. */
-  stream(norm: GpuNorm | undefined, buffer = this.scratch.residual): InputSource {
+  /** The residual stream. */
+  get residual(): Declared<GPUBuffer> {
+    return this.scratch('residual', this.spec.hiddenSize);
+  }
+
+  /** Rows of the residual stream, or of another, after a norm where there is one. */
+  stream(norm: GpuNorm | undefined, buffer: DeclaredBuffer = this.residual): InputSource {
     const { hiddenSize: size, normEpsilon: epsilon } = this.spec;
     const making: InputMaking =
       norm === undefined ? { kind: 'plain' } : { kind: 'norm', norm: norm.shape, epsilon };
@@ -84,27 +162,30 @@ export class Builder {
     return { making, size, stride: size, buffers };
   }
 
-  async norm(spec: NormSpec): Promise<GpuNorm> {
-    const { kind, weight, bias } = readNorm(this.loader.weights, spec);
-    return {
-      shape: { kind, weight: weight !== undefined, bias: bias !== undefined },
-      buffers: await this.vectors('norm', [weight, bias]),
+  norm(spec: NormSpec): GpuNorm {
+    const shape = { kind: spec.kind, weight: spec.weight !== undefined, bias: spec.bias !== undefined };
+    if (!shape.weight && !shape.bias) return { shape, buffers: [] };
+    const read = (weights: WeightSource) => {
+      const { weight, bias } = readNorm(weights, spec);
+      return joined([weight, bias]);
     };
+    return { shape, buffers: [this.filled('norm', read)] };
   }
 
-  async optionalNorm(spec: NormSpec | undefined): Promise<GpuNorm | undefined> {
+  optionalNorm(spec: NormSpec | undefined): GpuNorm | undefined {
     return spec === undefined ? undefined : this.norm(spec);
   }
 
-  /** Vectors side by side in one buffer; no buffer where there are none. */
-  async vectors(label: string, vectors: readonly (Float32Array | undefined)[]): Promise<GPUBuffer[]> {
-    const given = vectors.filter((vector) => vector !== undefined);
+  /** Those vectors that there are, side by side in one buffer; no buffer where there are none. */
+  vectors(label: string, specs: readonly (VectorSpec | undefined)[]): Declared<GPUBuffer>[] {
+    const given = specs.filter((spec) => spec !== undefined);
     if (given.length === 0) return [];
-    return [await this.loader.memory.filled(label, Float32Array.from(given.flatMap((one) => [...one])))];
+    return [this.filled(label, (weights) => joined(given.map((spec) => readVector(weights, spec))))];
   }
+}
 
-  /** A vector of the file, where one is named. */
-  vector(spec: VectorSpec | undefined): Float32Array | undefined {
-    return spec === undefined ? undefined : readVector(this.loader.weights, spec);
-  }
+export const valuesOf = (buffers: readonly DeclaredBuffer[]): Bindable[] => buffers.map(({ value }) => value);
+
+export function joined(vectors: readonly (Float32Array | undefined)[]): Float32Array<ArrayBuffer> {
+  return Float32Array.from(vectors.flatMap((vector) => (vector === undefined ? [] : [...vector])));
 }

@@ -6,8 +6,7 @@ import type { ModelSpec } from '../../model/spec.ts';
 import type { Batch, BlockMemory, KvType } from '../backend.ts';
 import { BlockSlots, type SlotMove } from './block-slots.ts';
 import { cacheBlockBytes } from './kernels/kv-layout.ts';
-import { type GpuMemory, GpuMemoryError } from './memory.ts';
-import { ReplaceableBuffer } from './replaceable-buffer.ts';
+import { type GpuMemory, GpuMemoryError, ReplaceableBuffer } from './memory.ts';
 
 /** A thousand tokens: what tests at the start need, and short answers. */
 const FIRST_BLOCKS = 32;

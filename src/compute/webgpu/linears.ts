@@ -1,22 +1,22 @@
-// Linear maps of a forward pass: their matrices, the input they read, and the products. What is said of rows here is said
-// of a step's rows, of those that are wanted, or of the choices of experts that each row has made.
+// Linear maps of a forward pass: their matrices, the input they read, and the products. Rows here are a step's rows, those
+// whose logits are wanted, or one for each expert that a row has chosen.
 
 import type { LinearSpec } from '../../model/spec.ts';
 import { readBias } from '../../model/weight-reader.ts';
-import { type Additions, type EmbeddingAdditions, loadAdditions } from './adapters.ts';
-import type { Builder, InputSource } from './builder.ts';
+import type { WeightSource } from '../../weights/weight-source.ts';
+import { type Additions, addAdditions, declareAdditions } from './adapters.ts';
+import { type Builder, type DeclaredBuffer, type InputSource, type Loading, valuesOf } from './builder.ts';
 import { chooseExpertTile, chooseTile, expertRows, type Tile, tilesFor } from './choose-tile.ts';
+import type { Declared } from './declared.ts';
 import { type Format, GROUP_INPUTS, PANEL_COLUMNS } from './format.ts';
+import { mostTiles, tableWords } from './kernels/group-choices.ts';
 import {
-  type AdditionRows,
-  bringDownKernel,
-  EXPANDED_VALUES,
-  expandKernel,
-  TOKEN_VALUES,
-  tokenValuesKernel,
-} from './kernels/adapters.ts';
-import { mostTiles } from './kernels/group-choices.ts';
-import { INPUT_VALUES, type InputRows, makeInputKernel } from './kernels/make-input.ts';
+  INPUT_ROWS,
+  INPUT_VALUES,
+  type InputRows,
+  makeInputKernel,
+  paddedValues,
+} from './kernels/make-input.ts';
 import {
   canMultiply,
   type MultiplyKernel,
@@ -37,23 +37,25 @@ import { type Grid, Operation } from './operation.ts';
 import type { StepCounts } from './plan-step.ts';
 
 /** Matrices that read the same input and write side by side into one row. */
+type Matrices<Matrix> = readonly {
+  readonly matrix: Matrix;
+  /** Where its outputs start. */
+  readonly offset: number;
+  /** For each of its parts, where there are any. */
+  readonly bias: readonly GPUBuffer[];
+}[];
+
 export interface Linear<Matrix extends GpuMatrix | ExpertMatrix = GpuMatrix> {
-  readonly matrices: readonly {
-    readonly matrix: Matrix;
-    /** Where its outputs start. */
-    readonly offset: number;
-    /** For each of its parts, where there are any. */
-    readonly bias: readonly GPUBuffer[];
-  }[];
-  /** What adapters add, from a place of the row on. */
-  readonly additions?: (Additions & { readonly offset: number }) | undefined;
+  readonly inputs: number;
+  readonly matrices: Declared<Matrices<Matrix>>;
+  readonly additions: Additions | undefined;
 }
 
-type ExpertLinear = Linear<ExpertMatrix>;
-
-interface ProductOutput {
-  readonly buffer: GPUBuffer;
+export interface ProductOutput {
+  readonly buffer: DeclaredBuffer;
   readonly stride: number;
+  /** Where outputs start in a row; 0 where absent. */
+  readonly offset?: number;
   readonly adds?: boolean;
   readonly scale?: number;
   readonly softcap?: number | undefined;
@@ -76,10 +78,11 @@ interface Product {
   readonly bias: GPUBuffer | undefined;
 }
 
-/** How many tiles of rows a step has, and which tile is best for it. */
+/** How many tiles of rows a step has, which tile is best for it, and what is read besides matrices and input. */
 interface Sharing {
   readonly rowTiles: (tile: Tile, counts: StepCounts) => number;
   readonly choose: (tiles: readonly Tile[], counts: StepCounts, panels: number) => number;
+  readonly rows: Declared<GPUBuffer>;
 }
 
 export class Linears {
@@ -91,54 +94,52 @@ export class Linears {
   }
 
   /** Joined into one matrix where types and sizes allow it: one kernel instead of several. */
-  async load(label: string, specs: readonly LinearSpec[]): Promise<Linear> {
-    const { loader } = this.#builder;
-    const matrices: { matrix: GpuMatrix; offset: number; bias: readonly GPUBuffer[] }[] = [];
-    let offset = 0;
-    for (const set of joinedLinears(loader.weights, specs)) {
-      const slices = set.map(({ weight }) => weight);
-      const matrix = await loadMatrix(loader, label, { inputs: inputsOf(set), slices });
-      matrices.push({ matrix, offset, bias: await this.biases(matrix, set) });
-      offset += matrix.outputs;
-    }
-    const additions = await loadAdditions(loader, [specs]);
-    return { matrices, additions: additions && { ...additions, offset: 0 } };
+  load(label: string, specs: readonly LinearSpec[]): Linear {
+    const matrices = this.#builder.declare(label, async ({ loader }) => {
+      const loaded: { matrix: GpuMatrix; offset: number; bias: GPUBuffer[] }[] = [];
+      let offset = 0;
+      for (const set of joinedLinears(loader.weights, specs)) {
+        const slices = set.map(({ weight }) => weight);
+        const matrix = await loadMatrix(loader, label, { inputs: inputsOf(set), slices });
+        loaded.push({ matrix, offset, bias: await loadBiases({ loader }, matrix, set) });
+        offset += matrix.outputs;
+      }
+      return loaded;
+    });
+    return { inputs: inputsOf(specs), matrices, additions: declareAdditions(this.#builder, [specs]) };
+  }
+
+  /** The output head over a matrix that is the embedding, too. */
+  tied(matrix: Declared<GpuMatrix>, head: LinearSpec): Linear {
+    const matrices = this.#builder.declare('head', async (loading) => [
+      { matrix: matrix.value, offset: 0, bias: await loadBiases(loading, matrix.value, [head]) },
+    ]);
+    return { inputs: head.columns, matrices, additions: declareAdditions(this.#builder, [[head]]) };
   }
 
   /** The same of all experts, each with its linears in the same order. */
-  async loadExperts(label: string, experts: readonly (readonly LinearSpec[])[]): Promise<ExpertLinear> {
-    const { loader } = this.#builder;
+  loadExperts(label: string, experts: readonly (readonly LinearSpec[])[]): Linear<ExpertMatrix> {
     const [first] = experts as readonly [readonly LinearSpec[]];
-    const matrices: { matrix: ExpertMatrix; offset: number; bias: readonly GPUBuffer[] }[] = [];
-    let [offset, from] = [0, 0];
-    for (const { length } of joinedLinears(loader.weights, first)) {
-      const sets = experts.map((specs) => specs.slice(from, from + length));
-      const slices = sets.map((set) => set.map(({ weight }) => weight));
-      const matrix = await loadExperts(loader, label, inputsOf(sets.flat()), slices);
-      const hasBias = sets.flat().some(({ bias }) => bias !== undefined);
-      const bias: GPUBuffer[] = [];
-      for (const { firstExpert, experts: count } of hasBias ? matrix.parts : []) {
-        const own = sets.slice(firstExpert, firstExpert + count).flat();
-        bias.push(await loader.memory.filled('bias', this.#joinedBias(own)));
+    const matrices = this.#builder.declare(label, async ({ loader }) => {
+      const loaded: { matrix: ExpertMatrix; offset: number; bias: GPUBuffer[] }[] = [];
+      let [offset, from] = [0, 0];
+      for (const { length } of joinedLinears(loader.weights, first)) {
+        const sets = experts.map((specs) => specs.slice(from, from + length));
+        const slices = sets.map((set) => set.map(({ weight }) => weight));
+        const matrix = await loadExperts(loader, label, inputsOf(first), slices);
+        const hasBias = sets.flat().some(({ bias }) => bias !== undefined);
+        const bias: GPUBuffer[] = [];
+        for (const { firstExpert, experts: count } of hasBias ? matrix.parts : []) {
+          const own = sets.slice(firstExpert, firstExpert + count).flat();
+          bias.push(await loader.memory.filled('bias', joinedBias(loader.weights, own)));
+        }
+        loaded.push({ matrix, offset, bias });
+        offset += matrix.outputs;
+        from += length;
       }
-      matrices.push({ matrix, offset, bias });
-      offset += matrix.outputs;
-      from += length;
-    }
-    const additions = await loadAdditions(loader, experts);
-    return { matrices, additions: additions && { ...additions, offset: 0 } };
-  }
-
-  /** A buffer for each part, where any of the linears that make up a matrix has a bias. */
-  async biases(matrix: GpuMatrix, specs: readonly LinearSpec[]): Promise<GPUBuffer[]> {
-    if (specs.every(({ bias }) => bias === undefined)) return [];
-    const values = this.#joinedBias(specs);
-    const buffers: GPUBuffer[] = [];
-    for (const { firstOutput, outputs } of matrix.parts) {
-      const own = values.slice(firstOutput, firstOutput + outputs);
-      buffers.push(await this.#builder.loader.memory.filled('bias', own));
-    }
-    return buffers;
+      return loaded;
+    });
+    return { inputs: inputsOf(first), matrices, additions: declareAdditions(this.#builder, experts) };
   }
 
   /** Makes rows the input of linears, in the forms that they read. */
@@ -147,122 +148,115 @@ export class Linears {
     source: InputSource,
     rows: InputRows = 'all',
   ): void {
-    const { codes, sides, values } = this.#builder.scratch;
+    const { codes, sides, values } = this.#inputBuffers(source.size, copiesOf(rows));
     const reads = (kind: Format['kind']) =>
-      linears.some(({ matrices }) => matrices.some(({ matrix }) => matrix.format.kind === kind));
-    this.makeInput(source, rows, {
-      ...(reads('coded') ? { codes: [codes, sides] } : {}),
-      ...(reads('float') || linears.some(({ additions }) => additions) ? { values } : {}),
-    });
+      linears.some(({ matrices }) => matrices.value.some(({ matrix }) => matrix.format.kind === kind));
+    this.#builder.addAll(async () => [
+      this.#makeInput(source, rows, {
+        ...(reads('coded') ? { codes: [codes, sides] } : {}),
+        ...(reads('float') || linears.some(({ additions }) => additions) ? { values } : {}),
+      }),
+    ]);
   }
 
-  makeInput(
+  /** Makes rows floats in a buffer of their own. */
+  values(source: InputSource, rows: InputRows, values: DeclaredBuffer): void {
+    this.#builder.addAll(async () => [this.#makeInput(source, rows, { values })]);
+  }
+
+  #makeInput(
     { making, size, stride, buffers }: InputSource,
     rows: InputRows,
-    { codes, values }: { readonly codes?: readonly GPUBuffer[]; readonly values?: GPUBuffer },
-  ): void {
+    { codes, values }: { readonly codes?: readonly DeclaredBuffer[]; readonly values?: DeclaredBuffer },
+  ): Operation {
     if (codes !== undefined && size % GROUP_INPUTS !== 0) {
       throw new Error('rows of codes come in whole groups');
     }
     const makes = { codes: codes !== undefined, values: values !== undefined };
     const text = makeInputKernel({ making, size, stride, rows, ...makes });
     const made = [...(codes ?? []), ...(values === undefined ? [] : [values])];
-    const { step } = this.#builder.scratch;
-    this.#builder.add(`input (${making.kind})`, text, [step, ...buffers, ...made], (counts) => [
-      Math.ceil(size / INPUT_VALUES),
-      inputCount(rows, counts),
-    ]);
+    const grid: Grid = (counts) => [Math.ceil(size / INPUT_VALUES), inputCount(rows, counts)];
+    const bound = valuesOf([this.#builder.scratchPlan.step, ...buffers, ...made]);
+    return new Operation(`input (${making.kind})`, [{ text, grid }], bound);
+  }
+
+  /** Input in all forms: `copies` rows of `size` values for each row of a step. */
+  #inputBuffers(size: number, copies: number) {
+    const { scratchPlan } = this.#builder;
+    const width = copies * size;
+    const groups = (rows: number) =>
+      INPUT_ROWS * Math.ceil((rows * copies) / INPUT_ROWS) * Math.ceil(size / 32);
+    return {
+      codes: scratchPlan.request('input codes', { width, words: (rows) => 8 * groups(rows) }),
+      sides: scratchPlan.request('input sides', { width, words: (rows) => 2 * groups(rows) }),
+      values: scratchPlan.request('input values', {
+        width,
+        words: (rows) => rows * copies * paddedValues(size),
+      }),
+    };
   }
 
   /** Of a step's rows, or of those whose logits are wanted. */
-  async multiply(linear: Linear, output: ProductOutput, input: 'rows' | 'wanted' = 'rows'): Promise<void> {
+  multiply(linear: Linear, output: ProductOutput, input: 'rows' | 'wanted' = 'rows'): void {
     const { matrices, additions } = linear;
     if (additions?.factors !== undefined && output.adds) {
       // Factors are for the product alone, not for what it is added to.
-      const { product } = this.#builder.scratch;
-      await this.multiply(linear, { buffer: product, stride: output.stride }, input);
-      this.#builder.join({ from: product }, { buffer: output.buffer, adds: true, scale: output.scale ?? 1 });
+      const { buffer, stride, scale = 1 } = output;
+      const product = this.#builder.scratch('product to scale', stride);
+      this.multiply(linear, { buffer: product, stride }, input);
+      this.#builder.join({ from: product }, { buffer, adds: true, scale });
       return;
     }
-    const count = (counts: StepCounts) => counts[input];
     const sharing: Sharing = {
-      rowTiles: ({ rows }, counts) => Math.ceil(count(counts) / rows),
-      choose: (tiles, counts, panels) => chooseTile(tiles, count(counts), panels),
+      rowTiles: ({ rows }, counts) => Math.ceil(counts[input] / rows),
+      choose: (tiles, counts, panels) => chooseTile(tiles, counts[input], panels),
+      rows: this.#builder.scratchPlan.step,
     };
-    for (const { matrix, offset, bias } of matrices) {
-      const { format, inputs } = matrix;
-      for (const [index, part] of matrix.parts.entries()) {
-        const { outputs, firstOutput } = part;
-        const shape = { inputs, outputs, outputOffset: offset + firstOutput, input };
-        await this.#push({ format, buffers: part, shape, bias: bias[index] }, output, sharing);
-      }
-    }
-    if (additions !== undefined) this.#addAdditions(additions, output, input);
-  }
-
-  /** What adapters add to a product, from the same input. */
-  #addAdditions(
-    { shape, down, up, factors, offset }: NonNullable<Linear['additions']>,
-    { buffer, stride, scale = 1 }: ProductOutput,
-    rows: AdditionRows,
-  ): void {
-    const { step, values, brought, choices } = this.#builder.scratch;
-    const hasFactors = factors !== undefined;
-    const outer = { ...shape, outputOffset: offset, outputStride: stride, scale, hasFactors };
-    const chosen = typeof rows === 'object' ? [choices] : [];
-    const buffers = [step, brought, up, buffer, ...(hasFactors ? [factors] : []), ...chosen];
-    const count = ({ adapted, wanted }: StepCounts) => {
-      if (rows === 'wanted') return adapted === 0 ? 0 : wanted;
-      return adapted * (rows === 'rows' ? 1 : rows.choices);
-    };
-    this.#builder.add(
-      'adapters, down',
-      bringDownKernel(shape, rows),
-      [step, values, down, brought, ...chosen],
-      (counts) => [shape.values, count(counts)],
-    );
-    this.#builder.add('adapters, up', expandKernel(outer, rows), buffers, (counts) => [
-      Math.ceil(shape.outputs / EXPANDED_VALUES),
-      count(counts),
-    ]);
-  }
-
-  /** What adapters add to embeddings, which are scaled. */
-  addToEmbeddings({ shape, table, up }: EmbeddingAdditions, buffer: GPUBuffer, tokens: number): void {
-    const { step, brought } = this.#builder.scratch;
-    const { embeddingScale: scale, hiddenSize: stride } = this.#builder.spec;
-    const outer = { ...shape, outputOffset: 0, outputStride: stride, scale, hasFactors: false };
-    const text = tokenValuesKernel(shape.rank, tokens);
-    this.#builder.add('adapters, tokens', text, [step, table, brought], ({ adapted }) => [
-      Math.ceil(shape.rank / TOKEN_VALUES),
-      adapted,
-    ]);
-    const buffers = [step, brought, up, buffer];
-    this.#builder.add('adapters, up', expandKernel(outer, 'rows'), buffers, ({ adapted }) => [
-      Math.ceil(shape.outputs / EXPANDED_VALUES),
-      adapted,
-    ]);
+    const products = () =>
+      matrices.value.flatMap(({ matrix: { format, inputs, parts }, offset, bias }) =>
+        parts.map((part, index) => {
+          const { outputs, firstOutput } = part;
+          const shape = { inputs, outputs, outputOffset: offset + firstOutput, input };
+          return { format, buffers: part, shape, bias: bias[index] };
+        }),
+      );
+    this.#multiplyAll(linear, products, output, sharing);
+    if (additions !== undefined) addAdditions(this.#builder, additions, output, input);
   }
 
   /** Of each choice of a row by the expert that it is. */
-  async multiplyExperts(
-    { matrices, additions }: ExpertLinear,
+  multiplyExperts(
+    linear: Linear<ExpertMatrix>,
     output: ProductOutput,
     { experts, choices, sharesInput }: ExpertRows,
-  ): Promise<void> {
+  ): void {
     const sharing: Sharing = {
       rowTiles: ({ rows }, counts) => mostTiles({ experts, rows }, counts.rows * choices),
       choose: (tiles, counts, panels) => chooseExpertTile(tiles, counts.rows * choices, experts, panels),
+      rows: this.expertTiles(choices),
     };
-    for (const { matrix, offset, bias } of matrices) {
-      const { format, inputs, outputs } = matrix;
-      for (const [index, part] of matrix.parts.entries()) {
-        const input = { first: part.firstExpert, count: part.experts, choices: sharesInput ? choices : 1 };
-        const shape = { inputs, outputs, outputOffset: offset, input };
-        await this.#push({ format, buffers: part, shape, bias: bias[index] }, output, sharing);
-      }
+    const products = () =>
+      linear.matrices.value.flatMap(({ matrix: { format, inputs, outputs, parts }, offset, bias }) =>
+        parts.map((part, index) => {
+          const input = {
+            first: part.firstExpert,
+            count: part.experts,
+            choices: sharesInput ? choices : 1,
+          };
+          const shape = { inputs, outputs, outputOffset: offset, input };
+          return { format, buffers: part, shape, bias: bias[index] };
+        }),
+      );
+    this.#multiplyAll(linear, products, output, sharing);
+    if (linear.additions !== undefined) {
+      addAdditions(this.#builder, linear.additions, output, { choices, sharesInput });
     }
-    if (additions !== undefined) this.#addAdditions(additions, output, { choices, sharesInput });
+  }
+
+  /** Which rows each expert has, in tiles: see group-choices.ts. */
+  expertTiles(choices: number): Declared<GPUBuffer> {
+    const words = (rows: number) => tableWords(rows * choices);
+    return this.#builder.scratchPlan.request('rows of experts', { width: 0, copies: choices, words });
   }
 
   /** The numbers of rows that tiles of experts may have, and which of them a step takes; the same for all matrices. */
@@ -278,12 +272,35 @@ export class Linears {
     return { rows, choose: (counts) => rows.indexOf(expertRows(tiles, counts.rows * choices, experts)) };
   }
 
-  async #push(product: Product, output: ProductOutput, { rowTiles, choose }: Sharing): Promise<void> {
-    const { format, buffers, bias } = product;
-    const { scratch, limits, loader, operations } = this.#builder;
-    const { stride, adds = false, scale, softcap } = output;
+  #multiplyAll(
+    { inputs }: Linear<GpuMatrix | ExpertMatrix>,
+    products: () => readonly Product[],
+    output: ProductOutput,
+    sharing: Sharing,
+  ): void {
+    const { codes, sides, values } = this.#inputBuffers(inputs, 1);
+    this.#builder.addAll(async (loading) => {
+      const operations: Operation[] = [];
+      for (const product of products()) {
+        const input = product.format.kind === 'coded' ? [codes.value, sides.value] : [values.value];
+        operations.push(await this.#product(loading, product, input, output, sharing));
+      }
+      return operations;
+    });
+  }
+
+  async #product(
+    { loader }: Loading,
+    { format, buffers, bias, shape: own }: Product,
+    input: readonly GPUBuffer[],
+    output: ProductOutput,
+    { rowTiles, choose, rows }: Sharing,
+  ): Promise<Operation> {
+    const { scratchPlan, limits } = this.#builder;
+    const { stride, offset = 0, adds = false, scale, softcap } = output;
     const shape = {
-      ...product.shape,
+      ...own,
+      outputOffset: own.outputOffset + offset,
       outputStride: stride,
       adds,
       hasBias: bias !== undefined,
@@ -298,13 +315,11 @@ export class Linears {
       const grid: Grid = (counts) => [Math.ceil(panels / tile.panels), rowTiles(tile, counts)];
       return { text: this.#text({ format, ...tile, threads, experts }), grid };
     });
-    const { codes, sides, values, step, groups, nothing } = scratch;
-    const inputs = format.kind === 'coded' ? [codes, sides] : [values];
     const constants = await loader.memory.constants('shape', shapeWords(format, shape));
-    const told = [experts ? groups : step, bias ?? nothing, constants];
-    const bound = [...panelBuffers(buffers), ...inputs, output.buffer, ...told];
+    const others = [rows.value, bias ?? scratchPlan.nothing.value, constants];
+    const bound = [...panelBuffers(buffers), ...input, output.buffer.value, ...others];
     const name = `multiply ${experts ? 'experts ' : ''}${shape.inputs} x ${shape.outputs}`;
-    operations.push(new Operation(name, variants, bound, (counts) => choose(tiles, counts, panels)));
+    return new Operation(name, variants, bound, (counts) => choose(tiles, counts, panels));
   }
 
   /** Those that the adapter can run. */
@@ -321,33 +336,46 @@ export class Linears {
     this.#texts.set(key, text);
     return text;
   }
-
-  #joinedBias(specs: readonly LinearSpec[]): Float32Array<ArrayBuffer> {
-    const values = new Float32Array(specs.reduce((sum, { weight }) => sum + weight.rows, 0));
-    let at = 0;
-    for (const { weight, bias } of specs) {
-      if (bias !== undefined) values.set(readBias(this.#builder.loader.weights, bias), at);
-      at += weight.rows;
-    }
-    return values;
-  }
 }
 
 const inputsOf = (specs: readonly LinearSpec[]): number => (specs[0] as LinearSpec).columns;
 
-/** The same, with outputs so much further on. */
-export function shifted({ matrices, additions }: Linear, by: number): Linear {
-  return {
-    matrices: matrices.map((one) => ({ ...one, offset: one.offset + by })),
-    additions: additions && { ...additions, offset: additions.offset + by },
-  };
+/** A buffer for each part, where any of the linears that make up a matrix has a bias. */
+async function loadBiases(
+  { loader: { memory, weights } }: Pick<Loading, 'loader'>,
+  { parts }: GpuMatrix,
+  specs: readonly LinearSpec[],
+): Promise<GPUBuffer[]> {
+  if (specs.every(({ bias }) => bias === undefined)) return [];
+  const values = joinedBias(weights, specs);
+  const buffers: GPUBuffer[] = [];
+  for (const { firstOutput, outputs } of parts) {
+    buffers.push(await memory.filled('bias', values.slice(firstOutput, firstOutput + outputs)));
+  }
+  return buffers;
+}
+
+function joinedBias(weights: WeightSource, specs: readonly LinearSpec[]): Float32Array<ArrayBuffer> {
+  const values = new Float32Array(specs.reduce((sum, { weight }) => sum + weight.rows, 0));
+  let at = 0;
+  for (const { weight, bias } of specs) {
+    if (bias !== undefined) values.set(readBias(weights, bias), at);
+    at += weight.rows;
+  }
+  return values;
 }
 
 /** As kernels bind them. */
 export const panelBuffers = ({ codes, scales }: PanelBuffers): GPUBuffer[] =>
   scales === undefined ? [codes] : [codes, scales];
 
+/** Rows that each row of a step becomes. */
+function copiesOf(rows: InputRows): number {
+  if (typeof rows !== 'object') return 1;
+  return 'choices' in rows ? rows.choices : rows.scaledChoices;
+}
+
 function inputCount(rows: InputRows, counts: StepCounts): number {
-  if (typeof rows === 'object') return counts.rows * ('choices' in rows ? rows.choices : rows.scaledChoices);
+  if (typeof rows === 'object') return counts.rows * copiesOf(rows);
   return { all: counts.rows, wanted: counts.wanted, states: counts.states }[rows];
 }

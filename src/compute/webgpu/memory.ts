@@ -11,6 +11,18 @@ export class GpuMemoryError extends Error {
 /** Bytes that may be on their way to the device at once. */
 const IN_FLIGHT_BYTES = 64 << 20;
 
+/** A buffer that kernels bind and that another may replace between steps. */
+export class ReplaceableBuffer {
+  current: GPUBuffer;
+
+  constructor(buffer: GPUBuffer) {
+    this.current = buffer;
+  }
+}
+
+/** Anything that kernels bind. */
+export type Bindable = GPUBuffer | ReplaceableBuffer;
+
 export class GpuMemory {
   readonly #device: GPUDevice;
   readonly #buffers = new Set<GPUBuffer>();

@@ -1,8 +1,8 @@
 // One kernel with its buffers, ready to be put into a pass; a forward pass is a list of them.
 
+import { type Bindable, ReplaceableBuffer } from './memory.ts';
 import type { StepCounts } from './plan-step.ts';
 import type { Programs } from './programs.ts';
-import { type Bindable, ReplaceableBuffer } from './replaceable-buffer.ts';
 
 /** Workgroups for a step, along x and y; none where the operation has nothing to do. */
 export type Grid = (counts: StepCounts) => readonly [number, number];

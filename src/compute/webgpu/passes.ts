@@ -6,7 +6,7 @@ import type { Batch } from '../backend.ts';
 import type { Gpu } from './gpu.ts';
 import type { Operation } from './operation.ts';
 import { Patience } from './patience.ts';
-import { type AttentionCounts, planStep, type StepCounts } from './plan-step.ts';
+import { type AttentionCounts, type AttentionShape, planStep, type StepCounts } from './plan-step.ts';
 import type { Programs } from './programs.ts';
 import { RANGE_BYTES, type Scratch } from './scratch.ts';
 import { inSlowTurns } from './slow-turns.ts';
@@ -21,6 +21,8 @@ export interface Forward {
   readonly operations: readonly Operation[];
   readonly sample: Operation;
   readonly programs: Programs;
+  /** Of attentions: a step has a plan for each. */
+  readonly shapes: readonly AttentionShape[];
 }
 
 /** How much of a buffer is read back. */
@@ -66,9 +68,9 @@ export class Passes {
   /** One pass; what was wanted of it, each reading by itself, valid until the next. */
   async run(batch: Batch, wanted: Wanted): Promise<ArrayBuffer[]> {
     this.#unmap();
-    const { step, stepWords, shapes } = this.#scratch;
+    const { step, stepWords } = this.#scratch;
     const { queue } = this.#gpu.device;
-    const { counts, words } = planStep(batch, shapes);
+    const { counts, words } = planStep(batch, this.#forward.shapes);
     if (words.length > stepWords) {
       throw new Error(`a step of ${words.length} words is larger than its buffer of ${stepWords}`);
     }

@@ -104,7 +104,7 @@ export function correctAltUpKernel(shape: AltUpShape): string {
 }
 
 /** What others are told is added to all of them. Bindings: step, first, others, what they are told. */
-export function tellAltUpKernel(shape: AltUpShape): string {
+export function addToStreamsKernel(shape: AltUpShape): string {
   const { size, others } = shape;
   const declared = '@group(0) @binding(3) var<storage, read> told: array<f32>;';
   const body = `    for (var k = 0u; k < ${others}u; k++) { others[beside + k * ${size}u + i] += told[base + i]; }`;
@@ -112,7 +112,7 @@ export function tellAltUpKernel(shape: AltUpShape): string {
 }
 
 /** The first stream with a factor on each value. Bindings: step, first, what comes out, factors. */
-export function seeStreamKernel({ size }: Pick<AltUpShape, 'size'>): string {
+export function scaleFirstKernel({ size }: Pick<AltUpShape, 'size'>): string {
   const declared = '@group(0) @binding(3) var<storage, read> factors: array<f32>;';
   return kernel({ size, others: 1 }, declared, '', '    others[base + i] = first[base + i] * factors[i];');
 }

@@ -1,5 +1,5 @@
-// What a part or a branch gives, on its way to what it joins: behind a norm, by a factor, or by a share that each row
-// has for itself. One workgroup a row.
+// The output of a part or a branch joins what is there: after a norm, by a factor, or by a gate of each row. One workgroup
+// a row.
 
 import { sigmoid } from './activation.ts';
 import { type NormShape, normed, normStats } from './norm.ts';
@@ -18,19 +18,19 @@ interface JoinShape {
   readonly sumScale: number | undefined;
   /** The norm is that of the sum, not of what is added. */
   readonly normsSum?: boolean | undefined;
-  /** Where each row's share lies among rows of so many values. */
-  readonly share: { readonly stride: number; readonly offset: number } | undefined;
+  /** Where each row's gate lies among rows of `stride` values. */
+  readonly gate: { readonly stride: number; readonly offset: number } | undefined;
 }
 
 const THREADS = 256;
 
-/** Bindings: step, source, target, shares (where there are any), norm (where it has weights). */
+/** Bindings: step, source, target, gates (where there are any), norm (where it has weights). */
 export function joinOutputKernel(shape: JoinShape): string {
-  const { size, epsilon, norm, scale, adds, sumScale, normsSum, share } = shape;
-  const own = share === undefined ? 'source[base + i]' : 'source[base + i] * part';
+  const { size, epsilon, norm, scale, adds, sumScale, normsSum, gate } = shape;
+  const own = gate === undefined ? 'source[base + i]' : 'source[base + i] * part';
   // All threads have read what is there before any of them writes: sums of a row wait for all.
   const value = normsSum ? `(joined[base + i] + ${scale === 1 ? own : `${own} * ${scale}`})` : own;
-  const part = share === undefined ? '' : ', part: f32';
+  const part = gate === undefined ? '' : ', part: f32';
   const stats =
     norm === undefined
       ? ''
@@ -42,16 +42,16 @@ export function joinOutputKernel(shape: JoinShape): string {
 ${stepReader(0)}
 @group(0) @binding(1) var<storage, read> source: array<f32>;
 @group(0) @binding(2) var<storage, read_write> joined: array<f32>;
-${share === undefined ? '' : '@group(0) @binding(3) var<storage, read> shares: array<f32>;'}
+${gate === undefined ? '' : '@group(0) @binding(3) var<storage, read> shares: array<f32>;'}
 ${norm?.weight || norm?.bias ? '@group(0) @binding(4) var<storage, read> norm: array<f32>;' : ''}
-${share === undefined ? '' : `${spoiled}${sigmoid}`}
+${gate === undefined ? '' : `${spoiled}${sigmoid}`}
 ${stats}
 @compute @workgroup_size(${THREADS})
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   if (workgroup.x >= rowCount()) { return; }
   let base = workgroup.x * ${size}u;
-  ${share === undefined ? '' : `let part = sigmoid(shares[workgroup.x * ${share.stride}u + ${share.offset}u]);`}
-  ${norm === undefined ? '' : `let stats = outputStats(base${share === undefined ? '' : ', part'}, thread);`}
+  ${gate === undefined ? '' : `let part = sigmoid(shares[workgroup.x * ${gate.stride}u + ${gate.offset}u]);`}
+  ${norm === undefined ? '' : `let stats = outputStats(base${gate === undefined ? '' : ', part'}, thread);`}
   for (var i = thread; i < ${size}u; i += ${THREADS}u) { joined[base + i] = ${sumScale === undefined ? sum : `(${sum}) * ${sumScale}`}; }
 }
 `;

@@ -1,7 +1,7 @@
 // Queries and keys: normalized where the model does so, and turned; keys and values go into their block. One workgroup
 // takes one head of one row; the heads of a row are its queries, its keys, its values.
 
-import type { AttentionSpec, HeadNormSpec } from '../../../model/spec.ts';
+import type { AttentionSpec, HeadNormSpec, RopeSpec } from '../../../model/spec.ts';
 import type { KvLayout } from './kv-layout.ts';
 import { type NormShape, normed, normStats } from './norm.ts';
 import { rowSum } from './row-sum.ts';
@@ -42,7 +42,26 @@ interface StoredHeads {
 }
 
 /** Positions that the fine table of a rotary embedding covers; the coarse one counts in steps of it. */
-export const FINE_POSITIONS = 256;
+const FINE_POSITIONS = 256;
+
+/** Cosine and sine of each pair: for the first positions one by one, then for multiples of their number. */
+export function ropeTable(
+  { inverseFrequencies, magnitude }: RopeSpec,
+  contextLength: number,
+): Float32Array<ArrayBuffer> {
+  const coarse = Math.ceil(contextLength / FINE_POSITIONS);
+  const table = new Float32Array((FINE_POSITIONS + coarse) * inverseFrequencies.length * 2);
+  let at = 0;
+  for (let entry = 0; entry < FINE_POSITIONS + coarse; entry++) {
+    const isFine = entry < FINE_POSITIONS;
+    const position = isFine ? entry : (entry - FINE_POSITIONS) * FINE_POSITIONS;
+    for (const frequency of inverseFrequencies) {
+      table[at++] = (isFine ? magnitude : 1) * Math.cos(position * frequency);
+      table[at++] = (isFine ? magnitude : 1) * Math.sin(position * frequency);
+    }
+  }
+  return table;
+}
 
 const THREADS = 64;
 

@@ -1,102 +1,121 @@
-// The operations of further residual streams beside the first: made before the first layer, predicted before each, corrected
-// behind it, and gathered behind the last.
+// AltUp: further residual streams next to the first, made before the first layer, predicted before each, corrected after
+// it, and gathered after the last.
 
 import type { AltUpSpec, LayerAltUpSpec, LinearSpec, ModelSpec } from '../../../model/spec.ts';
-import type { Builder, InputSource } from '../builder.ts';
+import type { Builder, DeclaredBuffer, InputSource } from '../builder.ts';
 import {
   type AltUpShape,
+  addToStreamsKernel,
   correctAltUpKernel,
   predictAltUpKernel,
   scaleAltUpKernel,
-  seeStreamKernel,
-  tellAltUpKernel,
+  scaleFirstKernel,
 } from '../kernels/altup.ts';
-import { type Linears, shifted } from '../linears.ts';
 
 const shapeOf = ({ hiddenSize, altUp }: ModelSpec): AltUpShape => ({
   size: hiddenSize,
   others: altUp?.spread.length ?? 0,
 });
 
+/** All streams but the first, side by side. */
+function streamsOf(builder: Builder): DeclaredBuffer {
+  const { size, others } = shapeOf(builder.spec);
+  return builder.scratch('AltUp streams', others * size);
+}
+
+const predictionOf = (builder: Builder): DeclaredBuffer =>
+  builder.scratch('AltUp prediction', builder.spec.hiddenSize);
+
 /** The others are made of the first. */
-export async function spreadAltUp(builder: Builder, linears: Linears, { spread }: AltUpSpec): Promise<void> {
-  await mapEach(builder, linears, spread, () => builder.stream(undefined));
-  add(builder, 'spread streams', scaleAltUpKernel(shapeOf(builder.spec), 'scaled'));
+export function spreadAltUp(builder: Builder, { spread }: AltUpSpec): void {
+  mapEach(builder, spread, () => builder.stream(undefined));
+  add(builder, 'spread streams', (shape) => scaleAltUpKernel(shape, 'scaled'));
 }
 
 /** The first becomes the mean of all. */
-export async function gatherAltUp(builder: Builder, linears: Linears, { gather }: AltUpSpec): Promise<void> {
+export function gatherAltUp(builder: Builder, { gather }: AltUpSpec): void {
   const { size, others } = shapeOf(builder.spec);
-  await mapEach(builder, linears, gather, (index) => ({
+  mapEach(builder, gather, (index) => ({
     making: { kind: 'plain', offset: index * size },
     size,
     stride: others * size,
-    buffers: [builder.scratch.streams],
+    buffers: [streamsOf(builder)],
   }));
-  add(builder, 'gather streams', scaleAltUpKernel(shapeOf(builder.spec), 'mean'));
+  add(builder, 'gather streams', (shape) => scaleAltUpKernel(shape, 'mean'));
 }
 
 /** Linear maps into the others, one each. */
-async function mapEach(
+function mapEach(
   builder: Builder,
-  linears: Linears,
   specs: readonly LinearSpec[],
   source: (index: number) => InputSource,
-): Promise<void> {
+): void {
   const { size, others } = shapeOf(builder.spec);
   for (const [index, spec] of specs.entries()) {
-    const linear = await linears.load('map of a stream', [spec]);
-    linears.input([linear], source(index));
-    const output = { buffer: builder.scratch.streams, stride: others * size };
-    await linears.multiply(shifted(linear, index * size), output);
+    const linear = builder.linears.load('map of a stream', [spec]);
+    builder.linears.input([linear], source(index));
+    const output = { buffer: streamsOf(builder), stride: others * size, offset: index * size };
+    builder.linears.multiply(linear, output);
   }
 }
 
-export async function predictAltUp(builder: Builder, linears: Linears, layer: LayerAltUpSpec): Promise<void> {
-  const { coefficients, predicted } = builder.scratch;
-  await makeCoefficients(builder, linears, layer, layer.prediction);
-  const text = predictAltUpKernel(shapeOf(builder.spec));
-  add(builder, 'predict streams', text, coefficients, predicted);
+export function predictAltUp(builder: Builder, layer: LayerAltUpSpec): void {
+  const coefficients = makeCoefficients(builder, layer, layer.prediction);
+  add(builder, 'predict streams', predictAltUpKernel, coefficients, predictionOf(builder));
 }
 
-export async function correctAltUp(builder: Builder, linears: Linears, layer: LayerAltUpSpec): Promise<void> {
-  const { coefficients, predicted } = builder.scratch;
-  await makeCoefficients(builder, linears, layer, layer.correction);
-  const text = correctAltUpKernel(shapeOf(builder.spec));
-  add(builder, 'correct streams', text, coefficients, predicted);
+export function correctAltUp(builder: Builder, layer: LayerAltUpSpec): void {
+  const coefficients = makeCoefficients(builder, layer, layer.correction);
+  add(builder, 'correct streams', correctAltUpKernel, coefficients, predictionOf(builder));
 }
 
-/** The stream as the part sees it that tells others of it: where that is. */
-export async function seenStream(builder: Builder, { perLayerScale }: LayerAltUpSpec): Promise<GPUBuffer> {
-  const { step, residual, predicted } = builder.scratch;
-  const factors = await builder.vectors('factors on a stream', [builder.vector(perLayerScale)]);
+/** Where the first stream lies as the per-layer part reads it. */
+export function perLayerStream(builder: Builder, { perLayerScale }: LayerAltUpSpec): DeclaredBuffer {
+  const { residual, scratchPlan, spec } = builder;
+  const factors = builder.vectors('factors on a stream', [perLayerScale]);
   if (factors.length === 0) return residual;
-  const text = seeStreamKernel(shapeOf(builder.spec));
-  builder.add('see stream', text, [step, residual, predicted, ...factors], ({ rows }) => [rows, 1]);
-  return predicted;
+  const scaled = predictionOf(builder);
+  const buffers = [scratchPlan.step, residual, scaled, ...factors];
+  builder.add(
+    'scale stream',
+    () => scaleFirstKernel(shapeOf(spec)),
+    buffers,
+    ({ rows }) => [rows, 1],
+  );
+  return scaled;
 }
 
-export function tellAltUp(builder: Builder, told: GPUBuffer): void {
-  add(builder, 'tell streams', tellAltUpKernel(shapeOf(builder.spec)), told);
+/** All streams but the first have this added. */
+export function addToStreams(builder: Builder, added: DeclaredBuffer): void {
+  add(builder, 'add to streams', addToStreamsKernel, added);
 }
 
-async function makeCoefficients(
-  builder: Builder,
-  linears: Linears,
-  layer: LayerAltUpSpec,
-  map: LinearSpec,
-): Promise<void> {
-  const { features, coefficients } = builder.scratch;
+function makeCoefficients(builder: Builder, layer: LayerAltUpSpec, map: LinearSpec): DeclaredBuffer {
+  const { linears } = builder;
   const size = layer.features.weight.rows;
-  const made = await linears.load('features of streams', [layer.features]);
-  linears.input([made], builder.stream(await builder.norm(layer.norm)));
-  await linears.multiply(made, { buffer: features, stride: size });
-  const mapped = await linears.load('coefficients of streams', [map]);
+  const features = builder.scratch('AltUp features', size);
+  const coefficients = builder.scratch('AltUp coefficients', map.weight.rows);
+  const made = linears.load('features of streams', [layer.features]);
+  linears.input([made], builder.stream(builder.norm(layer.norm)));
+  linears.multiply(made, { buffer: features, stride: size });
+  const mapped = linears.load('coefficients of streams', [map]);
   linears.input([mapped], { making: { kind: 'tanh' }, size, stride: size, buffers: [features] });
-  await linears.multiply(mapped, { buffer: coefficients, stride: map.weight.rows });
+  linears.multiply(mapped, { buffer: coefficients, stride: map.weight.rows });
+  return coefficients;
 }
 
-function add(builder: Builder, label: string, text: string, ...others: readonly GPUBuffer[]): void {
-  const { step, residual, streams } = builder.scratch;
-  builder.add(label, text, [step, residual, streams, ...others], ({ rows }) => [rows, 1]);
+function add(
+  builder: Builder,
+  label: string,
+  text: (shape: AltUpShape) => string,
+  ...others: readonly DeclaredBuffer[]
+): void {
+  const { residual, scratchPlan, spec } = builder;
+  const buffers = [scratchPlan.step, residual, streamsOf(builder), ...others];
+  builder.add(
+    label,
+    () => text(shapeOf(spec)),
+    buffers,
+    ({ rows }) => [rows, 1],
+  );
 }

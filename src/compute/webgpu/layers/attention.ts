@@ -1,74 +1,74 @@
-// The operations of an attention: heads are made of its input, normalized, turned and stored, queries look at what is
-// stored, and what they find is mapped back.
+// Attention: queries, keys and values are made of the input, normalized, rotated and stored; queries attend to what is
+// stored, and the result is mapped back.
 
 import type { AttentionSpec, CacheSpec, HeadNormSpec } from '../../../model/spec.ts';
-import { type NormWeights, readNorm } from '../../../model/weight-reader.ts';
-import { planOf } from '../attention-shapes.ts';
-import type { BodyOutput, Builder, InputSource } from '../builder.ts';
+import { readNorm } from '../../../model/weight-reader.ts';
+import type { WeightSource } from '../../../weights/weight-source.ts';
+import { type Builder, type DeclaredBuffer, type InputSource, joined, type LayerOutput } from '../builder.ts';
 import { type AttendShape, attendKernel } from '../kernels/attend.ts';
 import { attendManyKernel } from '../kernels/attend-many.ts';
 import { mergeKernel } from '../kernels/merge.ts';
 import { type HeadNorm, type RotateShape, rotatedHeads, rotateStoreKernel } from '../kernels/rotate-store.ts';
-import type { Linears } from '../linears.ts';
 import type { AttentionCounts, StepCounts } from '../plan-step.ts';
-import type { ReplaceableBuffer } from '../replaceable-buffer.ts';
-import { headValues } from '../widths.ts';
 
-/** What attentions look at beside their input. */
-export interface AttentionStores {
-  /** One for each cache of the model. */
-  readonly kv: readonly ReplaceableBuffer[];
-  /** One for each rope of the model. */
-  readonly turns: readonly GPUBuffer[];
-}
-
-export async function buildAttention(
+export function buildAttention(
   builder: Builder,
-  linears: Linears,
-  stores: AttentionStores,
   attention: AttentionSpec,
   input: InputSource,
-  output: BodyOutput,
-): Promise<void> {
+  output: LayerOutput,
+): void {
   const { headCount, headSize, query, stored, gate } = attention;
-  const { scratch, spec } = builder;
-  const stride = headValues(attention);
+  const { linears, spec } = builder;
   const specs = [query, stored?.key, stored?.value, gate].filter((linear) => linear !== undefined);
-  const heads = await linears.load('attention', specs);
+  const stride = specs.reduce((sum, { weight }) => sum + weight.rows, 0);
+  const projections = builder.scratch('projections', stride);
+  const heads = linears.load('attention', specs);
   linears.input([heads], input);
-  await linears.multiply(heads, { buffer: scratch.heads, stride });
-  await rotate(builder, stores, attention);
-  await attend(builder, stores, attention);
-  const back = await linears.load('output', [attention.output]);
+  linears.multiply(heads, { buffer: projections, stride });
   const width = headCount * headSize;
+  const queries = builder.scratch('queries', width);
+  rotate(builder, attention, { projections, stride, queries });
+  const attended = attend(builder, attention, queries, width);
+  const back = linears.load('output', [attention.output]);
   linears.input([back], {
     making:
       gate === undefined ? { kind: 'plain' } : { kind: 'gated', stride, offset: stride - gate.weight.rows },
     size: width,
     stride: width,
-    buffers: [scratch.attended, ...(gate === undefined ? [] : [scratch.heads])],
+    buffers: [attended, ...(gate === undefined ? [] : [projections])],
   });
-  await linears.multiply(back, { ...output, stride: spec.hiddenSize });
+  linears.multiply(back, { ...output, stride: spec.hiddenSize });
+}
+
+interface ProjectedRows {
+  readonly projections: DeclaredBuffer;
+  /** From one row of them to the next. */
+  readonly stride: number;
+  readonly queries: DeclaredBuffer;
 }
 
 /** Queries go where they are read, keys and values into the cache. */
-async function rotate(builder: Builder, stores: AttentionStores, attention: AttentionSpec): Promise<void> {
+function rotate(
+  builder: Builder,
+  attention: AttentionSpec,
+  { projections, stride, queries }: ProjectedRows,
+): void {
   const { headCount, headSize, stored, rope, growth } = attention;
-  const { spec, scratch } = builder;
+  const { spec, scratchPlan, shapes } = builder;
   const { headCount: kvHeadCount } = spec.caches[attention.cache] as CacheSpec;
-  const norms = new HeadNorms(builder);
+  const norms = new HeadNorms();
   const keysAt = headCount * headSize;
   const shape: RotateShape = {
     headCount,
     headSize,
-    stride: headValues(attention),
+    stride,
     stored: stored && {
       headCount: kvHeadCount,
       keysAt,
       valuesAt: stored.value === undefined ? keysAt : keysAt + kvHeadCount * headSize,
       keyNorm: norms.place(stored.keyNorm),
       valueNorm: norms.place(stored.valueNorm),
-      layout: shapeOf(builder, attention).layout,
+      layout: shapes.of(attention).layout,
     },
     half: rope === undefined ? 0 : (spec.ropes[rope]?.inverseFrequencies.length ?? 0),
     queryNorm: norms.place(attention.queryNorm),
@@ -77,32 +77,40 @@ async function rotate(builder: Builder, stores: AttentionStores, attention: Atte
     epsilon: spec.normEpsilon,
   };
   const buffers = [
-    scratch.step,
-    scratch.heads,
-    scratch.queries,
-    ...(stored === undefined ? [] : [stores.kv[attention.cache] as ReplaceableBuffer]),
-    ...(rope === undefined ? [] : [stores.turns[rope] as GPUBuffer]),
-    ...(await builder.vectors('norms of heads', norms.vectors)),
+    scratchPlan.step,
+    projections,
+    queries,
+    ...(stored === undefined ? [] : [builder.kv[attention.cache] as DeclaredBuffer]),
+    ...(rope === undefined ? [] : [builder.ropeTables[rope] as DeclaredBuffer]),
+    ...(norms.floats === 0 ? [] : [builder.filled('norms of heads', (weights) => norms.read(weights))]),
   ];
-  builder.add('rotate and store', rotateStoreKernel(shape), buffers, ({ rows }) => [
-    rotatedHeads(shape),
-    rows,
-  ]);
+  builder.add(
+    'rotate and store',
+    () => rotateStoreKernel(shape),
+    buffers,
+    ({ rows }) => [rotatedHeads(shape), rows],
+  );
 }
 
-/** How heads look at what is stored. */
-type Sight = Pick<
+/** How heads attend to a cache. */
+type Attending = Pick<
   AttentionSpec,
   'headCount' | 'cache' | 'bidirectional' | 'window' | 'chunk' | 'scale' | 'softcap' | 'sinks'
 >;
 
-/** What each query finds, into `attended`. */
-export async function attend(builder: Builder, stores: AttentionStores, attention: Sight): Promise<void> {
-  const { step, queries, attended, attentionParts, shapes } = builder.scratch;
-  const kv = stores.kv[attention.cache] as ReplaceableBuffer;
-  const { kvHeadCount, layout, manyQueries } = shapeOf(builder, attention);
-  const plan = planOf(shapes, builder.spec, attention);
-  const sinks = await builder.vectors('sinks', [builder.vector(attention.sinks)]);
+/** Attends with each query; gives the buffer of results, in rows of `width` values. */
+export function attend(
+  builder: Builder,
+  attention: Attending,
+  queries: DeclaredBuffer,
+  width: number,
+): DeclaredBuffer {
+  const { step } = builder.scratchPlan;
+  const { plan, kvHeadCount, layout, manyQueries, partBytes } = builder.shapes.of(attention);
+  const kv = builder.kv[attention.cache] as DeclaredBuffer;
+  const attended = builder.scratch('mixer output', width);
+  const parts = builder.scratchPlan.fixed('attention parts', partBytes);
+  const sinks = builder.vectors('sinks', [attention.sinks]);
   const shape: AttendShape = {
     plan,
     headCount: attention.headCount,
@@ -119,64 +127,47 @@ export async function attend(builder: Builder, stores: AttentionStores, attentio
     (count: (counts: AttentionCounts) => number) =>
     ({ attention: counts }: StepCounts) =>
       [count(counts[plan] as AttentionCounts), kvHeadCount] as const;
-  const few = [step, queries, kv, attended, attentionParts, kv, ...sinks];
   builder.add(
     'attend',
-    attendKernel(shape),
-    few,
+    () => attendKernel(shape),
+    [step, queries, kv, attended, parts, kv, ...sinks],
     grid(({ items }) => items),
   );
   if (manyQueries > 0) {
-    const text = attendManyKernel({ ...shape, queries: manyQueries });
-    const many = [step, queries, kv, attended, kv, ...sinks];
     builder.add(
       'attend many',
-      text,
-      many,
+      () => attendManyKernel({ ...shape, queries: manyQueries }),
+      [step, queries, kv, attended, kv, ...sinks],
       grid(({ many: items }) => items),
     );
   }
-  const merged = [step, attentionParts, attended, ...sinks];
   builder.add(
     'merge',
-    mergeKernel(shape),
-    merged,
+    () => mergeKernel(shape),
+    [step, parts, attended, ...sinks],
     grid(({ merges }) => merges),
   );
-}
-
-export function shapeOf(
-  { scratch, spec }: Builder,
-  attention: Pick<Sight, 'headCount' | 'cache' | 'bidirectional'>,
-) {
-  const shape = scratch.shapes[planOf(scratch.shapes, spec, attention)];
-  if (shape === undefined) throw new Error('an attention has a shape that no plan is made for');
-  return shape;
+  return attended;
 }
 
 /** Norms of heads, whose weights and biases share one buffer. */
 class HeadNorms {
-  readonly vectors: Float32Array[] = [];
-  readonly #builder: Builder;
-  #floats = 0;
-
-  constructor(builder: Builder) {
-    this.#builder = builder;
-  }
+  readonly #specs: HeadNormSpec[] = [];
+  floats = 0;
 
   place(spec: HeadNormSpec | undefined): HeadNorm | undefined {
     if (spec === undefined) return undefined;
-    const { kind, weight, bias }: NormWeights = readNorm(this.#builder.loader.weights, spec.norm);
-    const norm = { kind, weight: weight !== undefined, bias: bias !== undefined };
-    return { norm, over: spec.over, weightAt: this.#put(weight), biasAt: this.#put(bias) };
+    const { kind, size } = spec.norm;
+    const norm = { kind, weight: spec.norm.weight !== undefined, bias: spec.norm.bias !== undefined };
+    const weightAt = this.floats;
+    const biasAt = weightAt + (norm.weight ? size : 0);
+    this.floats = biasAt + (norm.bias ? size : 0);
+    this.#specs.push(spec);
+    return { norm, over: spec.over, weightAt, biasAt };
   }
 
-  #put(vector: Float32Array | undefined): number {
-    const at = this.#floats;
-    if (vector !== undefined) {
-      this.vectors.push(vector);
-      this.#floats += vector.length;
-    }
-    return at;
+  read(weights: WeightSource): Float32Array<ArrayBuffer> {
+    const norms = this.#specs.map(({ norm }) => readNorm(weights, norm));
+    return joined(norms.flatMap(({ weight, bias }) => [weight, bias]));
   }
 }

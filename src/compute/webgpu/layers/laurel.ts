@@ -1,28 +1,29 @@
-// The operations of a map through few values, beside which its input goes on.
+// LAuReL: a low-rank map whose input is added to its output.
 
 import type { LaurelSpec } from '../../../model/spec.ts';
-import type { BodyOutput, Builder, InputSource } from '../builder.ts';
+import type { Builder, InputSource, LayerOutput } from '../builder.ts';
 import { paddedValues } from '../kernels/make-input.ts';
-import type { Linears } from '../linears.ts';
 
-export async function buildLaurel(
+export function buildLaurel(
   builder: Builder,
-  linears: Linears,
   { down, up, norm }: LaurelSpec,
   input: InputSource,
-  output: BodyOutput,
-): Promise<void> {
-  const { gateUp, unshared, unmapped } = builder.scratch;
+  output: LayerOutput,
+): void {
+  const { linears } = builder;
   const { hiddenSize } = builder.spec;
   if (paddedValues(hiddenSize) !== hiddenSize) throw new Error('a low-rank map has rows of whole pairs');
-  linears.makeInput(input, 'all', { values: unmapped });
-  const first = await linears.load('down of a low rank', [down]);
-  linears.input([first], input);
   const rank = down.weight.rows;
-  await linears.multiply(first, { buffer: gateUp, stride: rank });
-  const second = await linears.load('up of a low rank', [up]);
-  linears.input([second], { making: { kind: 'plain' }, size: rank, stride: rank, buffers: [gateUp] });
-  await linears.multiply(second, { buffer: unshared, stride: hiddenSize });
+  const ranks = builder.scratch('gate and up', rank);
+  const mapped = builder.scratch('layer output', hiddenSize);
+  const unmapped = builder.scratch('LAuReL input', hiddenSize);
+  linears.values(input, 'all', unmapped);
+  const first = linears.load('down of a low rank', [down]);
+  linears.input([first], input);
+  linears.multiply(first, { buffer: ranks, stride: rank });
+  const second = linears.load('up of a low rank', [up]);
+  linears.input([second], { making: { kind: 'plain' }, size: rank, stride: rank, buffers: [ranks] });
+  linears.multiply(second, { buffer: mapped, stride: hiddenSize });
   builder.join({ from: unmapped }, output);
-  builder.join({ from: unshared, norm: await builder.norm(norm) }, { ...output, adds: true });
+  builder.join({ from: mapped, norm: builder.norm(norm) }, { ...output, adds: true });
 }

@@ -1,53 +1,54 @@
-// The operations of a feed-forward, of which each row may take a share.
+// A feed-forward, which each row may multiply by a gate of its own.
 
 import type { MlpSpec } from '../../../model/spec.ts';
-import type { BodyOutput, Builder, InputSource } from '../builder.ts';
+import type { Builder, DeclaredBuffer, InputSource, LayerOutput } from '../builder.ts';
 import { cutGatesKernel } from '../kernels/cut-gates.ts';
-import type { Linears } from '../linears.ts';
-import { feedForwardValues } from '../widths.ts';
 
-export async function buildMlp(
-  builder: Builder,
-  linears: Linears,
-  body: MlpSpec,
-  input: InputSource,
-  output: BodyOutput,
-): Promise<void> {
+/** Values that the first maps make of a row: gate, up, and the row's own gate. */
+export function mlpValues({ size, gate, share }: MlpSpec): number {
+  return (gate === undefined ? size : 2 * size) + (share === undefined ? 0 : 1);
+}
+
+export function buildMlp(builder: Builder, body: MlpSpec, input: InputSource, output: LayerOutput): void {
   const { gate, up, down, share } = body;
-  const { gateUp, unshared } = builder.scratch;
+  const { linears, scratchPlan } = builder;
   const { hiddenSize } = builder.spec;
-  const stride = feedForwardValues(body);
-  const inner = await linears.load(
+  const stride = mlpValues(body);
+  const gateUp = builder.scratch('gate and up', stride);
+  const inner = linears.load(
     'gate and up',
     [gate, up, share].filter((linear) => linear !== undefined),
   );
   linears.input([inner], input);
-  await linears.multiply(inner, { buffer: gateUp, stride });
-  if (gate !== undefined && body.gateCutoff !== undefined) {
-    const text = cutGatesKernel({ size: body.size, stride, cutoff: body.gateCutoff });
-    builder.add('cut gates', text, [builder.scratch.step, gateUp], ({ rows }) => [rows, 1]);
+  linears.multiply(inner, { buffer: gateUp, stride });
+  const { gateCutoff: cutoff, size } = body;
+  if (gate !== undefined && cutoff !== undefined) {
+    builder.add(
+      'cut gates',
+      () => cutGatesKernel({ size, stride, cutoff }),
+      [scratchPlan.step, gateUp],
+      ({ rows }) => [rows, 1],
+    );
   }
-  const outer = await linears.load('down', [down]);
-  linears.input([outer], activated(builder, body, stride));
+  const outer = linears.load('down', [down]);
+  linears.input([outer], activated(body, gateUp));
   if (share === undefined) {
-    await linears.multiply(outer, { ...output, stride: hiddenSize });
+    linears.multiply(outer, { ...output, stride: hiddenSize });
     return;
   }
-  await linears.multiply(outer, { buffer: unshared, stride: hiddenSize });
-  builder.join({ from: unshared, share: { buffer: gateUp, stride, offset: stride - 1 } }, output);
+  const ungated = builder.scratch('layer output', hiddenSize);
+  linears.multiply(outer, { buffer: ungated, stride: hiddenSize });
+  builder.join({ from: ungated, gate: { buffer: gateUp, stride, offset: stride - 1 } }, output);
 }
 
-/** What the second map reads, made of what the first gave in rows of so many values. */
-export function activated(
-  { scratch }: Builder,
-  { size, activation, gate }: MlpSpec,
-  stride: number,
-): InputSource {
+/** What the second map reads, made of what the first gave. */
+export function activated(body: MlpSpec, gateUp: DeclaredBuffer): InputSource {
+  const { size, activation, gate } = body;
   const upOffset = gate === undefined ? undefined : size;
   return {
     making: { kind: 'activated', activation, upOffset },
     size,
-    stride,
-    buffers: [scratch.gateUp],
+    stride: mlpValues(body),
+    buffers: [gateUp],
   };
 }

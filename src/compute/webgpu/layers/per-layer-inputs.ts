@@ -1,53 +1,52 @@
-// Inputs of single layers: how all are made before the first layer, and the operations of a body that lets its own through.
+// Per-layer inputs: how those of all layers are made before the first, and the layer that lets its own through a gate.
 
 import type { PerLayerInputSpec, PerLayerInputsSpec } from '../../../model/spec.ts';
-import type { BodyOutput, Builder, InputSource } from '../builder.ts';
-import { embed } from '../embed.ts';
+import type { Builder, InputSource, LayerOutput } from '../builder.ts';
 import { normGateKernel } from '../kernels/norm-gate.ts';
-import type { Linears } from '../linears.ts';
 import { loadMatrix } from '../matrix.ts';
+import { embed } from './embedding.ts';
 
-export async function makePerLayerInputs(
-  builder: Builder,
-  linears: Linears,
-  spec: PerLayerInputsSpec,
-): Promise<void> {
-  const { step, perLayerInputs } = builder.scratch;
+export function makePerLayerInputs(builder: Builder, spec: PerLayerInputsSpec): void {
+  const { linears, scratchPlan } = builder;
   const { count, size, table, tableScale } = spec;
-  const projection = await linears.load('projection of layer inputs', [spec.projection]);
+  const { normEpsilon: epsilon } = builder.spec;
+  const inputs = builder.scratch('per-layer inputs', count * size);
+  const projection = linears.load('projection of per-layer inputs', [spec.projection]);
   linears.input([projection], builder.stream(undefined));
-  const output = { buffer: perLayerInputs, stride: count * size, scale: spec.projectionScale };
-  await linears.multiply(projection, output);
-  const norm = await builder.norm(spec.norm);
-  const text = normGateKernel({ runs: count, size, norm: norm.shape, epsilon: builder.spec.normEpsilon });
-  builder.add('norm of layer inputs', text, [step, perLayerInputs, ...norm.buffers], ({ rows }) => [
-    count,
-    rows,
-  ]);
-  const slices = { inputs: count * size, slices: [table] };
-  const matrix = await loadMatrix(builder.loader, 'layer inputs', slices);
-  embed(builder, matrix, perLayerInputs, { scale: tableScale, known: table.rows, adds: true });
+  linears.multiply(projection, { buffer: inputs, stride: count * size, scale: spec.projectionScale });
+  const norm = builder.norm(spec.norm);
+  builder.add(
+    'norm of per-layer inputs',
+    () => normGateKernel({ runs: count, size, norm: norm.shape, epsilon }),
+    [scratchPlan.step, inputs, ...norm.buffers],
+    ({ rows }) => [count, rows],
+  );
+  const matrix = builder.declare('per-layer inputs', ({ loader }) =>
+    loadMatrix(loader, 'per-layer inputs', { inputs: count * size, slices: [table] }),
+  );
+  embed(builder, matrix, inputs, { scale: tableScale, known: table.rows, adds: true });
 }
 
-export async function buildPerLayerInput(
+export function buildPerLayerInput(
   builder: Builder,
-  linears: Linears,
   { index, activation, gate, output: back }: PerLayerInputSpec,
   input: InputSource,
-  output: BodyOutput,
-): Promise<void> {
-  const { gateUp, perLayerInputs } = builder.scratch;
-  const { hiddenSize, perLayerInputs: all } = builder.spec;
+  output: LayerOutput,
+): void {
+  const { linears } = builder;
+  const { hiddenSize, perLayerInputs } = builder.spec;
   const size = gate.weight.rows;
-  const gates = await linears.load('gate of a layer input', [gate]);
+  const stride = (perLayerInputs?.count ?? 0) * size;
+  const gated = builder.scratch('gate and up', size);
+  const gates = linears.load('gate of a per-layer input', [gate]);
   linears.input([gates], input);
-  await linears.multiply(gates, { buffer: gateUp, stride: size });
-  const outer = await linears.load('output of a layer input', [back]);
+  linears.multiply(gates, { buffer: gated, stride: size });
+  const outer = linears.load('output of a per-layer input', [back]);
   linears.input([outer], {
-    making: { kind: 'gating', activation, stride: (all?.count ?? 0) * size, offset: index * size },
+    making: { kind: 'gating', activation, stride, offset: index * size },
     size,
     stride: size,
-    buffers: [gateUp, perLayerInputs],
+    buffers: [gated, builder.scratch('per-layer inputs', stride)],
   });
-  await linears.multiply(outer, { ...output, stride: hiddenSize });
+  linears.multiply(outer, { ...output, stride: hiddenSize });
 }

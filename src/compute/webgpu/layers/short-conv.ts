@@ -1,20 +1,17 @@
-// The operations of a convolution between two gates.
+// A convolution between two gates.
 
 import type { ShortConvSpec } from '../../../model/spec.ts';
-import type { BodyOutput, Builder, InputSource } from '../builder.ts';
-import type { Linears } from '../linears.ts';
-import { convolve, giveBack, makeRows, placesOf } from './recurrent.ts';
+import type { Builder, InputSource, LayerOutput } from '../builder.ts';
+import { convolve, mapBack, project } from './recurrent.ts';
 
-export async function buildShortConv(
+export function buildShortConv(
   builder: Builder,
-  linears: Linears,
-  memory: GPUBuffer,
   body: ShortConvSpec,
   input: InputSource,
-  output: BodyOutput,
-): Promise<void> {
+  output: LayerOutput,
+): void {
   const { value, before, after, size } = body;
-  await makeRows(builder, linears, [value, before, after], input, placesOf(builder, body).stride);
-  await convolve(builder, memory, body, { activated: false, before: size, after: 2 * size });
-  await giveBack(builder, linears, body, builder.scratch.mixed, output);
+  const rows = project(builder, body, [value, before, after], input);
+  const convolved = convolve(builder, body, rows, { activated: false, before: size, after: 2 * size });
+  mapBack(builder, body, convolved, output);
 }
