@@ -8,7 +8,7 @@ import {
   multiplyKernel,
   multiplyThreads,
   shapeWords,
-} from '#src/compute/webgpu/kernels/multiply.ts';
+} from '#src/compute/webgpu/kernels/matmul.ts';
 import { GpuMemory } from '#src/compute/webgpu/memory.ts';
 import { Programs } from '#src/compute/webgpu/programs.ts';
 import { gpuReadBandwidth } from '#src/compute/webgpu/read-bandwidth.ts';

@@ -3,7 +3,7 @@
 
 import { finishSampling, type Told, tellRows } from '#src/compute/webgpu/finish-sampling.ts';
 import type { Gpu } from '#src/compute/webgpu/gpu.ts';
-import { firstCandidatesKernel, samplingThreads } from '#src/compute/webgpu/kernels/first-candidates.ts';
+import { firstCandidatesKernel, samplingThreads } from '#src/compute/webgpu/kernels/sampling.ts';
 import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from '#src/compute/webgpu/kernels/sampling-layout.ts';
 import { GpuMemory } from '#src/compute/webgpu/memory.ts';
 import { type PlannedSampling, planSampling } from '#src/compute/webgpu/plan-sampling.ts';

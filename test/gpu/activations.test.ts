@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { activate } from '../../src/compute/reference/activation.ts';
-import { makeInputKernel } from '../../src/compute/webgpu/kernels/make-input.ts';
+import { makeInputKernel } from '../../src/compute/webgpu/kernels/linear-input.ts';
 import type { Activation } from '../../src/model/spec.ts';
 import { sharedGpu } from '../support/gpu-backend.ts';
 import { describeOnGpu } from '../support/on-gpu.ts';

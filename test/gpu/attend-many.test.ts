@@ -4,9 +4,9 @@
 import { expect, it } from 'vitest';
 import type { KvType } from '../../src/compute/backend.ts';
 import { buildBatch } from '../../src/compute/batch.ts';
-import { type AttendShape, attendKernel } from '../../src/compute/webgpu/kernels/attend.ts';
-import { attendManyKernel, manyQueries } from '../../src/compute/webgpu/kernels/attend-many.ts';
+import { type AttendShape, attendKernel } from '../../src/compute/webgpu/kernels/attention.ts';
 import { type KvLayout, kvLayout } from '../../src/compute/webgpu/kernels/kv-layout.ts';
+import { attendManyKernel, manyQueries } from '../../src/compute/webgpu/kernels/tiled-attention.ts';
 import { type AttentionCounts, planStep } from '../../src/compute/webgpu/plan-step.ts';
 import { toHalf } from '../../src/weights/quants/floats.ts';
 import { type SharedGpu, sharedGpu } from '../support/gpu-backend.ts';

@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { formats } from '../../src/compute/webgpu/format.ts';
-import { embedKernel } from '../../src/compute/webgpu/kernels/embed.ts';
+import { embedKernel } from '../../src/compute/webgpu/kernels/embedding.ts';
 import { HEADER_WORDS, ROW_WORDS } from '../../src/compute/webgpu/kernels/step-layout.ts';
 import { packPanels } from '../../src/compute/webgpu/pack-panels.ts';
 import { dequantize } from '../../src/weights/quants/dequantize.ts';

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { modelLogits, samplingOnGpu } from '../../bench/sampling-on-gpu.ts';
 import type { Told } from '../../src/compute/webgpu/finish-sampling.ts';
 import type { Gpu } from '../../src/compute/webgpu/gpu.ts';
-import { LISTED_AT_LEAST } from '../../src/compute/webgpu/kernels/first-candidates.ts';
+import { LISTED_AT_LEAST } from '../../src/compute/webgpu/kernels/sampling.ts';
 import { weighCandidates } from '../../src/sampling/candidates.ts';
 import type { SamplingRequest } from '../../src/sampling/parameters.ts';
 import { uniformAt } from '../../src/sampling/random.ts';

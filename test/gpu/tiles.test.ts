@@ -8,7 +8,7 @@ import {
   multiplyKernel,
   multiplyThreads,
   shapeWords,
-} from '../../src/compute/webgpu/kernels/multiply.ts';
+} from '../../src/compute/webgpu/kernels/matmul.ts';
 import { packPanels } from '../../src/compute/webgpu/pack-panels.ts';
 import type { TensorType } from '../../src/weights/tensor-type.ts';
 import { sharedGpu } from '../support/gpu-backend.ts';

@@ -15,7 +15,7 @@ import {
   expandKernel,
   TOKEN_VALUES,
   tokenValuesKernel,
-} from './kernels/adapters.ts';
+} from './kernels/lora.ts';
 import type { ProductOutput } from './linears.ts';
 import { GpuMemoryError } from './memory.ts';
 import type { StepCounts } from './plan-step.ts';

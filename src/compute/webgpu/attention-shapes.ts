@@ -3,9 +3,9 @@
 import type { AttentionSpec, CacheSpec, ModelSpec } from '../../model/spec.ts';
 import type { KvType } from '../backend.ts';
 import type { GpuInfo } from './gpu.ts';
-import { attendBytes, partFloats, queryLanes } from './kernels/attend.ts';
-import { manyQueries } from './kernels/attend-many.ts';
+import { attendBytes, partFloats, queryLanes } from './kernels/attention.ts';
 import { type KvLayout, kvLayout } from './kernels/kv-layout.ts';
+import { manyQueries } from './kernels/tiled-attention.ts';
 import { GpuMemoryError } from './memory.ts';
 import type { AttentionShape } from './plan-step.ts';
 

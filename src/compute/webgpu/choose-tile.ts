@@ -2,7 +2,7 @@
 // changes no bit of the result.
 
 import type { Format } from './format.ts';
-import type { MultiplyKernel } from './kernels/multiply.ts';
+import type { MultiplyKernel } from './kernels/matmul.ts';
 
 export type Tile = Pick<MultiplyKernel, 'rows' | 'panels' | 'ahead' | 'prefetches'>;
 

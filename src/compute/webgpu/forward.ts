@@ -6,7 +6,7 @@ import type { KvType } from '../backend.ts';
 import { Builder, type DeclaredBuffer, type InputSource, type LayerOutput } from './builder.ts';
 import type { Declared } from './declared.ts';
 import type { GpuInfo } from './gpu.ts';
-import { capKernel, EXPANDED_VALUES } from './kernels/adapters.ts';
+import { capKernel, EXPANDED_VALUES } from './kernels/lora.ts';
 import {
   addToStreams,
   correctAltUp,

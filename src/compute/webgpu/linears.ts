@@ -9,14 +9,13 @@ import { type Builder, type DeclaredBuffer, type InputSource, type Loading, valu
 import { chooseExpertTile, chooseTile, expertRows, type Tile, tilesFor } from './choose-tile.ts';
 import type { Declared } from './declared.ts';
 import { type Format, GROUP_INPUTS, PANEL_COLUMNS } from './format.ts';
-import { mostTiles, tableWords } from './kernels/group-choices.ts';
 import {
   INPUT_ROWS,
   INPUT_VALUES,
   type InputRows,
   makeInputKernel,
   paddedValues,
-} from './kernels/make-input.ts';
+} from './kernels/linear-input.ts';
 import {
   canMultiply,
   type MultiplyKernel,
@@ -24,7 +23,8 @@ import {
   multiplyKernel,
   multiplyThreads,
   shapeWords,
-} from './kernels/multiply.ts';
+} from './kernels/matmul.ts';
+import { mostTiles, tableWords } from './kernels/moe-routing.ts';
 import {
   type ExpertMatrix,
   type GpuMatrix,
@@ -253,7 +253,7 @@ export class Linears {
     }
   }
 
-  /** Which rows each expert has, in tiles: see group-choices.ts. */
+  /** Which rows each expert has, in tiles: see moe-routing.ts. */
   expertTiles(choices: number): Declared<GPUBuffer> {
     const words = (rows: number) => tableWords(rows * choices);
     return this.#builder.scratchPlan.request('rows of experts', { width: 0, copies: choices, words });

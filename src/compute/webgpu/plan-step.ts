@@ -1,7 +1,7 @@
 // A batch as the kernels read it (see kernels/step-layout.ts), and how its attention is shared out among workgroups.
 
 import { type Batch, BLOCK_TOKENS } from '../backend.ts';
-import { queryLanes, SEGMENT_BLOCKS } from './kernels/attend.ts';
+import { queryLanes, SEGMENT_BLOCKS } from './kernels/attention.ts';
 import {
   HEADER_WORDS,
   ITEM_WORDS,

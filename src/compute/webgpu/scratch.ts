@@ -4,7 +4,7 @@
 import type { ModelSpec } from '../../model/spec.ts';
 import { isEncoder } from '../../model/spec-walk.ts';
 import { Declared } from './declared.ts';
-import { paddedValues } from './kernels/make-input.ts';
+import { paddedValues } from './kernels/linear-input.ts';
 import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from './kernels/sampling-layout.ts';
 import { type GpuMemory, GpuMemoryError } from './memory.ts';
 

@@ -2,7 +2,7 @@
 //
 // A merge's words: first row of the sequence, first and end query, as in its items; first item and number of items.
 
-import { type AttendShape, laneWords, partFloats, queryLanes, writeOutput } from './attend.ts';
+import { type AttendShape, laneWords, partFloats, queryLanes, writeOutput } from './attention.ts';
 import { repeat } from './repeat.ts';
 import { joinParts, NOTHING, partOf, sinkBuffer, wholeOf } from './softmax.ts';
 import { planReader } from './step-layout.ts';

@@ -3,7 +3,7 @@
 
 import type { KvLayout } from './kv-layout.ts';
 import { type NormShape, normed, normStats } from './norm.ts';
-import { storeHeads, turning } from './rotate-store.ts';
+import { storeHeads, turning } from './rope.ts';
 import { rowSum } from './row-sum.ts';
 import { stepReader } from './step-layout.ts';
 

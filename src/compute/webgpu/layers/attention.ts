@@ -5,10 +5,10 @@ import type { AttentionSpec, CacheSpec, HeadNormSpec } from '../../../model/spec
 import { readNorm } from '../../../model/weight-reader.ts';
 import type { WeightSource } from '../../../weights/weight-source.ts';
 import { type Builder, type DeclaredBuffer, type InputSource, joined, type LayerOutput } from '../builder.ts';
-import { type AttendShape, attendKernel } from '../kernels/attend.ts';
-import { attendManyKernel } from '../kernels/attend-many.ts';
+import { type AttendShape, attendKernel } from '../kernels/attention.ts';
 import { mergeKernel } from '../kernels/merge.ts';
-import { type HeadNorm, type RotateShape, rotatedHeads, rotateStoreKernel } from '../kernels/rotate-store.ts';
+import { type HeadNorm, type RotateShape, rotatedHeads, rotateStoreKernel } from '../kernels/rope.ts';
+import { attendManyKernel } from '../kernels/tiled-attention.ts';
 import type { AttentionCounts, StepCounts } from '../plan-step.ts';
 
 export function buildAttention(

@@ -3,7 +3,7 @@
 import { addToEmbeddings } from '../adapters.ts';
 import { type Builder, type DeclaredBuffer, valuesOf } from '../builder.ts';
 import type { Declared } from '../declared.ts';
-import { type EmbedShape, embedKernel } from '../kernels/embed.ts';
+import { type EmbedShape, embedKernel } from '../kernels/embedding.ts';
 import { panelBuffers } from '../linears.ts';
 import { type GpuMatrix, loadMatrix } from '../matrix.ts';
 import { Operation } from '../operation.ts';

@@ -2,7 +2,7 @@
 
 import type { GatedDeltaNetSpec } from '../../../model/spec.ts';
 import type { Builder, InputSource, LayerOutput } from '../builder.ts';
-import { type DeltaShape, learnDeltaKernel, toLengthKernel } from '../kernels/learn-delta.ts';
+import { type DeltaShape, learnDeltaKernel, toLengthKernel } from '../kernels/delta-rule.ts';
 import { recurrenceGroups } from '../kernels/recurrence.ts';
 import { convolve, mapBack, normAndGate, project } from './recurrent.ts';
 

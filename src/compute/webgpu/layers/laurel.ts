@@ -2,7 +2,7 @@
 
 import type { LaurelSpec } from '../../../model/spec.ts';
 import type { Builder, InputSource, LayerOutput } from '../builder.ts';
-import { paddedValues } from '../kernels/make-input.ts';
+import { paddedValues } from '../kernels/linear-input.ts';
 
 export function buildLaurel(
   builder: Builder,

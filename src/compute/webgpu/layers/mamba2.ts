@@ -2,8 +2,8 @@
 
 import type { Mamba2Spec } from '../../../model/spec.ts';
 import type { Builder, InputSource, LayerOutput } from '../builder.ts';
-import { advanceSpaceKernel } from '../kernels/advance-space.ts';
 import { recurrenceGroups } from '../kernels/recurrence.ts';
+import { advanceSpaceKernel } from '../kernels/ssm.ts';
 import { convolve, mapBack, normAndGate, project } from './recurrent.ts';
 
 export function buildMamba2(

@@ -8,7 +8,7 @@ import {
   type LayerOutput,
   valuesOf,
 } from '../builder.ts';
-import { groupHeadsKernel, headGroups } from '../kernels/group-choices.ts';
+import { groupHeadsKernel, headGroups } from '../kernels/moe-routing.ts';
 import { storeMlaKernel } from '../kernels/store-mla.ts';
 import { Operation } from '../operation.ts';
 import type { StepCounts } from '../plan-step.ts';

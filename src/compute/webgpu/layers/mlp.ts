@@ -2,7 +2,7 @@
 
 import type { MlpSpec } from '../../../model/spec.ts';
 import type { Builder, DeclaredBuffer, InputSource, LayerOutput } from '../builder.ts';
-import { cutGatesKernel } from '../kernels/cut-gates.ts';
+import { cutGatesKernel } from '../kernels/gaussian-topk.ts';
 
 /** Values that the first maps make of a row: gate, up, and the row's own gate. */
 export function mlpValues({ size, gate, share }: MlpSpec): number {

@@ -8,7 +8,7 @@ import {
   type ConvolveShape,
   convolveKernel,
   keepChannelsKernel,
-} from '../kernels/convolve.ts';
+} from '../kernels/causal-conv.ts';
 import { type NormGateShape, normGateKernel } from '../kernels/norm-gate.ts';
 
 export interface RecurrentRows {

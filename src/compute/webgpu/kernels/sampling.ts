@@ -6,6 +6,7 @@
 // tokens and lists those.
 
 import { adjustLogits } from './adjust-logits.ts';
+import { weights } from './logit-weights.ts';
 import { plainLogits } from './plain-logits.ts';
 import { repeat } from './repeat.ts';
 import {
@@ -19,7 +20,6 @@ import {
   LIST_WORDS,
 } from './sampling-layout.ts';
 import { sortCandidates } from './sort-candidates.ts';
-import { weights } from './weights.ts';
 
 const GROUPS = LIST_LENGTH;
 /** So many candidates are listed at least, where there are as many. */

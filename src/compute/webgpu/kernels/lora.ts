@@ -1,7 +1,7 @@
 // What adapters add to a product: first the few values that each row is brought to, then what is made of them. Rows of
 // different adapters stand side by side; those of none are left as they are.
 
-import { paddedValues } from './make-input.ts';
+import { paddedValues } from './linear-input.ts';
 import { rowSum } from './row-sum.ts';
 import { softCap } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';

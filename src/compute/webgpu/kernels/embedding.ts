@@ -1,7 +1,7 @@
 // Rows of a table, one for each row of a step: by its token, by its position, or the same for all. One workgroup a row.
 
 import { type FloatFormat, type Format, floatWords } from '../format.ts';
-import { codeReader, pairReader } from './codes.ts';
+import { codeReader, pairReader } from './panel-reader.ts';
 import { stepReader } from './step-layout.ts';
 
 export interface EmbedShape {

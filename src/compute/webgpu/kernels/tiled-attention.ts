@@ -7,7 +7,7 @@
 // four tokens; then the values of one block after the other, of which each thread gathers some for four queries. Items
 // are those of attend.ts.
 
-import { type AttendShape, SEGMENT_BLOCKS } from './attend.ts';
+import { type AttendShape, SEGMENT_BLOCKS } from './attention.ts';
 import { type KvLayout, kvReader } from './kv-layout.ts';
 import { repeat } from './repeat.ts';
 import { firstSeen, joinParts, joinSink, lastSeen, NOTHING, scoreMaker, sinkBuffer } from './softmax.ts';

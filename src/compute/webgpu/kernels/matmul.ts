@@ -2,13 +2,13 @@
 // out among sixteen segments. A sum has one order, whatever the number of rows: group after group within a segment,
 // then four segments in turn, then the four quarters two by two. Products within a group are whole numbers and exact in any order.
 //
-// Where the matrix is one of several experts, stacked, a tile has rows of one expert (see group-choices.ts).
+// Where the matrix is one of several experts, stacked, a tile has rows of one expert (see moe-routing.ts).
 
 import { type CodedFormat, type FloatFormat, type Format, floatWords, GROUP_INPUTS } from '../format.ts';
-import { codeReader, pairReader } from './codes.ts';
-import { tableReader } from './group-choices.ts';
-import { addGroup, groupSums, prepareInput } from './group-sum.ts';
-import { INPUT_ROWS } from './make-input.ts';
+import { addGroup, groupSums, prepareInput } from './int8-dot.ts';
+import { INPUT_ROWS } from './linear-input.ts';
+import { tableReader } from './moe-routing.ts';
+import { codeReader, pairReader } from './panel-reader.ts';
 import { repeat } from './repeat.ts';
 import { softCap } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';

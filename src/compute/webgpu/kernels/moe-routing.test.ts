@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { mostTiles } from './group-choices.ts';
+import { mostTiles } from './moe-routing.ts';
 
 it('knows how many tiles rows of experts need at most, and no more than that', () => {
   const counts = fc.array(fc.nat(20), { minLength: 1, maxLength: 12 });
