@@ -16,7 +16,7 @@ const MANY_WORKGROUPS = 64;
 /** What parts that wait for a merge may take. */
 const PART_BYTES = 64 << 20;
 
-export interface PlannedShape extends AttentionShape {
+interface PlannedShape extends AttentionShape {
   /** Its index among a model's shapes, and so among the plans of a step. */
   readonly plan: number;
   readonly layout: KvLayout;

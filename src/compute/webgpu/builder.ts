@@ -21,7 +21,7 @@ import { ScratchPlan } from './scratch.ts';
 /** A buffer that operations bind. */
 export type DeclaredBuffer = Declared<Bindable>;
 
-export interface GpuNorm {
+interface GpuNorm {
   readonly shape: NormShape;
   /** Its weights and biases, where it has any. */
   readonly buffers: readonly DeclaredBuffer[];
@@ -58,7 +58,7 @@ interface Joining {
 }
 
 /** What steps leave for those after them: a buffer for each KV cache of the model, and for each of its recurrent states. */
-export interface Stores {
+interface Stores {
   readonly kv: readonly ReplaceableBuffer[];
   readonly recurrentStates: readonly GPUBuffer[];
 }

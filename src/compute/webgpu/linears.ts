@@ -45,7 +45,7 @@ type Matrices<Matrix> = readonly {
   readonly bias: readonly GPUBuffer[];
 }[];
 
-export interface Linear<Matrix extends GpuMatrix | ExpertMatrix = GpuMatrix> {
+interface Linear<Matrix extends GpuMatrix | ExpertMatrix = GpuMatrix> {
   readonly inputs: number;
   readonly matrices: Declared<Matrices<Matrix>>;
   readonly additions: Additions | undefined;

@@ -4,12 +4,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Batch } from '../backend.ts';
 import type { Gpu } from './gpu.ts';
+import { inSlowTurns, StepTimer } from './gpu-wait.ts';
 import type { Operation } from './operation.ts';
-import { Patience } from './patience.ts';
 import { type AttentionCounts, type AttentionShape, planStep, type StepCounts } from './plan-step.ts';
 import type { Programs } from './programs.ts';
 import { RANGE_BYTES, type Scratch } from './scratch.ts';
-import { inSlowTurns } from './slow-turns.ts';
 
 /** Operations of one command buffer. */
 const OPERATIONS_AT_ONCE = 48;
@@ -47,7 +46,7 @@ export class Passes {
   readonly #gpu: Gpu;
   readonly #scratch: Scratch;
   readonly #forward: Forward;
-  readonly #patience = new Patience();
+  readonly #timer = new StepTimer();
   /** What was read back last is still being read. */
   #mapped = false;
   #failure: Error | undefined;
@@ -84,12 +83,12 @@ export class Passes {
     // Most steps are like the one before: while this one runs, the next one's commands are written.
     if (reads) this.#ready = { commands, buffers: this.#encode(commands) };
     const kind = JSON.stringify([counts, lengths]);
-    const restMs = this.#patience.restMs(kind, performance.now() - began);
-    if (restMs > 0) await sleep(restMs);
+    const sleepMs = this.#timer.sleepMs(kind, performance.now() - began);
+    if (sleepMs > 0) await sleep(sleepMs);
     const woke = performance.now();
     const bytes = reads ? await this.#read(lengths) : await this.#finish(lengths);
     const ended = performance.now();
-    this.#patience.learn(kind, ended - began, restMs > 0 && ended - woke < AT_ONCE_MS);
+    this.#timer.record(kind, ended - began, sleepMs > 0 && ended - woke < AT_ONCE_MS);
     return bytes;
   }
 

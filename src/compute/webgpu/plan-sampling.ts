@@ -4,7 +4,7 @@ import { slopeFor, unitBitsFor } from '../../sampling/exponential.ts';
 import { checkMasks, type SampleRow } from '../../sampling/sample-row.ts';
 import { isGreedy, penaltyFactors } from '../../sampling/sampler.ts';
 import { needsCounts } from '../../sampling/token-counts.ts';
-import { isPlain } from './kernels/plain-logits.ts';
+import { isPlain } from './kernels/logit-weights.ts';
 import {
   HEAD_WORDS,
   JOB_WORDS,

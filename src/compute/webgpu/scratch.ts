@@ -21,7 +21,7 @@ export const RANGE_BYTES = 8;
 /** Penalties of 64 sequences of thousands of different tokens each, or as many masks. */
 const SAMPLING_BYTES = 4 << 20;
 
-export interface ScratchRequest {
+interface ScratchRequest {
   /** Floats of a row that are bound at once. */
   readonly width: number;
   /** Rows that each row of a step becomes: 1 where absent. */

@@ -1,8 +1,8 @@
 // Several residual streams. The first has a buffer to itself, the others lie side by side in rows of another. One workgroup
 // takes a row, each thread some values of all streams.
 
-import { rowSum } from './row-sum.ts';
 import { stepReader } from './step-layout.ts';
+import { rowSum } from './wgsl.ts';
 
 export interface AltUpShape {
   readonly size: number;

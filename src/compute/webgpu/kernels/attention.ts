@@ -1,7 +1,7 @@
 // Attention through block tables. A workgroup takes a few queries of one sequence that share a KV head (a query is a row
 // and one of its heads) and some segments of their history. Eight teams of 32 lanes work side by side: each has one
 // query and one block of a segment, with a token a lane for the scores and some values a lane for what is gathered.
-// Blocks are joined in order within a segment, segments in order after that, in the workgroup or afterwards (merge.ts),
+// Blocks are joined in order within a segment, segments in order after that, in the workgroup or afterwards (`mergeKernel`),
 // so that a query's bits depend on its own history alone.
 //
 // An item's words: first row of its sequence in the batch, first and end query (row * heads a KV head + head), first
@@ -9,7 +9,6 @@
 // and the last row's.
 
 import { type KvLayout, kvReader } from './kv-layout.ts';
-import { repeat } from './repeat.ts';
 import {
   firstSeen,
   joinParts,
@@ -23,6 +22,7 @@ import {
   wholeOf,
 } from './softmax.ts';
 import { planReader } from './step-layout.ts';
+import { repeat } from './wgsl.ts';
 
 const TEAMS = 8;
 /** Blocks of a segment. */
@@ -42,7 +42,7 @@ export function queryLanes(headCount: number, kvHeadCount: number): number {
 }
 
 /** Words of V that a lane gathers. */
-export const laneWords = ({ wordsPerToken }: KvLayout): number => Math.ceil(wordsPerToken / 32);
+const laneWords = ({ wordsPerToken }: KvLayout): number => Math.ceil(wordsPerToken / 32);
 /** Floats of one query's part: gathered values lane by lane, largest score, sum of weights. */
 export const partFloats = (layout: KvLayout): number => 32 * laneWords(layout) * layout.perWord + 2;
 
@@ -259,4 +259,45 @@ export function writeOutput(shape: AttendShape): string {
     let inverse = 1.0 / L;
     let into = (row * ${headCount}u + head) * ${headSize}u;
 ${lines.join('\n')}`;
+}
+
+/**
+ * Joins parts of the same queries that several workgroups have gathered, segment after segment. A merge's words: first row
+ * of the sequence, first and end query, as in its items; first item and number of items.
+ * Bindings: step, parts, output, sinks (where there are any).
+ */
+export function mergeKernel(shape: AttendShape): string {
+  const { headCount, kvHeadCount, layout } = shape;
+  const group = headCount / kvHeadCount;
+  const values = laneWords(layout) * layout.perWord;
+  const floats = partFloats(layout);
+  const lanes = queryLanes(headCount, kvHeadCount);
+  const each = (line: (index: number) => string) => repeat(values, line);
+  return /* wgsl */ `
+${planReader(0, shape.plan)}
+@group(0) @binding(1) var<storage, read> parts: array<f32>;
+@group(0) @binding(2) var<storage, read_write> output: array<f32>;
+${sinkBuffer(shape, 3)}
+@compute @workgroup_size(${lanes * 32})
+fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) index: u32) {
+  if (workgroup.x >= mergeCount()) { return; }
+  let merge = mergeAt(workgroup.x);
+  let query = step[merge + 1u] + index / 32u;
+  if (query >= step[merge + 2u]) { return; }
+  let lane = index % 32u;
+  let row = step[merge] + query / ${group}u;
+  let head = workgroup.y * ${group}u + query % ${group}u;
+  var M = ${NOTHING}; var L = 0.0;
+${each((i) => `  var ACC${i} = 0.0;`)}
+  let firstItem = step[merge + 3u];
+  for (var item = firstItem; item < firstItem + step[merge + 4u]; item++) {
+    let base = ((item * ${kvHeadCount}u + workgroup.y) * ${lanes}u + index / 32u) * ${floats}u;
+    let m = parts[base + ${values * 32}u];
+    let l = parts[base + ${values * 32 + 1}u];
+${each((i) => `    let acc${i} = parts[base + ${i}u * 32u + lane];`)}
+    ${joinParts(wholeOf(values), partOf(values))}
+  }
+${writeOutput(shape)}
+}
+`;
 }

@@ -1,11 +1,10 @@
 // The recurrence of a gated delta net: see GatedDeltaNetSpec. Queries and keys come at their length already.
 
 import type { GatedDeltaNetSpec } from '../../../model/spec.ts';
-import { sigmoid } from './activation.ts';
-import { columnSum, learntText, softplus, throughRows } from './recurrence.ts';
-import { rowSum } from './row-sum.ts';
-import { spoiled } from './spoiled.ts';
+import { sigmoid, softplus, spoiled } from './activation.ts';
+import { columnSum, learntText, throughRows } from './recurrence.ts';
 import { statesReader, stepReader } from './step-layout.ts';
+import { rowSum } from './wgsl.ts';
 
 export interface DeltaShape
   extends Pick<GatedDeltaNetSpec, 'keyHeads' | 'keySize' | 'valueHeads' | 'valueSize' | 'sharing'> {

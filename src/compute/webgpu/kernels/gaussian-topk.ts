@@ -1,9 +1,9 @@
 // Gates lowered by their mean and so many of their standard deviations, and 0 where that is below 0, in place. One workgroup
 // a row.
 
-import { rowSum } from './row-sum.ts';
-import { spoiled } from './spoiled.ts';
+import { spoiled } from './activation.ts';
 import { stepReader } from './step-layout.ts';
+import { rowSum } from './wgsl.ts';
 
 interface CutShape {
   readonly size: number;

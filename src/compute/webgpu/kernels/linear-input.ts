@@ -4,11 +4,10 @@
 // of 32 rows side by side.
 
 import type { Activation } from '../../../model/spec.ts';
-import { activationText, sigmoid } from './activation.ts';
+import { activationText, sigmoid, spoiled } from './activation.ts';
 import { type NormShape, normed, normStats } from './norm.ts';
-import { rowSum } from './row-sum.ts';
-import { spoiled } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';
+import { rowSum } from './wgsl.ts';
 
 /** What is done to a row on its way. */
 export type InputMaking =

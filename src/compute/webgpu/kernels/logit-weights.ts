@@ -1,6 +1,7 @@
-// The weights of src/sampling/exponential.ts in WGSL, bit for bit: the same operations, each rounded. Compilers may make
-// one operation of a product and a sum, or see that something is added only to be taken off again; what goes through
-// `opaque` is kept from them, by bits of zero that they cannot know.
+// Logits as bits, their order, and their weights: those of src/sampling/exponential.ts bit for bit, by the same operations,
+// each rounded. WGSL promises nothing where numbers overflow, underflow or are none: a row with such a logit is marked, and
+// the processor samples it. Compilers may fuse a product and a sum, or drop what is added only to be subtracted again;
+// `opaque` prevents it, by zero bits that they cannot know.
 
 import { POWER_COEFFICIENTS } from '../../../sampling/exponential.ts';
 
@@ -36,4 +37,27 @@ fn weightOf(scaled: f32, unitBits: i32, zero: u32) -> vec2<u32> {
   let isUneven = (digits >> lost) & 1u;
   return vec2<u32>((digits + (1u << (lost - 1u)) - 1u + isUneven) >> lost, 0u);
 }
+`;
+
+/** Whether sums and products of a number stay far from overflow and underflow: the same as in WGSL below. */
+export function isPlain(value: number): boolean {
+  const size = Math.abs(Math.fround(value));
+  return size === 0 || (size >= 2 ** -64 && size < 2 ** 100);
+}
+
+/**
+ * Declares `isPlain`, `keyOf`, which is larger for larger logits and the same for both zeros, and its inverse
+ * `fromKey`. Minus infinity, which excludes a token, has the key `nothing`; all plain logits have larger ones.
+ */
+export const plainLogits = /* wgsl */ `
+const excluded = 0xff800000u;
+const nothing = 0x007fffffu;
+fn isPlain(bits: u32) -> bool {
+  let size = bits & 0x7fffffffu;
+  return size == 0u || size - 0x1f800000u < 0x71800000u - 0x1f800000u;
+}
+fn keyOf(bits: u32) -> u32 {
+  return select(select(~bits, bits | 0x80000000u, bits < 0x80000000u), 0x80000000u, bits == 0x80000000u);
+}
+fn fromKey(key: u32) -> u32 { return select(~key, key & 0x7fffffffu, key >= 0x80000000u); }
 `;

@@ -1,10 +1,10 @@
 // What adapters add to a product: first the few values that each row is brought to, then what is made of them. Rows of
 // different adapters stand side by side; those of none are left as they are.
 
+import { softCap } from './activation.ts';
 import { paddedValues } from './linear-input.ts';
-import { rowSum } from './row-sum.ts';
-import { softCap } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';
+import { rowSum } from './wgsl.ts';
 
 const SUM_THREADS = 64;
 /** Values of a row whose tokens adapters know, a workgroup. */

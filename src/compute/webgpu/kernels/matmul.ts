@@ -5,13 +5,13 @@
 // Where the matrix is one of several experts, stacked, a tile has rows of one expert (see moe-routing.ts).
 
 import { type CodedFormat, type FloatFormat, type Format, floatWords, GROUP_INPUTS } from '../format.ts';
+import { softCap } from './activation.ts';
 import { addGroup, groupSums, prepareInput } from './int8-dot.ts';
 import { INPUT_ROWS } from './linear-input.ts';
 import { tableReader } from './moe-routing.ts';
 import { codeReader, pairReader } from './panel-reader.ts';
-import { repeat } from './repeat.ts';
-import { softCap } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';
+import { repeat } from './wgsl.ts';
 
 const SEGMENTS = 16;
 /** Sums of a lane that are merged at once: more would need more workgroup memory than most adapters have. */

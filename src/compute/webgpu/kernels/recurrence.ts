@@ -82,12 +82,3 @@ ${row}
 /** Workgroups of a sequence. */
 export const recurrenceGroups = (heads: number, columns: number): number =>
   heads * Math.ceil(columns / COLUMNS);
-
-/** Declares `softplus`, exact where it is small, too. */
-export const softplus = /* wgsl */ `
-fn softplus(x: f32) -> f32 {
-  if (x > 20.0 || isSpoiled(x)) { return x; }
-  let u = exp(x);
-  return select(log(1.0 + u), u * (1.0 - u * (0.5 - u / 3.0)), u < 0.01);
-}
-`;

@@ -1,11 +1,10 @@
 // The output of a part or a branch joins what is there: after a norm, by a factor, or by a gate of each row. One workgroup
 // a row.
 
-import { sigmoid } from './activation.ts';
+import { sigmoid, spoiled } from './activation.ts';
 import { type NormShape, normed, normStats } from './norm.ts';
-import { rowSum } from './row-sum.ts';
-import { spoiled } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';
+import { rowSum } from './wgsl.ts';
 
 interface JoinShape {
   readonly size: number;

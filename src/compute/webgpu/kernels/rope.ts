@@ -2,11 +2,11 @@
 // takes one head of one row; the heads of a row are its queries, its keys, its values.
 
 import type { AttentionSpec, HeadNormSpec, RopeSpec } from '../../../model/spec.ts';
+import { spoiled } from './activation.ts';
 import type { KvLayout } from './kv-layout.ts';
 import { type NormShape, normed, normStats } from './norm.ts';
-import { rowSum } from './row-sum.ts';
-import { spoiled } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';
+import { rowSum } from './wgsl.ts';
 
 export interface HeadNorm {
   readonly norm: NormShape;

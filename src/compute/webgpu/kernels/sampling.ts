@@ -6,9 +6,7 @@
 // tokens and lists those.
 
 import { adjustLogits } from './adjust-logits.ts';
-import { weights } from './logit-weights.ts';
-import { plainLogits } from './plain-logits.ts';
-import { repeat } from './repeat.ts';
+import { plainLogits, weights } from './logit-weights.ts';
 import {
   HEAD_WORDS,
   headWords,
@@ -19,7 +17,7 @@ import {
   LIST_LENGTH,
   LIST_WORDS,
 } from './sampling-layout.ts';
-import { sortCandidates } from './sort-candidates.ts';
+import { repeat } from './wgsl.ts';
 
 const GROUPS = LIST_LENGTH;
 /** So many candidates are listed at least, where there are as many. */
@@ -185,6 +183,48 @@ fn weighAll(job: u32, base: u32, thread: u32, highest: f32, threshold: u32) {
   let low = atomicAdd(&sums[slot], sum.x);
   let carry = select(0u, 1u, low + sum.x < low);
   atomicAdd(&sums[slot + ${SUMS}u], sum.y + carry);
+}
+`;
+}
+
+/**
+ * Declares `keys` and `ids`, candidates in workgroup memory, and two functions that all threads call together and that end
+ * with a barrier: `sortCandidates`, a bitonic sort, larger keys first, of equal ones lower ids; and `findFirst`.
+ */
+function sortCandidates(threads: number): string {
+  return /* wgsl */ `
+var<workgroup> keys: array<u32, ${LIST_LENGTH}>;
+var<workgroup> ids: array<u32, ${LIST_LENGTH}>;
+fn isBefore(a: u32, b: u32) -> bool { return keys[a] > keys[b] || (keys[a] == keys[b] && ids[a] < ids[b]); }
+fn findFirst(thread: u32) {
+  for (var half = ${LIST_LENGTH / 2}u; half > 0u; half >>= 1u) {
+    for (var at = thread; at < half; at += ${threads}u) {
+      if (isBefore(at + half, at)) {
+        keys[at] = keys[at + half];
+        ids[at] = ids[at + half];
+      }
+    }
+    workgroupBarrier();
+  }
+}
+fn sortCandidates(thread: u32) {
+  for (var size = 2u; size <= ${LIST_LENGTH}u; size <<= 1u) {
+    for (var stride = size >> 1u; stride > 0u; stride >>= 1u) {
+      for (var pair = thread; pair < ${LIST_LENGTH / 2}u; pair += ${threads}u) {
+        let a = 2u * pair - (pair & (stride - 1u));
+        let b = a + stride;
+        if (isBefore(a, b) != ((a & size) == 0u)) {
+          let key = keys[a];
+          let id = ids[a];
+          keys[a] = keys[b];
+          ids[a] = ids[b];
+          keys[b] = key;
+          ids[b] = id;
+        }
+      }
+      workgroupBarrier();
+    }
+  }
 }
 `;
 }

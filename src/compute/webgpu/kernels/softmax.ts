@@ -2,7 +2,7 @@
 // score, the sum of weights and the weighted values of each. All are made of the same lines, so that a history gives the
 // same bits however it is shared out.
 
-import { softCap } from './spoiled.ts';
+import { softCap } from './activation.ts';
 
 /** Less than any score. */
 export const NOTHING = '-3.0e38';

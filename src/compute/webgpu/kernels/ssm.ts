@@ -1,11 +1,11 @@
 // The recurrence of a state space: see Mamba2Spec.
 
 import type { Mamba2Spec } from '../../../model/spec.ts';
-import { columnSum, learntText, softplus, throughRows } from './recurrence.ts';
-import { spoiled } from './spoiled.ts';
+import { softplus, spoiled } from './activation.ts';
+import { columnSum, learntText, throughRows } from './recurrence.ts';
 import { statesReader } from './step-layout.ts';
 
-export interface SpaceShape extends Pick<Mamba2Spec, 'heads' | 'headSize' | 'stateSize' | 'groups'> {
+interface SpaceShape extends Pick<Mamba2Spec, 'heads' | 'headSize' | 'stateSize' | 'groups'> {
   /** Channels of a row: values, writes and reads. */
   readonly channels: number;
   /** Values of a row beside them, and where steps start there. */

@@ -4,8 +4,8 @@
 import type { KvLayout } from './kv-layout.ts';
 import { type NormShape, normed, normStats } from './norm.ts';
 import { storeHeads, turning } from './rope.ts';
-import { rowSum } from './row-sum.ts';
 import { stepReader } from './step-layout.ts';
+import { rowSum } from './wgsl.ts';
 
 interface MlaShape {
   readonly headCount: number;

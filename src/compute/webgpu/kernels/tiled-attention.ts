@@ -9,9 +9,9 @@
 
 import { type AttendShape, SEGMENT_BLOCKS } from './attention.ts';
 import { type KvLayout, kvReader } from './kv-layout.ts';
-import { repeat } from './repeat.ts';
 import { firstSeen, joinParts, joinSink, lastSeen, NOTHING, scoreMaker, sinkBuffer } from './softmax.ts';
 import { planReader } from './step-layout.ts';
+import { repeat } from './wgsl.ts';
 
 interface AttendManyKernel extends AttendShape {
   /** Queries of a workgroup. */

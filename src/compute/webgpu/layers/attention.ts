@@ -5,8 +5,7 @@ import type { AttentionSpec, CacheSpec, HeadNormSpec } from '../../../model/spec
 import { readNorm } from '../../../model/weight-reader.ts';
 import type { WeightSource } from '../../../weights/weight-source.ts';
 import { type Builder, type DeclaredBuffer, type InputSource, joined, type LayerOutput } from '../builder.ts';
-import { type AttendShape, attendKernel } from '../kernels/attention.ts';
-import { mergeKernel } from '../kernels/merge.ts';
+import { type AttendShape, attendKernel, mergeKernel } from '../kernels/attention.ts';
 import { type HeadNorm, type RotateShape, rotatedHeads, rotateStoreKernel } from '../kernels/rope.ts';
 import { attendManyKernel } from '../kernels/tiled-attention.ts';
 import type { AttentionCounts, StepCounts } from '../plan-step.ts';

@@ -34,7 +34,7 @@ export function buildGatedDeltaNet(
     [step, projections, convolved, ...rates, state, given],
     ({ sequences }) => [recurrenceGroups(valueHeads, valueSize), sequences],
   );
-  const gates = { apply: 'behind', stride: places.stride, offset: gatesAt } as const;
+  const gates = { apply: 'after', stride: places.stride, offset: gatesAt } as const;
   normAndGate(builder, body.norm, given, projections, { runs: valueHeads, size: valueSize, gates });
   mapBack(builder, body, given, output);
 }

@@ -9,9 +9,12 @@ import {
   type LayerOutput,
   valuesOf,
 } from '../builder.ts';
-import { chooseExpertsKernel } from '../kernels/choose-experts.ts';
-import { COMBINED_VALUES, combineExpertsKernel } from '../kernels/combine-experts.ts';
-import { groupChoicesKernel } from '../kernels/moe-routing.ts';
+import {
+  COMBINED_VALUES,
+  chooseExpertsKernel,
+  combineExpertsKernel,
+  groupChoicesKernel,
+} from '../kernels/moe-routing.ts';
 import type { ExpertRows } from '../linears.ts';
 import { Operation } from '../operation.ts';
 import { activated, mlpValues } from './mlp.ts';

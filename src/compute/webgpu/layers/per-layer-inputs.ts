@@ -2,7 +2,7 @@
 
 import type { PerLayerInputSpec, PerLayerInputsSpec } from '../../../model/spec.ts';
 import type { Builder, InputSource, LayerOutput } from '../builder.ts';
-import { normGateKernel } from '../kernels/norm-gate.ts';
+import { normGateKernel } from '../kernels/norm.ts';
 import { loadMatrix } from '../matrix.ts';
 import { embed } from './embedding.ts';
 

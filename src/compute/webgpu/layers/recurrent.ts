@@ -9,9 +9,9 @@ import {
   convolveKernel,
   keepChannelsKernel,
 } from '../kernels/causal-conv.ts';
-import { type NormGateShape, normGateKernel } from '../kernels/norm-gate.ts';
+import { type NormGateShape, normGateKernel } from '../kernels/norm.ts';
 
-export interface RecurrentRows {
+interface RecurrentRows {
   readonly projections: DeclaredBuffer;
   readonly state: DeclaredBuffer;
   /** Where the parts of a row and of a state slot are: a slot holds the last channels, then the matrices of heads. */

@@ -1,6 +1,14 @@
-// A sum over all threads of a workgroup, in one order: some neighbours first, then those sums one after the other.
+// WGSL that many kernels share.
 
-/** Declares `rowSum(value, thread)`, which gives every thread the whole sum. */
+/** Lines that differ in a number. */
+export function repeat(count: number, line: (index: number) => string): string {
+  return Array.from({ length: count }, (_, index) => line(index)).join('\n');
+}
+
+/**
+ * Declares `rowSum(value, thread)`, which gives every thread the sum over a workgroup, in one order: some neighbours first,
+ * then those sums one after the other.
+ */
 export function rowSum(threads: number): string {
   const each = Math.max(1, threads / 32);
   return /* wgsl */ `
