@@ -2,8 +2,6 @@
 // whose logits are wanted, or one for each expert that a row has chosen.
 
 import type { LinearSpec } from '../../model/spec.ts';
-import { readBias } from '../../model/weight-reader.ts';
-import type { WeightSource } from '../../weights/weight-source.ts';
 import { type Additions, addAdditions, declareAdditions } from './adapters.ts';
 import { type Builder, type DeclaredBuffer, type InputSource, type Loading, valuesOf } from './builder.ts';
 import { chooseExpertTile, chooseTile, expertRows, type Tile, tilesFor } from './choose-tile.ts';
@@ -25,25 +23,10 @@ import {
   shapeWords,
 } from './kernels/matmul.ts';
 import { mostTiles, tableWords } from './kernels/moe-routing.ts';
-import {
-  type ExpertMatrix,
-  type GpuMatrix,
-  joinedLinears,
-  loadExperts,
-  loadMatrix,
-  type PanelBuffers,
-} from './matrix.ts';
+import { inputsOf, loadBiases, loadExpertMatrices, loadMatrices, type Matrices } from './linear-matrices.ts';
+import type { ExpertMatrix, GpuMatrix, PanelBuffers } from './matrix.ts';
 import { type Grid, Operation } from './operation.ts';
 import type { StepCounts } from './plan-step.ts';
-
-/** Matrices that read the same input and write side by side into one row. */
-type Matrices<Matrix> = readonly {
-  readonly matrix: Matrix;
-  /** Where its outputs start. */
-  readonly offset: number;
-  /** For each of its parts, where there are any. */
-  readonly bias: readonly GPUBuffer[];
-}[];
 
 interface Linear<Matrix extends GpuMatrix | ExpertMatrix = GpuMatrix> {
   readonly inputs: number;
@@ -93,26 +76,15 @@ export class Linears {
     this.#builder = builder;
   }
 
-  /** Joined into one matrix where types and sizes allow it: one kernel instead of several. */
   load(label: string, specs: readonly LinearSpec[]): Linear {
-    const matrices = this.#builder.declare(label, async ({ loader }) => {
-      const loaded: { matrix: GpuMatrix; offset: number; bias: GPUBuffer[] }[] = [];
-      let offset = 0;
-      for (const set of joinedLinears(loader.weights, specs)) {
-        const slices = set.map(({ weight }) => weight);
-        const matrix = await loadMatrix(loader, label, { inputs: inputsOf(set), slices });
-        loaded.push({ matrix, offset, bias: await loadBiases({ loader }, matrix, set) });
-        offset += matrix.outputs;
-      }
-      return loaded;
-    });
+    const matrices = this.#builder.declare(label, ({ loader }) => loadMatrices(loader, label, specs));
     return { inputs: inputsOf(specs), matrices, additions: declareAdditions(this.#builder, [specs]) };
   }
 
   /** The output head over a matrix that is the embedding, too. */
   tied(matrix: Declared<GpuMatrix>, head: LinearSpec): Linear {
-    const matrices = this.#builder.declare('head', async (loading) => [
-      { matrix: matrix.value, offset: 0, bias: await loadBiases(loading, matrix.value, [head]) },
+    const matrices = this.#builder.declare('head', async ({ loader }) => [
+      { matrix: matrix.value, offset: 0, bias: await loadBiases(loader, matrix.value, [head]) },
     ]);
     return { inputs: head.columns, matrices, additions: declareAdditions(this.#builder, [[head]]) };
   }
@@ -120,25 +92,7 @@ export class Linears {
   /** The same of all experts, each with its linears in the same order. */
   loadExperts(label: string, experts: readonly (readonly LinearSpec[])[]): Linear<ExpertMatrix> {
     const [first] = experts as readonly [readonly LinearSpec[]];
-    const matrices = this.#builder.declare(label, async ({ loader }) => {
-      const loaded: { matrix: ExpertMatrix; offset: number; bias: GPUBuffer[] }[] = [];
-      let [offset, from] = [0, 0];
-      for (const { length } of joinedLinears(loader.weights, first)) {
-        const sets = experts.map((specs) => specs.slice(from, from + length));
-        const slices = sets.map((set) => set.map(({ weight }) => weight));
-        const matrix = await loadExperts(loader, label, inputsOf(first), slices);
-        const hasBias = sets.flat().some(({ bias }) => bias !== undefined);
-        const bias: GPUBuffer[] = [];
-        for (const { firstExpert, experts: count } of hasBias ? matrix.parts : []) {
-          const own = sets.slice(firstExpert, firstExpert + count).flat();
-          bias.push(await loader.memory.filled('bias', joinedBias(loader.weights, own)));
-        }
-        loaded.push({ matrix, offset, bias });
-        offset += matrix.outputs;
-        from += length;
-      }
-      return loaded;
-    });
+    const matrices = this.#builder.declare(label, ({ loader }) => loadExpertMatrices(loader, label, experts));
     return { inputs: inputsOf(first), matrices, additions: declareAdditions(this.#builder, experts) };
   }
 
@@ -336,33 +290,6 @@ export class Linears {
     this.#texts.set(key, text);
     return text;
   }
-}
-
-const inputsOf = (specs: readonly LinearSpec[]): number => (specs[0] as LinearSpec).columns;
-
-/** A buffer for each part, where any of the linears that make up a matrix has a bias. */
-async function loadBiases(
-  { loader: { memory, weights } }: Pick<Loading, 'loader'>,
-  { parts }: GpuMatrix,
-  specs: readonly LinearSpec[],
-): Promise<GPUBuffer[]> {
-  if (specs.every(({ bias }) => bias === undefined)) return [];
-  const values = joinedBias(weights, specs);
-  const buffers: GPUBuffer[] = [];
-  for (const { firstOutput, outputs } of parts) {
-    buffers.push(await memory.filled('bias', values.slice(firstOutput, firstOutput + outputs)));
-  }
-  return buffers;
-}
-
-function joinedBias(weights: WeightSource, specs: readonly LinearSpec[]): Float32Array<ArrayBuffer> {
-  const values = new Float32Array(specs.reduce((sum, { weight }) => sum + weight.rows, 0));
-  let at = 0;
-  for (const { weight, bias } of specs) {
-    if (bias !== undefined) values.set(readBias(weights, bias), at);
-    at += weight.rows;
-  }
-  return values;
 }
 
 /** As kernels bind them. */
