@@ -4,7 +4,7 @@
 import { availableParallelism } from 'node:os';
 import { loadAddon } from '#src/compute/cpu/binding.ts';
 import { createNativeSampler } from '#src/compute/cpu/sample-rows.ts';
-import type { Told } from '#src/compute/webgpu/finish-sampling.ts';
+import type { Found } from '#src/compute/webgpu/finish-sampling.ts';
 import { weighCandidates } from '#src/sampling/candidates.ts';
 import { type SamplingRequest, validateSampling } from '#src/sampling/parameters.ts';
 import { seedFrom, uniformAt } from '#src/sampling/random.ts';
@@ -85,18 +85,18 @@ async function measure(
   const finish = await best(() => samples.finish(answer, planned, rows));
   const whole = await best(() => samples.readLogits());
   const nativeTime = await best(() => native(logits, VOCABULARY, rows));
-  checkTotal(samples.tell(answer, 0, 0), logits.subarray(0, VOCABULARY), rows[0] as SampleRow);
+  checkTotal(samples.foundOf(answer, 0, 0), logits.subarray(0, VOCABULARY), rows[0] as SampleRow);
   const sampleAt = (at: readonly SampleRow[]) => samples.finish(answer, planned, at);
   const decided = shareDecided(sampleAt, logits, rowCount, request);
   return { planning, kernel, read, finish, whole, nativeTime, decided };
 }
 
 /** The sum of all weights equals the oracle's exactly; sampled tokens alone would hardly show a difference. */
-function checkTotal(told: Told, logits: Float32Array, row: SampleRow): void {
+function checkTotal(found: Found, logits: Float32Array, row: SampleRow): void {
   const { temperature, typicalP } = row.parameters;
   if (isGreedy(row.parameters) || typicalP < 1) return;
-  const { total } = weighCandidates(adjustedLogits(logits, row), told.highest, temperature);
-  if (told.total !== total) throw new Error(`weights sum up to ${told.total} instead of ${total}`);
+  const { total } = weighCandidates(adjustedLogits(logits, row), found.highest, temperature);
+  if (found.total !== total) throw new Error(`weights sum up to ${found.total} instead of ${total}`);
 }
 
 /** Samples at other positions come from the same candidates. */

@@ -1,7 +1,7 @@
 // Sampling on a GPU from any logits, without a model: what the webgpu backend does after a forward pass, for benchmarks and
 // tests.
 
-import { finishSampling, type Told, tellRows } from '#src/compute/webgpu/finish-sampling.ts';
+import { type Found, finishSampling, readFound } from '#src/compute/webgpu/finish-sampling.ts';
 import type { Gpu } from '#src/compute/webgpu/gpu.ts';
 import { firstCandidatesKernel, samplingThreads } from '#src/compute/webgpu/kernels/sampling.ts';
 import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from '#src/compute/webgpu/kernels/sampling-layout.ts';
@@ -25,7 +25,7 @@ export interface SamplingOnGpu {
     planned: PlannedSampling,
     rows: readonly SampleRow[],
   ): (SampleResult | undefined)[];
-  tell(answer: ArrayBuffer, row: number, job: number): Told;
+  foundOf(answer: ArrayBuffer, row: number, job: number): Found;
   close(): void;
 }
 
@@ -76,7 +76,7 @@ export async function samplingOnGpu(
     read: (planned) => read(found, planned.byteLength),
     readLogits: async () => new Float32Array(await read(source, logits.byteLength)),
     finish: (answer, planned, rows) => finishSampling(answer, rows, planned, vocabSize),
-    tell: (answer, row, job) => tellRows(answer, rowCount)(row, job),
+    foundOf: (answer, row, job) => readFound(answer, rowCount)(row, job),
     close: () => memory.release(),
   };
 }

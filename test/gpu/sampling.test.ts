@@ -4,7 +4,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { modelLogits, samplingOnGpu } from '../../bench/sampling-on-gpu.ts';
-import type { Told } from '../../src/compute/webgpu/finish-sampling.ts';
+import type { Found } from '../../src/compute/webgpu/finish-sampling.ts';
 import type { Gpu } from '../../src/compute/webgpu/gpu.ts';
 import { LISTED_AT_LEAST } from '../../src/compute/webgpu/kernels/sampling.ts';
 import { weighCandidates } from '../../src/sampling/candidates.ts';
@@ -22,7 +22,7 @@ let gpu: () => Gpu;
 interface Samples {
   /** `undefined` where the processor must see the logits. */
   readonly results: readonly (SampleResult | undefined)[];
-  tell(row: number, job: number): Told;
+  foundOf(row: number, job: number): Found;
 }
 
 async function sample(
@@ -40,7 +40,7 @@ async function sample(
   expect(Buffer.from(after.buffer).equals(Buffer.from(logits.buffer))).toBe(true);
   return {
     results: samples.finish(answer, planned, rows),
-    tell: (row, job) => samples.tell(answer, row, job),
+    foundOf: (row, job) => samples.foundOf(answer, row, job),
   };
 }
 
@@ -89,13 +89,13 @@ describeOnFastestGpu('sampling on a GPU', () => {
         const one = logitsOf(shape, vocabSize, seed);
         const logits = new Float32Array(rows.length * vocabSize);
         for (const index of rows.keys()) logits.set(one, index * vocabSize);
-        const { tell } = await sample(logits, vocabSize, rows);
+        const { foundOf } = await sample(logits, vocabSize, rows);
         for (const [index, { parameters }] of rows.entries()) {
-          const told = tell(index, 0);
-          const { list, total } = weighCandidates(one, told.highest, parameters.temperature);
-          expect(told.highest).toBe(list[0]?.logit);
-          expect(told.total).toBe(total);
-          const listed = told.between(0, told.listed).slice(0, list.length);
+          const found = foundOf(index, 0);
+          const { list, total } = weighCandidates(one, found.highest, parameters.temperature);
+          expect(found.highest).toBe(list[0]?.logit);
+          expect(found.total).toBe(total);
+          const listed = found.between(0, found.listed).slice(0, list.length);
           expect(listed).toEqual(list.slice(0, listed.length).map(({ token, logit }) => ({ token, logit })));
           if (shape === 'peaked')
             expect(listed.length).toBeGreaterThanOrEqual(Math.min(LISTED_AT_LEAST, list.length));
@@ -130,13 +130,13 @@ describeOnFastestGpu('sampling on a GPU', () => {
           forbidden: [3, 4, 3],
         });
         const logits = logitsOf('peaked', vocabSize, seed);
-        const { tell } = await sample(logits, vocabSize, [row]);
-        const told = tell(0, 0);
-        if (told.isOdd) return;
+        const { foundOf } = await sample(logits, vocabSize, [row]);
+        const found = foundOf(0, 0);
+        if (found.isOdd) return;
         const expected = Array.from(adjustedLogits(logits, row), (logit, token) => ({ token, logit }))
           .filter(({ logit }) => logit !== -Infinity)
           .sort((a, b) => b.logit - a.logit || a.token - b.token);
-        expect(told.between(0, told.listed)).toEqual(expected);
+        expect(found.between(0, found.listed)).toEqual(expected);
       },
     );
     await fc.assert(property, { seed: 20261115, numRuns: 30 });

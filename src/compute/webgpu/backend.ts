@@ -83,7 +83,7 @@ async function loadBackend(
   const operations = await loading.finally(() => packing.close());
   const sample = samplingOperation(scratch, gpu);
   const programs = Programs.of(gpu.device);
-  // A processor that plays a GPU compiles slowly: there each kernel waits until it is needed.
+  // Software adapters compile slowly: there each kernel waits until it is needed.
   if (!gpu.info.software) for (const operation of [...operations, sample]) operation.compile(programs);
   await programs.ready();
   await gpu.device.queue.onSubmittedWorkDone();
@@ -96,7 +96,7 @@ async function loadBackend(
   );
 }
 
-/** A buffer for each memory, with all slots. */
+/** A buffer for each recurrent state, with all slots. */
 async function allocateStates(
   memory: GpuMemory,
   { recurrentStates }: ModelSpec,
@@ -111,7 +111,7 @@ async function allocateStates(
   }
   const buffers: GPUBuffer[] = [];
   for (const { size } of recurrentStates)
-    buffers.push(await memory.storage('recurrentStates', 4 * size * slots));
+    buffers.push(await memory.storage('recurrent state', 4 * size * slots));
   return buffers;
 }
 
@@ -124,7 +124,7 @@ function samplingOperation(scratch: Scratch, { info }: Gpu): Operation {
   return new Operation('sample', [variant], [samples, logits, saved, found]);
 }
 
-interface Place {
+interface GpuResources {
   readonly gpu: Gpu;
   readonly memory: GpuMemory;
   readonly kv: KvCache;
@@ -151,7 +151,7 @@ class WebGpuBackend implements Backend {
   #closed = false;
 
   constructor(
-    { gpu, memory, kv }: Place,
+    { gpu, memory, kv }: GpuResources,
     spec: ModelSpec,
     scratch: Scratch,
     forward: Forward,
@@ -159,7 +159,7 @@ class WebGpuBackend implements Backend {
   ) {
     this.sampleRows = hostSampler();
     this.device = gpu.info.name;
-    // What plays a GPU is tested with this program.
+    // Software adapters are tested with this program.
     this.wantsSelfTest = !gpu.info.software;
     this.#gpu = gpu;
     this.#memory = memory;
@@ -217,7 +217,7 @@ class WebGpuBackend implements Backend {
     return capacity;
   }
 
-  /** One thing at a time; what was closed meanwhile gives its memory back afterwards. */
+  /** One thing at a time; a backend closed meanwhile releases its memory afterwards. */
   async #alone<Result>(run: () => Promise<Result>): Promise<Result> {
     this.#checkIdle();
     this.#running = true;
@@ -225,7 +225,7 @@ class WebGpuBackend implements Backend {
       return await run();
     } finally {
       this.#running = false;
-      if (this.#closed) this.#giveBack();
+      if (this.#closed) this.#release();
     }
   }
 
@@ -240,19 +240,19 @@ class WebGpuBackend implements Backend {
     this.#kv.release(blocks);
   }
 
-  /** Gives the memory back, at once or as soon as the running step ends. */
+  /** Releases the memory, at once or when the running step ends. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    if (!this.#running) this.#giveBack();
+    if (!this.#running) this.#release();
   }
 
-  #giveBack(): void {
+  #release(): void {
     this.#memory.release();
     this.#gpu.close();
   }
 
-  /** One pass over a batch that is small enough; its states are taken, what else is read is valid until the next. */
+  /** One pass over a part of a batch; adds its states to `states`, the reading is valid until the next pass. */
   async #pass(part: Batch, reading: Reading, samples: boolean, states: RowsRead): Promise<ArrayBuffer> {
     const { states: source } = this.#scratch;
     const stateReading = { source, byteLength: states.bytesOf(part.stateRows.length) };
@@ -269,7 +269,7 @@ class WebGpuBackend implements Backend {
       const byteLength = 4 * part.logitRows.length * vocabSize;
       return this.#pass(part, { source, byteLength }, false, states);
     };
-    // Read where they lie: they are many, and valid until the next step.
+    // Not copied: they are many, and valid until the next step.
     if (parts.length === 1 && only !== undefined) return new Float32Array(await compute(only));
     const logits = new Float32Array(rows * vocabSize);
     let at = 0;
@@ -310,7 +310,7 @@ class WebGpuBackend implements Backend {
   }
 }
 
-/** Rows gathered from what several passes give, without what pads them. */
+/** Rows of several passes, without their padding. */
 class RowsRead {
   readonly values: Float32Array;
   readonly #size: number;
@@ -335,7 +335,7 @@ class RowsRead {
   }
 }
 
-/** Samples from logits that were read back: in native code where there is some. */
+/** Samples from logits that were read back, in native code where the addon is built. */
 function hostSampler(): SampleRows {
   const load = loadAddon();
   return load.available ? createNativeSampler(load.addon, machineLimits().cores) : sampleRows;

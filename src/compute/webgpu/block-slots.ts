@@ -5,14 +5,12 @@ import { type Batch, BLOCK_TOKENS } from '../backend.ts';
 
 const NONE = -1;
 
-/** A block's content goes from one slot to another. */
 export interface SlotMove {
   readonly from: number;
   readonly to: number;
 }
 
 export class BlockSlots {
-  /** By block, and by slot. */
   readonly #slotOf: Int32Array;
   readonly #blockIn: Int32Array;
   #inUse = 0;
@@ -52,7 +50,7 @@ export class BlockSlots {
     }
   }
 
-  /** The batch with slots for blocks. Those without one are reserved for later tokens; no kernel looks at them. */
+  /** The batch with slots for blocks. Those without one are reserved for later tokens; no kernel reads them. */
   resolve(batch: Batch): Batch {
     const blocks = batch.blocks.map((block) => Math.max(0, this.#slotOf[block] as number));
     return { ...batch, blocks };

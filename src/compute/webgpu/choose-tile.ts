@@ -1,5 +1,4 @@
-// How a product is shared out among workgroups: the tile of rows and panels that each of them makes. Which one is taken
-// changes no bit of the result.
+// The tile of rows and panels that a workgroup computes of a product. Which one is chosen changes no bit of the result.
 
 import type { Format } from './format.ts';
 import type { MultiplyKernel } from './kernels/matmul.ts';
@@ -20,10 +19,10 @@ const multiplyTiles: readonly Tile[] = [
 /** Workgroups that keep a large GPU busy. */
 const ENOUGH_WORKGROUPS = 96;
 
-/** Where fewer workgroups are at work, each must read ahead to keep the memory busy. */
+/** With fewer workgroups, each must read ahead to keep the memory busy. */
 const READERS_ENOUGH = 256;
 
-/** The tiles of one matrix. Bytes take so many registers that reading ahead costs more than it gains. */
+/** The tiles of one matrix. Bytes take many registers: reading ahead costs more than it gains. */
 export function tilesFor(format: Format, panels: number): readonly Tile[] {
   const isWaiting = format.kind === 'coded' && format.encoding !== 'byte' && panels < READERS_ENOUGH;
   return multiplyTiles.map((tile) => ({ ...tile, prefetches: isWaiting && tile.panels === 1 }));

@@ -1,5 +1,5 @@
-// Samples finished from what the GPU tells of rows (see kernels/sampling-layout.ts), with the sampling oracle's own
-// functions; `undefined` where that does not decide a row, and the processor must see its logits.
+// Finishes samples from what the GPU found of rows (see kernels/sampling-layout.ts), with the sampling oracle's own
+// functions; `undefined` where that does not decide a row, and the processor must read its logits.
 
 import { type Candidate, type TokenLogit, weigh } from '../../sampling/candidates.ts';
 import type { SampleResult, SampleRow, TokenLogprobs } from '../../sampling/sample-row.ts';
@@ -7,8 +7,8 @@ import { isGreedy, logprobsOf, sampleFrom } from '../../sampling/sampler.ts';
 import { headAt, headWords, LIST_LENGTH, listAt } from './kernels/sampling-layout.ts';
 import type { PlannedSampling } from './plan-sampling.ts';
 
-/** Most samples end among the first few: only where they do not, more are looked at, four times as many each time. */
-const FIRST_LOOK = 8;
+/** Most samples end among the first few candidates: only where they do not, more are read, four times as many each time. */
+const FIRST_READ = 8;
 
 export function finishSampling(
   answer: ArrayBuffer,
@@ -16,59 +16,58 @@ export function finishSampling(
   { isLeft }: PlannedSampling,
   vocabSize: number,
 ): (SampleResult | undefined)[] {
-  const told = tellRows(answer, rows.length);
+  const found = readFound(answer, rows.length);
   return rows.map((row, index) =>
-    isLeft[index] === true ? undefined : finishSample((job) => told(index, job), row, vocabSize),
+    isLeft[index] === true ? undefined : finishSample((job) => found(index, job), row, vocabSize),
   );
 }
 
-/** What an answer about so many rows tells. */
-export function tellRows(answer: ArrayBuffer, rows: number): (row: number, job: number) => Told {
+export function readFound(answer: ArrayBuffer, rows: number): (row: number, job: number) => Found {
   const words = new Uint32Array(answer);
   const floats = new Float32Array(answer);
-  return (row, job) => new Told(words, floats, headAt(rows, job, row), listAt(rows, job, row));
+  return (row, job) => new Found(words, floats, headAt(rows, job, row), listAt(rows, job, row));
 }
 
 function finishSample(
-  tell: (job: number) => Told,
+  foundBy: (job: number) => Found,
   row: SampleRow,
   vocabSize: number,
 ): SampleResult | undefined {
   const { parameters } = row;
-  const told = tell(0);
-  if (told.isOdd) return undefined;
-  if (told.highest === -Infinity) return { ok: false, error: 'no-candidate' };
-  const token = isGreedy(parameters) ? told.likeliest : sampleListed(told, row, vocabSize);
+  const found = foundBy(0);
+  if (found.isOdd) return undefined;
+  if (found.highest === -Infinity) return { ok: false, error: 'no-candidate' };
+  const token = isGreedy(parameters) ? found.likeliest : sampleListed(found, row, vocabSize);
   if (token === undefined) return undefined;
   if (parameters.logprobs === undefined) return { ok: true, token };
-  const logprobs = ownLogprobs(tell(1), token, parameters.logprobs, vocabSize);
+  const logprobs = ownLogprobs(foundBy(1), token, parameters.logprobs, vocabSize);
   return logprobs && { ok: true, token, logprobs };
 }
 
-function sampleListed(told: Told, row: SampleRow, vocabSize: number): number | undefined {
-  const { highest, total, listed } = told;
+function sampleListed(found: Found, row: SampleRow, vocabSize: number): number | undefined {
+  const { highest, total, listed } = found;
   const { temperature, topK } = row.parameters;
   const list: Candidate[] = [];
   let seen = 0;
-  for (let look = Math.max(FIRST_LOOK, topK); seen < listed; look *= 4) {
-    list.push(...weigh(told.between(seen, look), { highest, temperature, vocabSize }));
+  for (let end = Math.max(FIRST_READ, topK); seen < listed; end *= 4) {
+    list.push(...weigh(found.between(seen, end), { highest, temperature, vocabSize }));
     const token = sampleFrom({ list, total }, row);
     if (token !== undefined) return token;
-    seen = look;
+    seen = end;
   }
   return undefined;
 }
 
 /** A token so unlikely in itself that it is not listed was sampled only because of a bias, a penalty or a mask. */
-function ownLogprobs(own: Told, token: number, count: number, vocabSize: number): TokenLogprobs | undefined {
+function ownLogprobs(own: Found, token: number, count: number, vocabSize: number): TokenLogprobs | undefined {
   const chosen = own.logitOf(token);
   if (chosen === undefined) return undefined;
   const { highest, total } = own;
   return logprobsOf({ vocabSize, highest, total, chosen, top: own.between(0, count) });
 }
 
-/** What is told of one row by one job. */
-export class Told {
+/** What one job found of one row. */
+export class Found {
   readonly #words: Uint32Array;
   readonly #floats: Float32Array;
   readonly #head: number;
@@ -104,7 +103,7 @@ export class Told {
     return listed > LIST_LENGTH ? 0 : listed;
   }
 
-  /** Those at these places; fewer where no more are known. */
+  /** Candidates in order; fewer where no more are known. */
   between(from: number, end: number): TokenLogit[] {
     const candidates: TokenLogit[] = [];
     for (let place = from; place < Math.min(end, this.listed); place++) candidates.push(this.#at(place));

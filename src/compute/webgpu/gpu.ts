@@ -6,7 +6,7 @@ import { messageOf } from '../../runtime/error-message.ts';
 
 export interface GpuInfo {
   readonly name: string;
-  /** A processor that plays a GPU: slower than the CPU backend, good for tests. */
+  /** A software adapter: slower than the CPU backend, good for tests. */
   readonly software: boolean;
   /** It has no memory of its own and takes the machine's. */
   readonly unified: boolean;
@@ -48,7 +48,7 @@ export function hasGpuPackage(): boolean {
 
 const REMEDY = 'run "npm install webgpu" beside chairlift, or "npm run setup -- --gpu" in a checkout';
 
-/** Where the package comes from: the program's own dependencies first, then what set-up has brought. */
+/** From the program's own dependencies, or from what set-up has installed. */
 async function loadDawn(): Promise<DawnModule> {
   const specifiers = ['webgpu', ...(existsSync(ownCopy) ? [pathToFileURL(ownCopy).href] : [])];
   let reason = 'it is not installed';
@@ -63,10 +63,10 @@ async function loadDawn(): Promise<DawnModule> {
   throw new GpuUnavailableError(`the package webgpu could not be loaded: ${reason}; ${REMEDY}`);
 }
 
-// Bounds are not checked in every access: token ids, tables, biased ids and masks are, before they come to a kernel.
+// Kernels do not check bounds: token ids, tables, biased ids and masks are checked before they reach one.
 const TOGGLES = 'enable-dawn-features=disable_robustness';
 
-// Dawn aborts the process when what `create` gave is collected while a device lives.
+// Dawn aborts the process when an instance is collected while a device lives.
 const instances: GPU[] = [];
 
 async function openInstance(name: string | undefined): Promise<GPU> {
@@ -93,7 +93,7 @@ async function findAdapter(name: string | undefined): Promise<GPUAdapter> {
   );
 }
 
-/** WebGPU does not say it; Intel's cards with memory of their own are those of the families for games and servers. */
+/** WebGPU does not report it; Intel's discrete GPUs are of the families for games (hpg) and servers (hpc). */
 function isUnified({ vendor, architecture }: GPUAdapterInfo): boolean {
   return vendor === 'apple' || (vendor === 'intel' && !/hp[gc]$/.test(architecture));
 }

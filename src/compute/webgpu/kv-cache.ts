@@ -1,6 +1,6 @@
-// The KV cache in GPU memory: a buffer for each cache of the model. WebGPU has no address space without memory behind it, so
-// buffers have room for a part of the blocks and are replaced where that changes: a new one is made, what blocks hold is
-// copied on the GPU, and the old one is destroyed, one cache after the other. So no more than one cache is there twice.
+// The KV cache in GPU memory: a buffer for each cache of the model. WebGPU cannot reserve addresses without memory, so
+// buffers have room for some of the blocks and are replaced by others where that changes, one cache after the other:
+// no more than one cache is allocated twice.
 
 import type { ModelSpec } from '../../model/spec.ts';
 import type { Batch, BlockMemory, KvType } from '../backend.ts';
@@ -8,7 +8,7 @@ import { BlockSlots, type SlotMove } from './block-slots.ts';
 import { cacheBlockBytes } from './kernels/kv-layout.ts';
 import { type GpuMemory, GpuMemoryError, ReplaceableBuffer } from './memory.ts';
 
-/** A thousand tokens: what tests at the start need, and short answers. */
+/** A thousand tokens: enough for the self-test and short answers. */
 const FIRST_BLOCKS = 32;
 /** Bytes of old buffers that may be waiting for the GPU to be done with them. */
 const LEAVING_BYTES = 64 << 20;
@@ -16,7 +16,6 @@ const LEAVING_BYTES = 64 << 20;
 interface KvCacheOptions {
   readonly kvType: KvType;
   readonly blockCount: number;
-  /** The most a kernel can bind at once. */
   readonly bindingBytes: number;
 }
 
@@ -130,7 +129,7 @@ export class KvCache implements BlockMemory {
     return false;
   }
 
-  /** Where the GPU has no memory for a smaller buffer beside the larger one, that one stays. */
+  /** Where the GPU has no memory for a smaller buffer next to the larger one, that one stays. */
   async #shrink(blocks: number): Promise<void> {
     this.#move(this.#slots.compact(blocks));
     await this.#resize((cache) => cache.blocks > blocks, blocks);

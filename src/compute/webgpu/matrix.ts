@@ -49,12 +49,10 @@ export interface MatrixLoader {
   readonly memory: GpuMemory;
   readonly packing: Packing;
   readonly weights: WeightSource;
-  /** The most a kernel can bind at once. */
   readonly bindingBytes: number;
   readonly onBytes: (bytes: number) => void;
 }
 
-/** Rows of the file, and how long they are. */
 interface MatrixRows {
   readonly inputs: number;
   readonly slices: readonly RowSlice[];
@@ -156,7 +154,6 @@ function otherType(tensor: string, type: TensorType): ModelFileError {
   });
 }
 
-/** Panels that one part can have. */
 function mostPanels({ bindingBytes }: MatrixLoader, { codes, scales }: PanelWords): number {
   return Math.max(1, Math.floor(bindingBytes / (4 * Math.max(codes, scales))));
 }
@@ -186,7 +183,7 @@ class Filler {
     this.#inputs = inputs;
   }
 
-  /** Rows of a slice into panels from one on; they may still be on their way when it returns. */
+  /** Rows of a slice into panels from `panel` on; they may still be on their way when it returns. */
   async fill(to: PanelBuffers, panel: number, slice: RowSlice, begin: number, end: number): Promise<void> {
     const panelBytes = PANEL_COLUMNS * rowBytes(this.#type, this.#inputs);
     const step = PANEL_COLUMNS * Math.max(1, Math.floor(PIECE_BYTES / panelBytes));

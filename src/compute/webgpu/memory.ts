@@ -1,5 +1,5 @@
-// GPU memory: every buffer comes from here, so that what is used is known and what does not fit is an error, not a
-// lost device.
+// GPU memory: allocates every buffer, so that bytes in use are known and running out of memory is an error, not a lost
+// device.
 
 // GPUBufferUsage, which exists only once Dawn is loaded.
 const USAGE = { mapRead: 1, copySource: 4, copyTarget: 8, uniform: 64, storage: 128 } as const;
@@ -20,7 +20,6 @@ export class ReplaceableBuffer {
   }
 }
 
-/** Anything that kernels bind. */
 export type Bindable = GPUBuffer | ReplaceableBuffer;
 
 export class GpuMemory {
@@ -38,12 +37,11 @@ export class GpuMemory {
     return this.#create(label, bytes, USAGE.storage | USAGE.copySource | USAGE.copyTarget);
   }
 
-  /** A buffer for results on their way back. */
+  /** A buffer that the processor reads. */
   async readback(label: string, bytes: number): Promise<GPUBuffer> {
     return this.#create(label, bytes, USAGE.mapRead | USAGE.copyTarget);
   }
 
-  /** A buffer with this content. */
   async filled(
     label: string,
     content: Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>,
@@ -69,19 +67,17 @@ export class GpuMemory {
     await this.#device.queue.onSubmittedWorkDone();
   }
 
-  /** Bytes of all buffers. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Gives one buffer back; commands that were submitted before still have it. */
+  /** Commands that were submitted before still have the buffer. */
   free(buffer: GPUBuffer): void {
     if (!this.#buffers.delete(buffer)) throw new Error(`${buffer.label} is not one of these buffers`);
     this.#bytes -= buffer.size;
     buffer.destroy();
   }
 
-  /** Gives everything back. */
   release(): void {
     for (const buffer of this.#buffers) this.free(buffer);
   }

@@ -18,14 +18,13 @@ interface Bound {
 }
 
 export class Operation {
-  /** For people: what it does. */
   readonly name: string;
   readonly #variants: readonly Variant[];
   readonly #choose: (counts: StepCounts) => number;
   readonly #buffers: readonly Bindable[];
   readonly #bound: (Bound | undefined)[] = [];
 
-  /** Variants do the same for different steps; `choose` says which one serves. All bind the same buffers. */
+  /** Variants compute the same for different steps; `choose` picks one. All bind the same buffers. */
   constructor(
     name: string,
     variants: readonly Variant[],
@@ -38,12 +37,12 @@ export class Operation {
     this.#choose = choose;
   }
 
-  /** Starts compiling all variants; those that are not are compiled when they are first needed. */
+  /** Starts compiling all variants; others are compiled when they are first needed. */
   compile(programs: Programs): void {
     for (const { text } of this.#variants) programs.add(this.name, text);
   }
 
-  /** A buffer may have been replaced: those that can be are bound again when they are next needed. */
+  /** After a buffer was replaced: binds again when next needed. */
   rebind(): void {
     if (this.#buffers.some((buffer) => buffer instanceof ReplaceableBuffer)) this.#bound.length = 0;
   }

@@ -1,4 +1,4 @@
-// The thread behind `pack-workers.ts`: packs one piece of a matrix after another.
+// The thread of `pack-workers.ts`: packs one piece of a matrix after another.
 
 import { parentPort } from 'node:worker_threads';
 import { messageOf } from '../../runtime/error-message.ts';

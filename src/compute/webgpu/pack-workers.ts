@@ -1,12 +1,11 @@
 // Packs pieces of matrices on several threads: reading the finer formats group by group would keep one busy for minutes.
-// Models that are small are packed where they are.
+// Small models are packed on the calling thread.
 
 import { Worker } from 'node:worker_threads';
 import type { TensorType } from '../../weights/tensor-type.ts';
 import { type Panels, packPanels } from './pack-panels.ts';
 import type { PackAnswer, PackWork } from './pack-worker.ts';
 
-// The compiled file, from wherever this one runs.
 const entry = new URL('../../../dist/compute/webgpu/pack-worker.js', import.meta.url);
 
 /** Below this a model is packed before threads have started. */

@@ -1,5 +1,4 @@
-// Forward passes, one at a time: a batch is written down for the kernels, their commands are submitted, and what is wanted of
-// the result is read back.
+// Runs forward passes, one at a time: writes a batch for the kernels, submits their commands, and reads results back.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Batch } from '../backend.ts';
@@ -13,7 +12,7 @@ import { RANGE_BYTES, type Scratch } from './scratch.ts';
 /** Operations of one command buffer. */
 const OPERATIONS_AT_ONCE = 48;
 
-/** What comes so soon was there already. */
+/** A result that comes this soon was there already. */
 const AT_ONCE_MS = 0.5;
 
 export interface Forward {
@@ -24,20 +23,17 @@ export interface Forward {
   readonly shapes: readonly AttentionShape[];
 }
 
-/** How much of a buffer is read back. */
 export interface Reading {
   readonly source: GPUBuffer;
   readonly byteLength: number;
 }
 
-/** What a pass is to end with. */
 interface Wanted {
   readonly readings: readonly Reading[];
-  /** Whether tokens are sampled. */
   readonly samples: boolean;
 }
 
-/** All that the commands of a pass depend on; what else is new in a step, kernels read from its buffer. */
+/** All that the commands of a pass depend on; kernels read the rest from the step's buffer. */
 interface Commands extends Wanted {
   readonly counts: StepCounts;
 }
@@ -47,7 +43,7 @@ export class Passes {
   readonly #scratch: Scratch;
   readonly #forward: Forward;
   readonly #timer = new StepTimer();
-  /** What was read back last is still being read. */
+  /** The last results are still mapped. */
   #mapped = false;
   #failure: Error | undefined;
   #ready: { readonly commands: Commands; readonly buffers: GPUCommandBuffer[] } | undefined;
@@ -64,7 +60,7 @@ export class Passes {
     });
   }
 
-  /** One pass; what was wanted of it, each reading by itself, valid until the next. */
+  /** Gives one buffer for each reading, valid until the next pass. */
   async run(batch: Batch, wanted: Wanted): Promise<ArrayBuffer[]> {
     this.#unmap();
     const { step, stepWords } = this.#scratch;
@@ -80,7 +76,7 @@ export class Passes {
     for (const buffer of buffers) queue.submit([buffer]);
     const lengths = wanted.readings.map(({ byteLength }) => byteLength);
     const reads = lengths.some((byteLength) => byteLength > 0);
-    // Most steps are like the one before: while this one runs, the next one's commands are written.
+    // Most steps are like the one before: while this one runs, the commands of the next are encoded.
     if (reads) this.#ready = { commands, buffers: this.#encode(commands) };
     const kind = JSON.stringify([counts, lengths]);
     const sleepMs = this.#timer.sleepMs(kind, performance.now() - began);
@@ -92,7 +88,7 @@ export class Passes {
     return bytes;
   }
 
-  /** Buffers were replaced: what was written ahead for the old ones is void. */
+  /** Buffers were replaced: commands encoded for the old ones are void. */
   rebind(): void {
     this.#ready = undefined;
     for (const operation of this.#forward.operations) operation.rebind();
@@ -110,14 +106,14 @@ export class Passes {
     return bytes as ArrayBuffer;
   }
 
-  /** Commands that were written ahead, if they are these. */
+  /** Commands that were encoded ahead, if they are these. */
   #take(commands: Commands): GPUCommandBuffer[] | undefined {
     const ready = this.#ready;
     this.#ready = undefined;
     return ready !== undefined && isSame(ready.commands, commands) ? ready.buffers : undefined;
   }
 
-  /** In several buffers, so that the GPU begins with the first while Dawn translates the next. */
+  /** In several buffers, so that the GPU starts with the first while Dawn translates the next. */
   #encode({ counts, readings, samples }: Commands): GPUCommandBuffer[] {
     const { operations, sample, programs } = this.#forward;
     const all = samples ? [...operations, sample] : operations;
@@ -172,7 +168,7 @@ export class Passes {
   }
 }
 
-/** Where readings lie side by side, and where they end. */
+/** Where readings start in the buffer, and where the last ends. */
 function placesOf(lengths: readonly number[]): number[] {
   const places = [0];
   for (const byteLength of lengths) {

@@ -19,7 +19,7 @@ export interface PlannedSampling {
   readonly words: Uint32Array<ArrayBuffer>;
   /** Bytes of the answer that are needed. */
   readonly byteLength: number;
-  /** Which rows the GPU will tell nothing of. */
+  /** Which rows are left to the processor. */
   readonly isLeft: readonly boolean[];
 }
 
@@ -31,9 +31,9 @@ export function planSampling(
   checkMasks(vocabSize, rows);
   const jobs = new SamplingWriter(rows.length, vocabSize, mostWords);
   const isLeft = rows.map((row, index) => !canTell(row) || !jobs.write(row, index));
-  const told = rows.filter((_, index) => isLeft[index] === false);
-  const wantsOwn = told.some(({ parameters }) => parameters.logprobs !== undefined);
-  const wantsList = told.some(({ parameters }) => !isGreedy(parameters));
+  const planned = rows.filter((_, index) => isLeft[index] === false);
+  const wantsOwn = planned.some(({ parameters }) => parameters.logprobs !== undefined);
+  const wantsList = planned.some(({ parameters }) => !isGreedy(parameters));
   const lists = wantsOwn ? JOBS_PER_ROW : wantsList ? 1 : 0;
   const byteLength = 4 * rows.length * (JOBS_PER_ROW * HEAD_WORDS + lists * LIST_WORDS);
   return { words: jobs.words(), byteLength, isLeft };

@@ -1,4 +1,4 @@
-// A batch as the kernels read it (see kernels/step-layout.ts), and how its attention is shared out among workgroups.
+// A batch as the kernels read it (see kernels/step-layout.ts), and how its attention is divided among workgroups.
 
 import { type Batch, BLOCK_TOKENS } from '../backend.ts';
 import { queryLanes, SEGMENT_BLOCKS } from './kernels/attention.ts';
@@ -18,7 +18,7 @@ export interface StepCounts {
   readonly adapted: number;
   readonly wanted: number;
   readonly states: number;
-  /** That are remembered; 0 where the model has no recurrentStates. */
+  /** 0 where the model has no recurrent states. */
   readonly sequences: number;
   /** Of each shape of attention. */
   readonly attention: readonly AttentionCounts[];
@@ -39,15 +39,14 @@ interface StepWords {
 export interface AttentionShape {
   readonly headCount: number;
   readonly kvHeadCount: number;
-  /** Queries see the whole of their text, not what comes before them alone. */
   readonly bidirectional: boolean;
   /** Parts that can wait for a merge. */
   readonly mostParts: number;
-  /** Workgroups that keep the whole GPU busy: with fewer, histories are shared out segment by segment. */
+  /** Workgroups that keep the whole GPU busy: with fewer, histories are divided into segments. */
   readonly busyWorkgroups: number;
   /** Queries of an item where a sequence has many of them; 0 where none has. */
   readonly manyQueries: number;
-  /** Workgroups of such items that are worth it: they are not shared out. */
+  /** Fewest workgroups of such items that are worth it: their histories are not divided. */
   readonly manyWorkgroups: number;
 }
 
@@ -69,11 +68,11 @@ interface Tile {
   readonly segments: number;
 }
 
-/** Which word of an item names its table. */
+/** The word of an item that names its table. */
 const TABLE_WORD = 6;
 const SEGMENT_TOKENS = SEGMENT_BLOCKS * BLOCK_TOKENS;
 
-/** How attentions of one shape are shared out: words of items, of merges, and of items of many queries. */
+/** Words of items, of merges, and of items of many queries, for attentions of one shape. */
 interface Plan {
   readonly items: readonly number[];
   readonly merges: readonly number[];
@@ -116,7 +115,7 @@ export function planStep(batch: Batch, shapes: readonly AttentionShape[]): StepW
     words.set(list, at);
     at += list.length;
   }
-  // Tables are told by their place in the buffer; a merge has a word there that nobody reads.
+  // A table is named by its place in the buffer; nothing reads that word of a merge.
   for (let word = listsAt + TABLE_WORD; word < tablesAt; word += ITEM_WORDS) {
     words[word] = (words[word] as number) + tablesAt;
   }
@@ -125,7 +124,7 @@ export function planStep(batch: Batch, shapes: readonly AttentionShape[]): StepW
   return { counts, words };
 }
 
-/** What recurrent states are told, at its place in the buffer; nothing where there are none. */
+/** The list of recurrent states, which starts at word `at`; empty where there are none. */
 function stateWords({ recurrentStates, rowStarts, tokens }: Batch, at: number): Uint32Array {
   const { from, starts, rows, slots } = recurrentStates;
   if (from.length === 0) return new Uint32Array();
@@ -209,7 +208,6 @@ function cutTiles(
   return tiles;
 }
 
-/** The last position of a stretch. */
 const lastOf = ({ start, rows }: Stretch): number => start + rows - 1;
 
 /** An item that takes its whole history. */

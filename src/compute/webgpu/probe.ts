@@ -1,4 +1,4 @@
-// What GPU there is, asked of a process of its own: the server itself never loads a driver.
+// Asks a process of its own what GPU there is: the server itself never loads a driver.
 
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,6 @@ export type ProbeResult =
   | { readonly found: true; readonly info: GpuInfo; readonly memoryBytes: number | undefined }
   | { readonly found: false; readonly reason: string };
 
-// The compiled file, from wherever this one runs.
 const entry = fileURLToPath(new URL('../../../dist/compute/webgpu/probe-process.js', import.meta.url));
 
 const LIMIT_MS = 60_000;

@@ -11,7 +11,7 @@ const bufferTypes = {
 const known = new WeakMap<GPUDevice, Programs>();
 
 export class Programs {
-  /** Those of a device, shared by all that runs on it. */
+  /** Shared by all backends on a device. */
   static of(device: GPUDevice): Programs {
     const programs = known.get(device) ?? new Programs(device);
     known.set(device, programs);
@@ -37,7 +37,7 @@ export class Programs {
     await Promise.all(this.#compiling.values());
   }
 
-  /** Compiles now what was not compiled before. */
+  /** Compiles now where `add` did not. */
   pipeline(label: string, text: string): GPUComputePipeline {
     const known = this.#pipelines.get(text);
     if (known !== undefined) return known;

@@ -32,7 +32,7 @@ export async function gpuReadBandwidth(name?: string): Promise<number> {
       await gpu.device.queue.onSubmittedWorkDone();
       return (performance.now() - started) / 1000;
     };
-    // The first ones wake the GPU.
+    // The first trials wake the GPU.
     const trials: number[] = [];
     for (let trial = 0; trial < TRIALS; trial++) trials.push(await once());
     return (READS * bytes) / Math.min(...trials);
@@ -43,7 +43,7 @@ export async function gpuReadBandwidth(name?: string): Promise<number> {
 
 const WORKGROUPS = 4096;
 
-/** The result depends on every word, and is written in a case that never comes. */
+/** The result depends on every word, and is never written. */
 function readKernel(bytes: number): string {
   return /* wgsl */ `
 @group(0) @binding(0) var<storage, read> source: array<vec4<u32>>;

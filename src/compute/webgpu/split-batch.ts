@@ -1,7 +1,6 @@
-// A batch that is larger than the buffers of a pass, as several that are not, in order. A sequence whose tokens see those
-// behind them is not cut: there is room for any. Another one cut in two sees in
-// the second part the keys and values that the first has stored, and goes on from what the first remembered: that waits where
-// the sequence leaves its memory in the end.
+// Splits a batch that is larger than the buffers of a pass into several, in order. A bidirectional sequence is never cut:
+// there is room for any. Another one reads in its second part the keys and values that the first has stored, and goes on
+// from the recurrent state that the first has left in the slot that is the sequence's last.
 
 import type { Batch } from '../backend.ts';
 import { type BatchSequence, buildBatch } from '../batch.ts';
@@ -43,7 +42,7 @@ export function splitBatch(batch: Batch, room: Room, wholeTexts = false): Batch[
         row++;
       }
       const tokens = batch.tokens.subarray(from, row);
-      const state = memoryOf(batch, sequence, from, row);
+      const state = stateUse(batch, sequence, from, row);
       const adapter = batch.adapters[sequence] ?? -1;
       const extras = { ...(state && { state }), ...(adapter < 0 ? {} : { adapter }) };
       if (row > from) {
@@ -56,8 +55,8 @@ export function splitBatch(batch: Batch, room: Room, wholeTexts = false): Batch[
   return batches;
 }
 
-/** Of the rows from one to before another, where the model has recurrentStates. */
-function memoryOf(
+/** Of rows `begin … end - 1`, where the model has recurrent states. */
+function stateUse(
   { recurrentStates, rowStarts }: Batch,
   sequence: number,
   begin: number,
