@@ -1,5 +1,5 @@
-// Bias, penalties and forbidden tokens (adjustedLogits in src/sampling/sampler.ts) in a row of logits where it lies, and the
-// row's own logits put back: whatever reads them later, on the GPU or the processor, finds them as the model made them.
+// Bias, penalties and forbidden tokens (adjustedLogits in src/sampling/sampler.ts), applied to a row of logits in place and
+// undone afterwards: later readers, on the GPU or the processor, find logits as the model made them.
 
 import { jobWords } from './sampling-layout.ts';
 

@@ -1,17 +1,17 @@
-// Several residual streams. The first has a buffer to itself, the others lie side by side in rows of another. One workgroup
-// takes a row, each thread some values of all streams.
+// AltUp's residual streams. The first has a buffer of its own, the others lie side by side in rows of another. One
+// workgroup takes a row, each thread some values of all streams.
 
 import { stepReader } from './step-layout.ts';
 import { rowSum } from './wgsl.ts';
 
 export interface AltUpShape {
   readonly size: number;
-  /** Streams beside the first. */
+  /** Streams next to the first. */
   readonly others: number;
 }
 
 const THREADS = 256;
-/** Of a stream that is scaled, at least. */
+/** A stream that is scaled counts with this mean square at least. */
 const LEAST_SQUARE = 1e-5;
 
 const streamBuffers = /* wgsl */ `
@@ -27,7 +27,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
   let row = workgroup.x;
   if (row >= rowCount()) { return; }
   let base = row * ${size}u;
-  let beside = row * ${others * size}u;
+  let othersAt = row * ${others * size}u;
 ${once}
   for (var i = thread; i < ${size}u; i += ${THREADS}u) {
 ${body}
@@ -51,13 +51,13 @@ fn squares(isFirst: bool, at: u32, thread: u32) -> f32 {
 }`;
   const once = /* wgsl */ `  let wanted = squares(true, base, thread);
   for (var k = 0u; k < ${others}u; k++) {
-    factors[k] = sqrt(wanted / max(squares(false, beside + k * ${size}u, thread), ${LEAST_SQUARE}));
+    factors[k] = sqrt(wanted / max(squares(false, othersAt + k * ${size}u, thread), ${LEAST_SQUARE}));
   }`;
   const body =
     becomes === 'scaled'
-      ? `    for (var k = 0u; k < ${others}u; k++) { others[beside + k * ${size}u + i] *= factors[k]; }`
+      ? `    for (var k = 0u; k < ${others}u; k++) { others[othersAt + k * ${size}u + i] *= factors[k]; }`
       : `    var sum = first[base + i];
-    for (var k = 0u; k < ${others}u; k++) { sum = fma(others[beside + k * ${size}u + i], factors[k], sum); }
+    for (var k = 0u; k < ${others}u; k++) { sum = fma(others[othersAt + k * ${size}u + i], factors[k], sum); }
     first[base + i] = sum / ${others + 1}.0;`;
   return kernel(shape, declared, once, body);
 }
@@ -73,7 +73,7 @@ export function predictAltUpKernel(shape: AltUpShape): string {
   const body = /* wgsl */ `
     var before: array<f32, ${count}>;
     before[0] = first[base + i];
-    for (var k = 0u; k < ${others}u; k++) { before[k + 1u] = others[beside + k * ${size}u + i]; }
+    for (var k = 0u; k < ${others}u; k++) { before[k + 1u] = others[othersAt + k * ${size}u + i]; }
     for (var k = 0u; k < ${count}u; k++) {
       var sum = before[k];
       for (var j = 0u; j < ${count}u; j++) {
@@ -83,7 +83,7 @@ export function predictAltUpKernel(shape: AltUpShape): string {
         first[base + i] = sum;
         predicted[base + i] = sum;
       } else {
-        others[beside + (k - 1u) * ${size}u + i] = sum;
+        others[othersAt + (k - 1u) * ${size}u + i] = sum;
       }
     }`;
   return kernel(shape, coefficientBuffers, '', body);
@@ -93,25 +93,25 @@ export function predictAltUpKernel(shape: AltUpShape): string {
 export function correctAltUpKernel(shape: AltUpShape): string {
   const { size, others } = shape;
   const body = /* wgsl */ `
-    let news = first[base + i] - predicted[base + i];
+    let change = first[base + i] - predicted[base + i];
     let own = row * ${others + 1}u;
-    first[base + i] = fma(1.0 + coefficients[own], news, predicted[base + i]);
+    first[base + i] = fma(1.0 + coefficients[own], change, predicted[base + i]);
     for (var k = 0u; k < ${others}u; k++) {
-      let at = beside + k * ${size}u + i;
-      others[at] = fma(1.0 + coefficients[own + k + 1u], news, others[at]);
+      let at = othersAt + k * ${size}u + i;
+      others[at] = fma(1.0 + coefficients[own + k + 1u], change, others[at]);
     }`;
   return kernel(shape, coefficientBuffers, '', body);
 }
 
-/** What others are told is added to all of them. Bindings: step, first, others, what they are told. */
+/** Adds the same to all streams but the first. Bindings: step, first, others, what is added. */
 export function addToStreamsKernel(shape: AltUpShape): string {
   const { size, others } = shape;
-  const declared = '@group(0) @binding(3) var<storage, read> told: array<f32>;';
-  const body = `    for (var k = 0u; k < ${others}u; k++) { others[beside + k * ${size}u + i] += told[base + i]; }`;
+  const declared = '@group(0) @binding(3) var<storage, read> added: array<f32>;';
+  const body = `    for (var k = 0u; k < ${others}u; k++) { others[othersAt + k * ${size}u + i] += added[base + i]; }`;
   return kernel(shape, declared, '', body);
 }
 
-/** The first stream with a factor on each value. Bindings: step, first, what comes out, factors. */
+/** The first stream with a factor on each value. Bindings: step, first, output, factors. */
 export function scaleFirstKernel({ size }: Pick<AltUpShape, 'size'>): string {
   const declared = '@group(0) @binding(3) var<storage, read> factors: array<f32>;';
   return kernel({ size, others: 1 }, declared, '', '    others[base + i] = first[base + i] * factors[i];');

@@ -46,7 +46,7 @@ const laneWords = ({ wordsPerToken }: KvLayout): number => Math.ceil(wordsPerTok
 /** Floats of one query's part: gathered values lane by lane, largest score, sum of weights. */
 export const partFloats = (layout: KvLayout): number => 32 * laneWords(layout) * layout.perWord + 2;
 
-/** Bytes of workgroup memory that it takes. */
+/** Bytes of workgroup memory. */
 export function attendBytes(headCount: number, kvHeadCount: number, layout: KvLayout): number {
   const lanes = queryLanes(headCount, kvHeadCount);
   const handed = lanes < TEAMS ? lanes * partFloats(layout) : 0;
@@ -166,7 +166,7 @@ ${each((i) => `  parts[to + ${i}u * 32u + lane] = ACC${i};`)}
 `;
 }
 
-/** The team of a segment's second block hands its part to that of the first, which joins it. */
+/** The team of a segment's first block joins the part of the second's. */
 function takeOver(layout: KvLayout, lanes: number): string {
   const values = laneWords(layout) * layout.perWord;
   const floats = partFloats(layout);

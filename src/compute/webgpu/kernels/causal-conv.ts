@@ -1,5 +1,5 @@
-// Causal convolutions of channels with those of the tokens before, which wait in a slot where they are of an earlier step;
-// and what then waits there for the next. The oldest waits first.
+// Causal convolutions of channels with those of the tokens before, which lie in a state slot, the oldest first, where they are
+// of an earlier step; and the update of that slot.
 
 import { activationText } from './activation.ts';
 import { statesReader } from './step-layout.ts';
@@ -10,13 +10,11 @@ export interface ConvolveShape {
   readonly length: number;
   /** Values of a row that is read; its channels come first. */
   readonly stride: number;
-  /** Where factors on channels start in a row, on their way into the convolution and out of it. */
+  /** Where factors on channels start in a row: on the convolution's input and on its output. */
   readonly before?: number;
   readonly after?: number;
-  /** Channels are activated in the end. */
   readonly activated: boolean;
   readonly hasBias: boolean;
-  /** Values of a slot. */
   readonly slotSize: number;
 }
 
@@ -38,7 +36,7 @@ fn past(sequence: Sequence, row: u32, back: u32, channel: u32) -> f32 {
 }`;
 }
 
-/** Bindings: step, rows as they were made, memory, weights and biases, channels that come out. */
+/** Bindings: step, projections, state, weights and biases, output. */
 export function convolveKernel(shape: ConvolveShape): string {
   const { channels, length, stride, after, activated, hasBias } = shape;
   const factor = after === undefined ? '' : ` * made[row * ${stride}u + ${after}u + channel]`;
@@ -67,8 +65,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 }
 
 /**
- * Bindings: step, rows as they were made, memory. A thread takes one channel of a sequence: it reads all that waited before
- * it writes, for the slots may be the same.
+ * Bindings: step, projections, state. A thread takes one channel of a sequence: it reads all of a slot before it writes, for
+ * the slots may be the same.
  */
 export function keepChannelsKernel(shape: ConvolveShape): string {
   const { channels, length, slotSize } = shape;

@@ -1,4 +1,4 @@
-// The recurrence of a gated delta net: see GatedDeltaNetSpec. Queries and keys come at their length already.
+// The recurrence of a gated delta net: see GatedDeltaNetSpec. Queries and keys are L2-normalized before it.
 
 import type { GatedDeltaNetSpec } from '../../../model/spec.ts';
 import { sigmoid, softplus, spoiled } from './activation.ts';
@@ -10,7 +10,7 @@ export interface DeltaShape
   extends Pick<GatedDeltaNetSpec, 'keyHeads' | 'keySize' | 'valueHeads' | 'valueSize' | 'sharing'> {
   /** Channels of a row: queries, keys and values. */
   readonly channels: number;
-  /** Values of a row beside them, and where shares and decays start there. */
+  /** Values of a row of projections, and where shares and decays start there. */
   readonly stride: number;
   readonly sharesAt: number;
   readonly decaysAt: number;
@@ -19,7 +19,7 @@ export interface DeltaShape
   readonly slotSize: number;
 }
 
-/** Keys and queries are made this much longer than nothing. */
+/** Added to the squared length of queries and keys. */
 const LENGTH_EPSILON = 1e-6;
 const LENGTH_THREADS = 64;
 
@@ -42,7 +42,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 `;
 }
 
-/** Bindings: step, rows as they were made, channels, biases and rates of decays, memory, what is given. */
+/** Bindings: step, projections, channels, biases and rates of decays, state, output. */
 export function learnDeltaKernel(shape: DeltaShape): string {
   const { keyHeads, keySize, valueHeads, valueSize, channels, stride } = shape;
   const keysAt = keyHeads * keySize;
@@ -50,9 +50,9 @@ export function learnDeltaKernel(shape: DeltaShape): string {
     shape.sharing === 'strided' ? `head % ${keyHeads}u` : `(head * ${keyHeads}u) / ${valueHeads}u`;
   const place = `${shape.learntAt}u + (head * ${keySize}u + k) * ${valueSize}u + column`;
   const row = /* wgsl */ `
-    let told = row * ${stride}u + head;
-    let decay = rates[${valueHeads}u + head] * softplus(made[told + ${shape.decaysAt}u] + rates[head]);
-    let share = sigmoid(made[told + ${shape.sharesAt}u]);
+    let gates = row * ${stride}u + head;
+    let decay = rates[${valueHeads}u + head] * softplus(made[gates + ${shape.decaysAt}u] + rates[head]);
+    let share = sigmoid(made[gates + ${shape.sharesAt}u]);
     let fading = exp(decay);
     let query = row * ${channels}u + (${keyHead}) * ${keySize}u + first;
     let key = query + ${keysAt}u;

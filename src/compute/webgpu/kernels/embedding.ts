@@ -8,18 +8,18 @@ export interface EmbedShape {
   readonly format: Format;
   readonly size: number;
   readonly scale: number;
-  /** By what rows of the step find theirs; by their tokens, unless it is said. */
+  /** How rows of a step find theirs; by their tokens where absent. */
   readonly by?: 'token' | 'position' | 'first';
   /** Tokens that this part of the matrix holds. */
   readonly firstToken: number;
   readonly tokens: number;
-  /** Tokens that the whole matrix has, where others take the first one's row; absent: there are no others. */
+  /** Tokens of the whole matrix; those beyond take the first one's row. Absent: there are none beyond. */
   readonly known?: number;
   /** Adds to what is there instead of replacing it. */
   readonly adds?: boolean;
 }
 
-const told = { token: 'rowToken(row)', position: 'rowPosition(row)', first: '0u' } as const;
+const entries = { token: 'rowToken(row)', position: 'rowPosition(row)', first: '0u' } as const;
 
 /** Bindings: codes, scales (coded alone), residual, step. */
 export function embedKernel(shape: EmbedShape): string {
@@ -40,8 +40,8 @@ ${stepReader(format.kind === 'coded' ? 3 : 2)}
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = workgroup.x;
   if (row >= rowCount()) { return; }
-  let told = ${told[shape.by ?? 'token']};
-  let token = ${shape.known === undefined ? 'told' : `select(0u, told, told < ${shape.known}u)`} - ${shape.firstToken}u;
+  let entry = ${entries[shape.by ?? 'token']};
+  let token = ${shape.known === undefined ? 'entry' : `select(0u, entry, entry < ${shape.known}u)`} - ${shape.firstToken}u;
   if (token >= ${shape.tokens}u) { return; }
 ${body}
 }

@@ -1,5 +1,5 @@
-// Gates lowered by their mean and so many of their standard deviations, and 0 where that is below 0, in place. One workgroup
-// a row.
+// Gates lowered in place by their mean and `cutoff` standard deviations, and 0 where that is below 0: the largest few stay.
+// One workgroup a row.
 
 import { spoiled } from './activation.ts';
 import { stepReader } from './step-layout.ts';

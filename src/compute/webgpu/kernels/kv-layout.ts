@@ -1,7 +1,7 @@
 // How keys and values of a layer lie in its buffer, as words: block after block, head after head, first K, then V.
 //
 //   f16   K [fours of words][32 tokens][4 words]   V [8 fours of tokens][words][4 tokens]   a word is two values
-//   q8    the same, each with 32 scales behind it                                           a word is four values
+//   q8    the same, followed by 32 scales                                                   a word is four values
 //
 // Scores have a token a lane, which reads four words of K at once; what is gathered has a word a lane, which reads four
 // tokens of V at once. Neighbouring lanes read neighbouring fours.

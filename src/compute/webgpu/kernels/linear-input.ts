@@ -1,7 +1,6 @@
-// Rows made input of a linear: as they are, behind a norm, activated, or behind a gate; as codes of one byte with a scale
-// for each group of 32, and as floats where a matrix of floats reads them. A workgroup takes 1024 values of a row, four a
-// thread; where the row's norm is needed, each finds it for itself. Codes lie as matrix units read them: the same group
-// of 32 rows side by side.
+// The input of a linear map: rows as they are, normalized, activated or gated; quantized to int8 with a scale for each group
+// of 32, and as floats where a matrix of floats reads them. A workgroup takes 1024 values of a row, four a thread, and
+// computes the row's norm itself. Codes lie as matrix units read them: the same group of 32 rows side by side.
 
 import type { Activation } from '../../../model/spec.ts';
 import { activationText, sigmoid, spoiled } from './activation.ts';
@@ -9,15 +8,14 @@ import { type NormShape, normed, normStats } from './norm.ts';
 import { stepReader } from './step-layout.ts';
 import { rowSum } from './wgsl.ts';
 
-/** What is done to a row on its way. */
 export type InputMaking =
-  /** From so many values of the row on. */
+  /** From value `offset` of the row on. */
   | { readonly kind: 'plain'; readonly offset?: number }
   | { readonly kind: 'tanh' }
   | { readonly kind: 'norm'; readonly norm: NormShape; readonly epsilon: number }
-  /** With what the activated part lets through behind it, where it is a gate. */
+  /** As a gate of what starts at `upOffset`, where that is given. */
   | { readonly kind: 'activated'; readonly activation: Activation; readonly upOffset: number | undefined }
-  /** By the sigmoid of values of another buffer, in rows of so many. */
+  /** Multiplied by the sigmoid of values of another buffer, in rows of `stride`. */
   | { readonly kind: 'gated'; readonly stride: number; readonly offset: number }
   /** Activated, as gate of such values. */
   | {
@@ -33,7 +31,7 @@ export type InputRows =
   | 'all'
   | 'wanted'
   | 'states'
-  /** One for each of so many experts that each row has chosen. */
+  /** One for each expert that each row has chosen. */
   | { readonly choices: number }
   /** The row itself for each of them, by the factor of the choice. */
   | { readonly scaledChoices: number };

@@ -1,5 +1,5 @@
-// What adapters add to a product: first the few values that each row is brought to, then what is made of them. Rows of
-// different adapters stand side by side; those of none are left as they are.
+// What LoRA adapters add to a product: a row times `down` gives a few values, those times `up` are added. Rows of different
+// adapters are computed together; those of none are left as they are.
 
 import { softCap } from './activation.ts';
 import { paddedValues } from './linear-input.ts';

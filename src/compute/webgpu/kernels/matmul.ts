@@ -1,5 +1,5 @@
-// Rows of activations times a matrix. A workgroup makes 32 columns of a few rows: one column a lane, the inputs shared
-// out among sixteen segments. A sum has one order, whatever the number of rows: group after group within a segment,
+// Rows of activations times a matrix. A workgroup makes 32 columns of a few rows: one column a lane, the inputs divided
+// into sixteen segments. A sum has one order, whatever the number of rows: group after group within a segment,
 // then four segments in turn, then the four quarters two by two. Products within a group are whole numbers and exact in any order.
 //
 // Where the matrix is one of several experts, stacked, a tile has rows of one expert (see moe-routing.ts).
@@ -48,7 +48,7 @@ export interface MultiplyKernel {
   readonly experts?: boolean | undefined;
 }
 
-/** What it is told of the matrix at hand, as words of a uniform buffer: see `shapeWords`. */
+/** The matrix at hand, in words of a uniform buffer: see `shapeWords`. */
 export interface MultiplyShape {
   readonly inputs: number;
   /** Columns of this matrix, and where they lie in a row of the output. */
@@ -226,7 +226,7 @@ const floatInputs = (format: FloatFormat): string => /* wgsl */ `
 @group(0) @binding(1) var<storage, read> inputValues: array<vec2<f32>>;
 ${pairReader(format)}`;
 
-/** Bindings from `binding` on: output, then what tells of tiles, then bias and shape. */
+/** Bindings from `binding` on: output, then the step or the table of experts' tiles, then bias and shape. */
 function common(binding: number): string {
   return /* wgsl */ `
 struct Shape {

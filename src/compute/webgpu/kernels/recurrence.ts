@@ -1,6 +1,6 @@
-// How what heads have learnt goes through the rows of a sequence, token by token: a workgroup takes some columns of a head's
-// matrix, several threads a column, and has them in registers from the sequence's first row to its last. So a row's
-// result never depends on where a sequence is cut.
+// Recurrences over the rows of a sequence: a workgroup takes some columns of a head's matrix, several threads a column, and
+// has them in registers from the sequence's first row to its last. So a row's result never depends on where a sequence is
+// cut.
 
 /** Threads that share a column. */
 const SLICES = 16;
@@ -9,7 +9,6 @@ const COLUMNS = 8;
 const RECURRENCE_THREADS = SLICES * COLUMNS;
 
 interface MatrixShape {
-  /** Values of a column. */
   readonly depth: number;
   /** Where a value lies in its slot: `column` and `k` say which one it is. */
   readonly place: string;
@@ -17,8 +16,8 @@ interface MatrixShape {
 }
 
 /**
- * Declares `learnt`, the thread's part of its column, values `firstOf(slice) + i`, with `recall(…)` and `keep(…)`. What lies
- * behind the column's end is zero and stays so where keys are.
+ * Declares `learnt`, the thread's part of its column, values `firstOf(slice) + i`, with `recall(…)` and `keep(…)`, which
+ * read it from a state slot and write it there. Beyond the column's end it is zero and stays so where keys are.
  */
 export function learntText({ depth, place, slotSize }: MatrixShape): string {
   const own = Math.ceil(depth / SLICES);

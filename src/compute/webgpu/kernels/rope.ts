@@ -1,5 +1,5 @@
-// Queries and keys: normalized where the model does so, and turned; keys and values go into their block. One workgroup
-// takes one head of one row; the heads of a row are its queries, its keys, its values.
+// Queries and keys are normalized where the model does so, and rotated; keys and values are stored in their block. One
+// workgroup takes one head of one row; the heads of a row are its queries, its keys, its values.
 
 import type { AttentionSpec, HeadNormSpec, RopeSpec } from '../../../model/spec.ts';
 import { spoiled } from './activation.ts';
@@ -23,7 +23,7 @@ export interface RotateShape {
   readonly stride: number;
   /** Absent where nothing is stored. */
   readonly stored: StoredHeads | undefined;
-  /** Pairs (i, i + half) that are turned; none where positions are not told. */
+  /** Pairs (i, i + half) that are rotated; none without positional encoding (NoPE). */
   readonly half: number;
   readonly queryNorm: HeadNorm | undefined;
   readonly normsAfterRope: boolean;
@@ -69,7 +69,7 @@ const THREADS = 64;
 export const rotatedHeads = ({ headCount, stored }: RotateShape): number =>
   headCount + 2 * (stored?.headCount ?? 0);
 
-/** Bindings: step, rows as they were made, queries, KV (where stored), turns (where turned), norms (where weighted). */
+/** Bindings: step, projections, queries, KV (where stored), rope table (where rotated), norms (where weighted). */
 export function rotateStoreKernel(shape: RotateShape): string {
   const { headCount, headSize, stride, stored, half } = shape;
   const norms = [shape.queryNorm, stored?.keyNorm, stored?.valueNorm].filter((norm) => norm !== undefined);
@@ -138,7 +138,7 @@ ${place(shape, 'Key', stored.keyNorm, 'index')}
   }`;
 }
 
-/** A head of queries or keys, normalized and turned. */
+/** A head of queries or keys, normalized and rotated. */
 function place(
   { half, normsAfterRope }: RotateShape,
   name: 'Query' | 'Key',
@@ -151,7 +151,7 @@ function place(
   return lines.map((line) => `    ${line}`).join('\n');
 }
 
-/** Declares `normalizeQuery` and so on. Where all heads count, each workgroup looks at all of them. */
+/** Declares `normalizeQuery` and so on. Where a norm is over all heads, each workgroup reads all of them. */
 function normalizing(
   { headSize, epsilon, half }: RotateShape,
   name: 'Query' | 'Key' | 'Value',
@@ -183,7 +183,7 @@ fn normalize${name}(base: u32, position: u32, index: u32, thread: u32) {
 }`;
 }
 
-/** Declares `turn`, which turns the head, and `turnedAt`, one value of all heads as it will be. */
+/** Declares `turn`, which rotates the head, and `turnedAt`, one rotated value of all heads. */
 export function turning({ half, headSize }: Pick<RotateShape, 'half' | 'headSize'>): string {
   return /* wgsl */ `
 // A turn by position p is one by p / ${FINE_POSITIONS} coarse steps and one by the rest.

@@ -1,9 +1,9 @@
-// How samples are told to the GPU, and what it answers, in words.
+// Sampling jobs of the GPU and their results, in words.
 //
-// Told: two jobs for each wanted row, then the lists they name. The first job prepares the sample; the second, where
-// log-probabilities are asked for, looks at the model's own logits.
+// Jobs: two for each wanted row, then the lists they name. The first prepares the sample; the second, where
+// log-probabilities are wanted, reads the model's own logits.
 //
-// Answered: a head for each job, those of all first jobs first; then in the same order lists of candidates, a logit and
+// Results: a head for each job, those of all first jobs first; then in the same order lists of candidates, a logit and
 // a token each.
 
 export const JOBS_PER_ROW = 2;
@@ -15,7 +15,7 @@ export const LIST_WORDS = 2 * LIST_LENGTH;
 
 export const jobKinds = { nothing: 0, likeliest: 1, candidates: 2 } as const;
 
-/** The words of a job. A list is told by where it starts and, in the next word, how many tokens it has. */
+/** The words of a job. A list is named by where it starts and, in the next word, how many tokens it has. */
 export const jobWords = {
   kind: 0,
   /** log2(e) / temperature. */
@@ -32,7 +32,7 @@ export const jobWords = {
   inverseRepetition: 10,
   presence: 11,
   frequency: 12,
-  /** See weights.ts. */
+  /** See logit-weights.ts. */
   zero: 13,
   vocabSize: 14,
   /** The likeliest token weighs two to this power. */
@@ -49,11 +49,11 @@ export const headWords = {
   /** Sum of all weights. */
   totalLow: 3,
   totalHigh: 4,
-  /** Whether the row is odd: see plain-logits.ts. */
+  /** Whether the row is odd: see logit-weights.ts. */
   odd: 5,
 } as const;
 
-/** Where the answer to a row's job lies among those of so many rows. */
+/** Where the result of a row's job lies among those of `rows` rows. */
 export const headAt = (rows: number, job: number, row: number): number => HEAD_WORDS * (job * rows + row);
 export const listAt = (rows: number, job: number, row: number): number =>
   HEAD_WORDS * JOBS_PER_ROW * rows + LIST_WORDS * (job * rows + row);

@@ -1,4 +1,4 @@
-// What a sample needs to know of a row, one workgroup a row: the likeliest token, the sum of all weights, and the first
+// What a sample needs of a row, one workgroup a row: the likeliest token, the sum of all weights, and the first
 // candidates in order. The processor finishes the sample with the sampling oracle's own functions (finish-sampling.ts).
 //
 // The first pass finds the largest logit of each of 1024 groups of tokens. At least as many tokens as the threshold's
@@ -20,7 +20,7 @@ import {
 import { repeat } from './wgsl.ts';
 
 const GROUPS = LIST_LENGTH;
-/** So many candidates are listed at least, where there are as many. */
+/** Candidates that are listed at least, where there are as many. */
 export const LISTED_AT_LEAST = 512;
 /** Tokens that a thread loads at once. */
 const AHEAD = 4;

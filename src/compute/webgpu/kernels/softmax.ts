@@ -1,6 +1,6 @@
 // What all kernels of attention do to a score, what a query sees, and how two parts of a softmax are joined: the largest
 // score, the sum of weights and the weighted values of each. All are made of the same lines, so that a history gives the
-// same bits however it is shared out.
+// same bits however it is divided.
 
 import { softCap } from './activation.ts';
 

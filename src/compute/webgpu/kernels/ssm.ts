@@ -1,4 +1,4 @@
-// The recurrence of a state space: see Mamba2Spec.
+// The recurrence of a state space model: see Mamba2Spec.
 
 import type { Mamba2Spec } from '../../../model/spec.ts';
 import { softplus, spoiled } from './activation.ts';
@@ -8,7 +8,7 @@ import { statesReader } from './step-layout.ts';
 interface SpaceShape extends Pick<Mamba2Spec, 'heads' | 'headSize' | 'stateSize' | 'groups'> {
   /** Channels of a row: values, writes and reads. */
   readonly channels: number;
-  /** Values of a row beside them, and where steps start there. */
+  /** Values of a row of projections, and where steps start there. */
   readonly stride: number;
   readonly stepsAt: number;
   /** Where the first head's matrix starts in a slot, and values of a slot. */
@@ -16,7 +16,7 @@ interface SpaceShape extends Pick<Mamba2Spec, 'heads' | 'headSize' | 'stateSize'
   readonly slotSize: number;
 }
 
-/** Bindings: step, rows as they were made, channels, biases of steps with rates and skips, memory, what is given. */
+/** Bindings: step, projections, channels, biases of steps with rates and skips, state, output. */
 export function advanceSpaceKernel(shape: SpaceShape): string {
   const { heads, headSize, stateSize, groups, channels } = shape;
   const writesAt = heads * headSize;

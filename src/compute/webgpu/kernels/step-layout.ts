@@ -1,4 +1,4 @@
-// What a step's kernels are told, in one buffer of words: counts and places first, then a record for each row, then
+// A step as its kernels read it, in one buffer of words: counts and places first, then a record for each row, then
 // lists whose places the front names.
 //
 //   0 rows, 1 wanted rows, 2 rows whose states are wanted, 3 … 7 where wanted rows, states, plans, tables and
@@ -7,8 +7,8 @@
 //   wanted         the row of each row of logits
 //   states         the row of each wanted state
 //   plans          for each shape of attention: number and place of its items, of its merges, of its items of many queries
-//   items          9 words each, see attend.ts; of many queries likewise
-//   merges         9 words each, see merge.ts
+//   items          9 words each, see attention.ts; of many queries likewise
+//   merges         9 words each, see attention.ts
 //   tables         physical blocks of each sequence
 //   recurrent states       where the model has any: number of sequences, where the numbers of rows' sequences start, then
 //                  for each sequence its first row and end, the slot it goes on from (NO_SLOT: none), where its kept rows
@@ -47,7 +47,7 @@ fn manyCount() -> u32 { return planWord(4u); }
 fn manyAt(index: u32) -> u32 { return planWord(5u) + index * ${ITEM_WORDS}u; }
 `;
 
-/** Reads where sequences take up and leave what is remembered of them, too. */
+/** Reads the recurrent states of sequences, too. */
 export const statesReader = (binding: number): string => /* wgsl */ `${stepReader(binding)}
 struct Sequence { firstRow: u32, endRow: u32, slot: u32, keptAt: u32, kept: u32 }
 fn sequenceCount() -> u32 { return step[step[7]]; }

@@ -1,5 +1,5 @@
-// What MLA stores of a row, and the part of its queries that positions turn: a workgroup takes one
-// query of a row, or, behind them, what is stored: the latent behind its norm, and the turned key that heads share.
+// MLA's KV store and the rotated part of its queries: a workgroup takes one query of a row or, after them, what is stored:
+// the normalized latent, and the rotated key that heads share.
 
 import type { KvLayout } from './kv-layout.ts';
 import { type NormShape, normed, normStats } from './norm.ts';
@@ -23,7 +23,7 @@ interface MlaShape {
 
 const THREADS = 64;
 
-/** Bindings: step, rows as they were made, queries, KV, turns, norm (where it has weights). */
+/** Bindings: step, projections, queries, KV, rope table, norm (where it has weights). */
 export function storeMlaKernel(shape: MlaShape): string {
   const { headCount, rank, qkRopeHeadDim, stride, norm, epsilon, layout } = shape;
   const size = rank + qkRopeHeadDim;

@@ -1,11 +1,11 @@
 // Attention of many queries of one sequence, as prompts have them: a workgroup takes 32 or 16 that share a KV head, and
 // their whole history, so that each block of it is read once for all of them. Operations and their order are those of
-// attend.ts, so that a query has the same bits whichever of the two has served it.
+// attention.ts, so that a query has the same bits whichever of the two has served it.
 //
 // What a thread has read from workgroup memory it uses four or eight times, for reading is what limits it. Segment after
 // segment: keys go to workgroup memory, some dimensions at a time, and each thread makes the scores of four queries and
 // four tokens; then the values of one block after the other, of which each thread gathers some for four queries. Items
-// are those of attend.ts.
+// are those of attention.ts.
 
 import { type AttendShape, SEGMENT_BLOCKS } from './attention.ts';
 import { type KvLayout, kvReader } from './kv-layout.ts';
