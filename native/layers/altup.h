@@ -1,4 +1,4 @@
-// AltUp: several residual streams, of which layers change the first. See LayerAltUpSpec and AltUpSpec in src/model/spec.ts.
+// AltUp: several residual streams, of which layers change the first. See src/model/layers/altup.ts.
 #pragma once
 
 #include <vector>

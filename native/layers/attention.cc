@@ -1,4 +1,4 @@
-// Attention over keys and values in the KV cache: see AttentionSpec in src/model/spec.ts.
+// Attention over keys and values in the KV cache: see AttentionSpec in src/model/layers/attention.ts.
 
 #include <cmath>
 #include <cstring>

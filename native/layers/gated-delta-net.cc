@@ -1,4 +1,4 @@
-// The gated delta net: see GatedDeltaNetSpec in src/model/spec.ts.
+// The gated delta net: see GatedDeltaNetSpec in src/model/layers/gated-delta-net.ts.
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// A state space (Mamba 2): see Mamba2Spec in src/model/spec.ts.
+// A state space (Mamba 2): see Mamba2Spec in src/model/layers/mamba2.ts.
 
 #include "layers/causal-conv.h"
 #include "layers/registry.h"

@@ -1,4 +1,4 @@
-// MLA: see MlaSpec in src/model/spec.ts. Maps of single heads are members of one matrix: they take rows ordered by head, and
+// MLA: see MlaSpec in src/model/layers/mla.ts. Maps of single heads are members of one matrix: they take rows ordered by head, and
 // their results are copied back to the order of rows.
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Per-layer embeddings: see PerLayerInputsSpec in src/model/spec.ts.
+// Per-layer embeddings: see src/model/layers/per-layer-inputs.ts.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// A convolution between two gates: see ShortConvSpec in src/model/spec.ts.
+// A convolution between two gates: see ShortConvSpec in src/model/layers/short-conv.ts.
 
 #include "layers/causal-conv.h"
 #include "layers/registry.h"
