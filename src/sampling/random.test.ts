@@ -3,7 +3,7 @@ import { philox, seedFrom, uniformAt } from './random.ts';
 
 const COUNT = 20_000;
 
-function draws(of: (index: number) => number): number[] {
+function uniforms(of: (index: number) => number): number[] {
   return Array.from({ length: COUNT }, (_, index) => of(index));
 }
 
@@ -37,9 +37,9 @@ describe('philox', () => {
 });
 
 describe('uniformAt', () => {
-  const alongPositions = draws((index) => uniformAt(seedFrom(42n), index, 0));
-  const alongSeeds = draws((index) => uniformAt(seedFrom(BigInt(index)), 9, 0));
-  const alongChoices = draws((index) => uniformAt(seedFrom(42n), 9, index));
+  const alongPositions = uniforms((index) => uniformAt(seedFrom(42n), index, 0));
+  const alongSeeds = uniforms((index) => uniformAt(seedFrom(BigInt(index)), 9, 0));
+  const alongChoices = uniforms((index) => uniformAt(seedFrom(42n), 9, index));
 
   it.each([
     ['positions', alongPositions],
@@ -54,10 +54,10 @@ describe('uniformAt', () => {
 
   it('does not tie neighbours together', () => {
     const neighbours = [
-      draws((index) => uniformAt(seedFrom(42n), index + 1, 0)),
-      draws((index) => uniformAt(seedFrom(43n), index, 0)),
-      draws((index) => uniformAt(seedFrom(42n), index, 1)),
-      draws((index) => uniformAt(seedFrom(42n + (1n << 32n)), index, 0)),
+      uniforms((index) => uniformAt(seedFrom(42n), index + 1, 0)),
+      uniforms((index) => uniformAt(seedFrom(43n), index, 0)),
+      uniforms((index) => uniformAt(seedFrom(42n), index, 1)),
+      uniforms((index) => uniformAt(seedFrom(42n + (1n << 32n)), index, 0)),
     ];
     for (const values of neighbours) expect(Math.abs(correlation(alongPositions, values))).toBeLessThan(0.03);
   });

@@ -23,7 +23,7 @@ export const BURST_TOKENS = 61_000;
 /** Those that may refuse a request. */
 const limits = ['requests_per_minute', 'tokens_per_minute', 'max_concurrent', 'daily_tokens'] as const;
 
-const wishes: readonly (NewKey & { readonly role?: Account['role'] })[] = [
+const newKeys: readonly (NewKey & { readonly role?: Account['role'] })[] = [
   ...TIERS.flatMap((tier) => [
     { name: `${tier}-free`, tier },
     { name: `${tier}-also-free`, tier },
@@ -45,19 +45,19 @@ const wishes: readonly (NewKey & { readonly role?: Account['role'] })[] = [
 
 export async function makeAccounts(admin: Admin): Promise<Account[]> {
   const accounts: Account[] = [];
-  for (const { role = 'any', ...wish } of wishes) {
-    const { status, text } = await admin.createKey(wish);
+  for (const { role = 'any', ...newKey } of newKeys) {
+    const { status, text } = await admin.createKey(newKey);
     if (status !== 201) throw new Error(`no key could be made: ${status} ${text}`);
     const { id, key } = JSON.parse(text) as MadeKey;
     accounts.push({
-      name: wish.name,
+      name: newKey.name,
       id,
       key,
       role,
-      limited: limits.some((limit) => wish[limit] !== undefined),
-      tokensPerMinute: wish.tokens_per_minute,
-      requestsPerMinute: wish.requests_per_minute,
-      dailyTokens: wish.daily_tokens,
+      limited: limits.some((limit) => newKey[limit] !== undefined),
+      tokensPerMinute: newKey.tokens_per_minute,
+      requestsPerMinute: newKey.requests_per_minute,
+      dailyTokens: newKey.daily_tokens,
     });
   }
   return accounts;

@@ -49,8 +49,8 @@ export class Admin {
     this.key = key;
   }
 
-  createKey(wish: NewKey): Promise<Exchange> {
-    return this.#send('POST', '/admin/keys', wish);
+  createKey(key: NewKey): Promise<Exchange> {
+    return this.#send('POST', '/admin/keys', key);
   }
 
   revokeKey(id: string): Promise<Exchange> {

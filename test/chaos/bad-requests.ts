@@ -62,7 +62,7 @@ export const badRequests: readonly BadRequest[] = [
   post('too many values', CHAT, { messages: Array(70_000).fill(0) }),
   post('tools', CHAT, { messages, tools: [{ type: 'function' }] }),
   post('an unknown model', CHAT, { messages, model: 'nobody' }, [404]),
-  // Weights become infinite or zero; whether that can be drawn from or not, it is no fault of the server.
+  // Weights become infinite or zero; whether that can be sampled from or not, it is no fault of the server.
   post('a tiny penalty', TEXT, { prompt: 'Hi, hi', repetition_penalty: 1e-300, max_tokens: 4 }, [200, 400]),
   post('detokenize what is no id', '/detokenize', { tokens: [1, 99_999_999] }),
   post('tokenize nothing', '/tokenize', {}),

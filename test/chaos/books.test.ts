@@ -11,7 +11,7 @@ const charged = (promptTokens: number, completionTokens: number) => ({
 });
 
 describe('the books', () => {
-  it('are exact for whoever heard the end', () => {
+  it('are exact where a client received the end', () => {
     const books = new Books();
     books.exact('a', 'one', usage, 0, 1000);
     expect(books.problems(account, charged(10, 5))).toEqual([]);
@@ -19,7 +19,7 @@ describe('the books', () => {
     expect(books.problems(account, charged(11, 5))[0]).toContain('11 promptTokens are charged');
   });
 
-  it('have bounds for whoever left: what was sent, and what the whole answer takes', () => {
+  it('have bounds where a client left: what was sent, and what the whole answer takes', () => {
     const books = new Books();
     const least = { ...noTokens, completionTokens: 2 };
     books.enter({ accountId: 'a', what: 'one', startedMs: 0, endedMs: 1000, least, most: usage });

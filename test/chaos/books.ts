@@ -1,4 +1,4 @@
-// The books: what each key must be found to have used, in bounds. They are exact for whoever heard the end of an answer;
+// The books: what each key must be found to have used, in bounds. They are exact where a client received the end of an answer;
 // for clients that left or were cut off they lie between what was sent and what the whole answer takes.
 
 import Libsql from 'libsql';

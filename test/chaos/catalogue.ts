@@ -21,7 +21,7 @@ type Settings = Readonly<Record<string, unknown>>;
 /** Ways to draw, each asked of both models as chat and as text. */
 const ways: Readonly<Record<string, Settings>> = {
   greedy: { temperature: 0, max_tokens: 40 },
-  drawn: { temperature: 0.9, seed: 11, max_tokens: 48 },
+  sampled: { temperature: 0.9, seed: 11, max_tokens: 48 },
   'cut short': { temperature: 1.2, seed: 3, top_k: 40, top_p: 0.9, min_p: 0.02, max_tokens: 5 },
   typical: { temperature: 1, seed: 9, typical_p: 0.7, max_tokens: 24 },
   penalties: {
@@ -79,26 +79,26 @@ function waysOf(model: string): KnownRequest[] {
 
 function longPrompts(model: string, repeats: number): KnownRequest[] {
   const long = sentence.repeat(repeats);
-  const drawn = { temperature: 0.9, seed: 31, max_tokens: 24 };
+  const sampled = { temperature: 0.9, seed: 31, max_tokens: 24 };
   return [
-    request(`${model} long prompt`, '/v1/completions', text(model, long, drawn), true),
+    request(`${model} long prompt`, '/v1/completions', text(model, long, sampled), true),
     request(
       `${model} long prompt, four answers`,
       '/v1/completions',
-      text(model, `${long}Then`, { ...drawn, n: 4 }),
+      text(model, `${long}Then`, { ...sampled, n: 4 }),
       true,
     ),
     request(
       `${model} long chat, three answers and stops`,
       '/v1/chat/completions',
-      chat(model, `Copy: ${long}`, { ...drawn, n: 3, stop: ['sea'] }),
+      chat(model, `Copy: ${long}`, { ...sampled, n: 3, stop: ['sea'] }),
       true,
     ),
     // Shares its beginning with the others, and goes on in its own way.
     request(
       `${model} long prompt with logprobs`,
       '/v1/completions',
-      text(model, `${long}But`, { ...drawn, logprobs: 3 }),
+      text(model, `${long}But`, { ...sampled, logprobs: 3 }),
       true,
     ),
   ];
@@ -145,7 +145,7 @@ const others: readonly KnownRequest[] = [
     chat(undefined, 'What is 345 + 278?', { temperature: 0 }),
   ),
   request(
-    'without a model, drawn',
+    'without a model, sampled',
     '/v1/chat/completions',
     chat(undefined, 'Write a haiku about snow.', { temperature: 0.8, seed: 8 }),
   ),

@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { Chance } from './chance.ts';
 
-const draws = (chance: Chance) => Array.from({ length: 50 }, () => chance.below(1000));
+const numbers = (chance: Chance) => Array.from({ length: 50 }, () => chance.below(1000));
 
 describe('seeded decisions', () => {
   it('are the same for the same seed and differ for another', () => {
-    expect(draws(new Chance(7))).toEqual(draws(new Chance(7)));
-    expect(draws(new Chance(7))).not.toEqual(draws(new Chance(8)));
+    expect(numbers(new Chance(7))).toEqual(numbers(new Chance(7)));
+    expect(numbers(new Chance(7))).not.toEqual(numbers(new Chance(8)));
   });
 
   it('of a branch depend on its name alone, not on what the trunk has decided', () => {
     const used = new Chance(7);
-    draws(used);
-    expect(draws(used.branch('client 1'))).toEqual(draws(new Chance(7).branch('client 1')));
-    expect(draws(used.branch('client 1'))).not.toEqual(draws(used.branch('client 2')));
+    numbers(used);
+    expect(numbers(used.branch('client 1'))).toEqual(numbers(new Chance(7).branch('client 1')));
+    expect(numbers(used.branch('client 1'))).not.toEqual(numbers(used.branch('client 2')));
   });
 
   it('follow weights, and never take what has none', () => {

@@ -16,7 +16,7 @@ import { freeAccounts, type Trial } from './trial.ts';
 const AFTER_LAST_MS = 15_000;
 /** Beyond the server's own limit, on a machine with much else to do. */
 const BEYOND_LIMIT_MS = 20_000;
-/** Longer than a connection may lie unseen: whoever asked before is being served. */
+/** Longer than a connection may lie unseen: requests from before are being served. */
 const HEAD_START_MS = 2500;
 
 export interface Closing {

@@ -50,7 +50,7 @@ export async function leavingCrowd(
   );
 }
 
-/** Whoever else asks must not notice. */
+/** Other clients must not notice. */
 export async function thousandsOfSequences(trial: Trial, requests: number, forMs: number): Promise<void> {
   const account = accountFor(trial, 'crowds');
   const over = new AbortController();

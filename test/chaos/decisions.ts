@@ -36,7 +36,7 @@ export function decide(chance: Chance): Decision {
   if (what === 'look') return { pauseMs, account, what, path: chance.pick(lookPaths) };
   if (what === 'ask badly') return { pauseMs, account, what, request: chance.pick(badRequests) };
   const manner = mannerOf(chance);
-  // Whoever leaves early should have something to leave.
+  // A client that leaves early should have something to leave.
   const request = chance.pick(manner.kind === 'leaves' && chance.happens(0.6) ? longPrompts : knownRequests);
   const stream = manner.kind === 'leaves in mid-stream' || chance.happens(0.6);
   const deadline = chance.happens(0.04) ? { deadlineMs: chance.between(1, 400) } : {};

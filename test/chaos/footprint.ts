@@ -20,7 +20,7 @@ const SAMPLE_MS = 1000;
 /** How much more than before is no leak: a share, and what heaps keep that were once pressed for room. */
 const TOLERANCE = 0.1;
 const KEPT_BYTES = 64e6;
-/** Connections of the database and of whoever asks for these numbers. */
+/** Connections of the database and of the client that reads these numbers. */
 const KEPT_DESCRIPTORS = 8;
 
 /** The least within the time: garbage is collected when the collector sees fit, not when asked. */

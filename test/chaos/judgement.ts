@@ -112,7 +112,7 @@ function errorComplaint(
   return complain('unexpected error');
 }
 
-/** Whoever was being served when the server was told to end has the time of the limit. */
+/** Requests that are being served when the server is stopped have the time of the limit. */
 function stoppedTooSoon({ outage, startedMs, endedMs }: Circumstances): string | undefined {
   if (outage === undefined) return 'shutting down without being told';
   if (outage.kind === 'cut' || !hadBegun(outage, startedMs)) return undefined;

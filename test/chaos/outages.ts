@@ -1,7 +1,7 @@
 // When the server was told to end, or ended, and when it was back: what a request may meet that was under way then.
 
 export interface Outage {
-  /** `orderly`: whoever is being served is served to the end, within the limit. `cut`: nobody is owed anything. */
+  /** `orderly`: requests that are being served are served to the end, within the limit. `cut`: nobody is owed anything. */
   readonly kind: 'orderly' | 'cut';
   readonly toldMs: number;
   readonly limitMs: number;

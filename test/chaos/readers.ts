@@ -221,7 +221,7 @@ function incomplete({ choices }: CompletionAnswer): string | undefined {
   return undefined;
 }
 
-/** At least so many tokens were sent in a stream that was not read to its end: a piece of text has one or more. */
+/** Tokens that were sent at least in a stream that was not read to its end: a piece of text has one or more. */
 export function tokensSent(text: string, form: Form): number {
   if (form !== 'stream') return 0;
   return text.split('\n\n').filter((event) => /"(text|content)":"(?!")/.test(event)).length;

@@ -134,7 +134,7 @@ async function whole(
   say(`${trial.references.size} answers are known`);
   const chance = new Chance(options.seed);
   servers.home.memoryOfOneBytes = memoryOfOne(await trial.admin.stats());
-  // Whoever looks at a few kinds alone wants to see them soon: what the server holds is not measured then.
+  // A run of a few kinds should show them soon: what the server holds is not measured then.
   if (options.only === undefined) findings.before = await baseline(trial, chance.branch('warm-up'));
   const { watchdog } = trial.server;
   const planned = lives(chance.branch('lives'), options.minutes * 60_000, { watchdog, only: options.only });
@@ -271,7 +271,7 @@ function sorted(counts: Readonly<Record<string, number>>): Record<string, number
   return Object.fromEntries(Object.entries(counts).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Whoever breaks the run off leaves no server behind. */
+/** A run that is broken off leaves no server running. */
 function endOnSignals(home: ServerHome): { forget(): void } {
   let ending = false;
   // Heard again, as by a whole process group, it must not break off the clearing away.

@@ -232,7 +232,7 @@ export function schedule(
   cards: readonly Kind[] = deck,
 ): Planned[] {
   const kinds = wanted(cards, abilities);
-  // Whoever wants to see stops alone sees them alone.
+  // A run of stops alone has nothing else.
   if (abilities.only !== undefined && !kinds.every((kind) => abilities.only?.has(kind))) return [];
   const hand = new Hand(kinds, chance);
   const planned: Planned[] = [];

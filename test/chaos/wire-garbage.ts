@@ -3,7 +3,7 @@
 import { connect } from 'node:net';
 import type { Trial } from './trial.ts';
 
-/** Whoever has got no answer by then leaves. */
+/** A client without an answer by then leaves. */
 const PATIENCE_MS = 3000;
 
 const garbage: readonly (string | Buffer)[] = [

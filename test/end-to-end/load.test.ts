@@ -23,7 +23,7 @@ const CLIENTS = 64;
 const BLOCKS = 40;
 const sentence = 'Then the miller walked through the old forest and told the fox what he had seen. ';
 
-/** Prompts of 8 to 450 tokens, answers of 4 to 49; greedy and drawn; some share a long beginning. */
+/** Prompts of 8 to 450 tokens, answers of 4 to 49; greedy and sampled; some share a long beginning. */
 const bodies: readonly StreamBody[] = Array.from({ length: CLIENTS }, (_, n) => {
   const opening = n % 8 === 0 ? 'A tale that many tell. ' : `Tale ${n}. `;
   const sentences = n % 16 === 5 ? 24 : n % 4 === 0 ? 5 : n % 3;

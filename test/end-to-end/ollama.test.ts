@@ -174,7 +174,7 @@ describe("Ollama's client", () => {
     expect(message.content).not.toContain(content);
   });
 
-  it('stops where it is told to, and draws the same by a seed', async () => {
+  it('stops at its stop strings, and samples the same by a seed', async () => {
     const options = { seed: 7, num_predict: 40 };
     const ask = async (more: object) =>
       (await client.chat({ model: 'demo', messages: story, options: { ...options, ...more } })).message

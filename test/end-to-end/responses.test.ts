@@ -45,7 +45,7 @@ const keys: string[] = [];
 let folder: string;
 let house: House;
 let client: OpenAI;
-let stranger: OpenAI;
+let otherAccount: OpenAI;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'chairlift-responses-'));
@@ -84,7 +84,7 @@ async function open(): Promise<void> {
     },
   };
   client = clientOf(keys[0] as string);
-  stranger = clientOf(keys[1] as string);
+  otherAccount = clientOf(keys[1] as string);
 }
 
 function clientOf(apiKey: string, baseURL = `${house.url}/v1`): OpenAI {
@@ -435,17 +435,17 @@ describe('a stored response', () => {
     const spelled = await ask([{ role: 'assistant', content: first.output_text }]);
     expect(referring.output_text).toBe(spelled.output_text);
     expect(referring.usage?.input_tokens).toBe(spelled.usage?.input_tokens);
-    const lost = ask([{ type: 'item_reference', id }], stranger);
+    const lost = ask([{ type: 'item_reference', id }], otherAccount);
     await expect(lost).rejects.toMatchObject({ status: 404, code: 'item_not_found' });
   });
 
   it('is not there for another key', async () => {
     const { id } = await client.responses.create({ model, input, temperature: 0 });
-    await expect(stranger.responses.retrieve(id)).rejects.toBeInstanceOf(NotFoundError);
-    await expect(stranger.responses.delete(id)).rejects.toBeInstanceOf(NotFoundError);
-    await expect(stranger.responses.cancel(id)).rejects.toBeInstanceOf(NotFoundError);
-    await expect(stranger.responses.inputItems.list(id)).rejects.toBeInstanceOf(NotFoundError);
-    const next = stranger.responses.create({ model, input, previous_response_id: id });
+    await expect(otherAccount.responses.retrieve(id)).rejects.toBeInstanceOf(NotFoundError);
+    await expect(otherAccount.responses.delete(id)).rejects.toBeInstanceOf(NotFoundError);
+    await expect(otherAccount.responses.cancel(id)).rejects.toBeInstanceOf(NotFoundError);
+    await expect(otherAccount.responses.inputItems.list(id)).rejects.toBeInstanceOf(NotFoundError);
+    const next = otherAccount.responses.create({ model, input, previous_response_id: id });
     await expect(next).rejects.toMatchObject({ code: 'previous_response_not_found' });
     expect((await client.responses.retrieve(id)).id).toBe(id);
   });
@@ -478,7 +478,7 @@ describe('a response that does not come to its end', () => {
       if (event.type !== 'response.output_text.delta' || cancelled !== undefined) continue;
       const id = (events[0] as { response: Response }).response.id;
       expect(await client.responses.retrieve(id)).toMatchObject({ id, status: 'in_progress' });
-      await expect(stranger.responses.cancel(id)).rejects.toBeInstanceOf(NotFoundError);
+      await expect(otherAccount.responses.cancel(id)).rejects.toBeInstanceOf(NotFoundError);
       await expect(client.responses.delete(id)).rejects.toMatchObject({ status: 409 });
       cancelled = await client.responses.cancel(id);
     }

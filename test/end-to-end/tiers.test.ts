@@ -27,7 +27,7 @@ beforeAll(async () => {
   server = await home.start('--max-batch-size', String(PLACES));
 });
 
-interface Wish {
+interface QueuedRequest {
   readonly name: string;
   readonly key: string;
   readonly path?: string;
@@ -46,24 +46,24 @@ const body = (n: number): StreamBody => ({
 });
 
 /**
- * Holds every place of the batch until all wishes wait in the given order, then lets them go. Gives them in the order
+ * Holds every place of the batch until all requests wait in the given order, then lets them go. Gives them in the order
  * of their first tokens; every one must be served in full.
  */
-async function overload(wishes: readonly Wish[]): Promise<Outcome[]> {
+async function overload(requests: readonly QueuedRequest[]): Promise<Outcome[]> {
   const holders = holderKeys.map(
     (key, n) => new StreamClient(server.url, { ...body(n), max_tokens: 4000 }, { key }),
   );
   await waitUntil(() => holders.every(({ pieces }) => pieces > 0));
   const outcomes: Outcome[] = [];
   const clients: StreamClient[] = [];
-  for (const [n, { name, key, path }] of wishes.entries()) {
+  for (const [n, { name, key, path }] of requests.entries()) {
     const sentMs = performance.now();
     const onStart = () => outcomes.push({ name, firstTokenMs: performance.now() - sentMs });
     clients.push(
       new StreamClient(server.url, body(n), { key, onStart, ...(path === undefined ? {} : { path }) }),
     );
   }
-  await waitUntil(async () => (await waiting()) === wishes.length);
+  await waitUntil(async () => (await waiting()) === requests.length);
   expect(outcomes).toEqual([]);
   for (const holder of holders) holder.leave();
   for (const { answer } of clients) {
@@ -77,7 +77,8 @@ async function waiting(): Promise<number> {
   return queues.reduce((sum, queue) => sum + queue.waiting, 0);
 }
 
-const times = (count: number, wish: Wish): Wish[] => Array.from({ length: count }, () => wish);
+const times = (count: number, request: QueuedRequest): QueuedRequest[] =>
+  Array.from({ length: count }, () => request);
 
 function medianMs(outcomes: readonly Outcome[], name: string): number {
   const sorted = outcomes.filter((one) => one.name === name).map(({ firstTokenMs }) => firstTokenMs);
@@ -88,7 +89,7 @@ function medianMs(outcomes: readonly Outcome[], name: string): number {
 describe.skipIf(!hasAddon)('under overload (with the addon)', () => {
   // Who starts in the same or the next step may be read in either order, so PLACES of slack.
 
-  it('HIGH starts before NORMAL before LOW, whoever came first, and LOW ends too', async () => {
+  it('HIGH starts before NORMAL before LOW, whatever their order, and LOW ends too', async () => {
     const outcomes = await overload([
       ...times(10, { name: 'low', key: keys.low }),
       ...times(10, { name: 'normal', key: keys.normal }),

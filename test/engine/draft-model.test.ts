@@ -46,14 +46,14 @@ const itself = () => {
   const { spec, files } = openLocalModel(embeddedModelPath);
   return { spec, weights: files.weights };
 };
-const stranger = () => tinyModel({ vocabSize: embeddedSpec.vocabSize, layerCount: 1 });
+const unrelated = () => tinyModel({ vocabSize: embeddedSpec.vocabSize, layerCount: 1 });
 /** No better drafter is asked. */
 const alone = { newDrafter: () => ({ propose: () => undefined, extend() {}, rollBack() {}, accept() {} }) };
 
 describe('a draft model', () => {
   it.each([1, 3])('changes no answer, right or wrong, %i at once', async (atOnce) => {
     const plain = await answers({ speculation: false }, atOnce);
-    for (const model of [itself, stranger]) {
+    for (const model of [itself, unrelated]) {
       const speculative = await answers({ ...alone, draft: await draftOf(model()) }, atOnce);
       expect(speculative.all.map(({ tokens }) => tokens)).toEqual(plain.all.map(({ tokens }) => tokens));
     }

@@ -1,5 +1,5 @@
 // Answers with a grammar: always what it allows, and the same tokens alone, in a batch, after preemption and after the
-// engine process was killed; whoever has none beside them is not touched.
+// engine process was killed; answers without a grammar in the same batch are not touched.
 
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';

@@ -120,8 +120,8 @@ describe.skipIf(withoutNats !== undefined)(`credentials at a NATS server${becaus
     const own = operator.userOf('FLEET');
     await expectJoins({ join, natsCredentials: fileWith(own) });
     await expectJoins({ join, natsCredentials: fileWith(own.replaceAll('\n', '\r\n')) });
-    const stranger = fileWith(new NatsOperator('FLEET').userOf('FLEET'));
-    await expectRefused({ join, natsCredentials: stranger }, /refuses the credentials in/);
+    const unknown = fileWith(new NatsOperator('FLEET').userOf('FLEET'));
+    await expectRefused({ join, natsCredentials: unknown }, /refuses the credentials in/);
     await expectRefused({ join }, /asks for credentials/);
   });
 
@@ -161,7 +161,7 @@ describe.skipIf(withoutNats !== undefined)(`a NATS server for everyone${because(
     );
   });
 
-  it('is refused where strangers become some user', async () => {
+  it('is refused where unknown clients become some user', async () => {
     const { port } = await server(
       'authorization { users: [{ user: any, password: one }] }',
       'no_auth_user: any',
@@ -230,15 +230,15 @@ describe.skipIf(withoutTls !== undefined)(`TLS to a NATS server${because(without
     const secure = { join: `tls://127.0.0.1:${port}`, natsCa: ours.cert };
     const shown = ({ cert, key }: Certificate) => ({ natsCert: cert, natsKey: key });
     await expectJoins({ ...secure, ...shown(ours.sign('node')) });
-    // Whoever is let in is known by that certificate: no other credentials are needed.
+    // A client is known by that certificate: no other credentials are needed.
     await expectJoins({ ...secure, ...shown(ours.sign('node-2')), join: `tls://0.0.0.0:${port}` });
-    const stranger = { ...secure, ...shown(theirs.sign('stranger')) };
+    const unknown = { ...secure, ...shown(theirs.sign('unknown')) };
     await expectRefused(secure, /does it ask for a certificate of this node \(--nats-cert/, impatient);
-    await expectRefused(stranger, /does it not take the certificate in .*stranger\.pem/, impatient);
+    await expectRefused(unknown, /does it not take the certificate in .*unknown\.pem/, impatient);
     // Before TLS 1.3 the client is told.
     const older = { tls: { maxVersion: 'TLSv1.2' } as object };
     await expectRefused(secure, /asks for a certificate of this node: give --nats-cert and/, older);
-    await expectRefused(stranger, /does not take the certificate in .*stranger\.pem \(--nats-cert\)/, older);
+    await expectRefused(unknown, /does not take the certificate in .*unknown\.pem \(--nats-cert\)/, older);
   });
 
   it('takes TLS and credentials of an operator together', async () => {

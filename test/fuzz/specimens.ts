@@ -22,7 +22,7 @@ export interface Specimen {
 }
 
 const HIDDEN = 64;
-/** How modules of an MLX folder are stored, in turns: with so many bits, or in a mode of floats. */
+/** How modules of an MLX folder are stored, in turns: with N bits, or in a mode of floats. */
 const mlxKinds: readonly { readonly bits: number; readonly group: number; readonly mode?: string }[] = [
   ...[4, 8, 2, 3, 6].map((bits) => ({ bits, group: 32 })),
   { bits: 4, group: 32, mode: 'mxfp4' },

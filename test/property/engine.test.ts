@@ -26,7 +26,7 @@ interface Submit {
   readonly priority: Priority;
   readonly salt: string;
   readonly account: string;
-  /** So many answers to the same prompt are asked for together. */
+  /** N answers to the same prompt are asked for together. */
   readonly choices: number;
   /** Embedded instead of answered. */
   readonly pooling: Pooling | undefined;

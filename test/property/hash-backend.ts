@@ -17,7 +17,7 @@ export const VOCABULARY = 1 << 12;
 export const END_TOKEN = 0;
 /** Few tokens are ever sampled, so that answers end. */
 const SAMPLED = 200;
-/** One row in so many has logits that are not numbers. */
+/** One row in N has logits that are not numbers. */
 const POISONED = 1999;
 const NEVER_WRITTEN = -1;
 

@@ -1,5 +1,5 @@
 // Engines that share a memory budget, moved message by message: the real pool memory and the real engine loops over a
-// backend of hashes, with a queue for each direction between them. Whoever moves it decides what happens next, so that
+// backend of hashes, with a queue for each direction between them. The caller decides what happens next, so that
 // every order of messages can be tried.
 
 import type { Batch, StepResult } from '../../src/compute/backend.ts';

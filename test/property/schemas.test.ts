@@ -1,4 +1,4 @@
-// Random schemas: what is drawn is valid, what is valid is accepted, and nothing else is. Another validator is the judge.
+// Random schemas: what is sampled is valid, what is valid is accepted, and nothing else is. Another validator is the judge.
 
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
@@ -39,7 +39,7 @@ function compiled(schema: unknown): GrammarTables | GrammarError {
 }
 
 /** An answer of a model that knows nothing; undefined where it does not come to an end. */
-function drawn(tables: GrammarTables, random: Random): string | undefined {
+function sampled(tables: GrammarTables, random: Random): string | undefined {
   const matcher = new Matcher(new Grammar(tables, vocabulary, shared), true);
   const ids: number[] = [];
   while (ids.length < MAX_DRAWN && !matcher.ended) {
@@ -100,7 +100,7 @@ function permutations<Value>(values: readonly Value[]): Value[][] {
 
 describe('a random schema', () => {
   it(`allows what is valid and nothing else (${SCHEMAS} schemas)`, { timeout: 3_600_000 }, () => {
-    const count = { refused: 0, drawn: 0, valid: 0, invalid: 0 };
+    const count = { refused: 0, sampled: 0, valid: 0, invalid: 0 };
     const refusals = new Map<string, number>();
     for (let seed = FIRST_SEED; seed < FIRST_SEED + SCHEMAS; seed++) {
       const random = seededRandom(seed);
@@ -121,9 +121,9 @@ describe('a random schema', () => {
         }
         continue;
       }
-      const answer = drawn(tables, random);
+      const answer = sampled(tables, random);
       if (answer !== undefined && !isBeyondJudging(schema, answer)) {
-        count.drawn++;
+        count.sampled++;
         expect(validate(JSON.parse(answer)), `${where()}\ndrawn ${answer}`).toBe(true);
       }
       for (let at = 0; at < DOCUMENTS; at++) {
@@ -138,7 +138,7 @@ describe('a random schema', () => {
       }
     }
     console.log(JSON.stringify({ ...count, refusals: Object.fromEntries(refusals) }));
-    expect(count.drawn).toBeGreaterThan(0.6 * SCHEMAS);
+    expect(count.sampled).toBeGreaterThan(0.6 * SCHEMAS);
     expect(count.valid).toBeGreaterThan(SCHEMAS);
     expect(count.invalid).toBeGreaterThan(SCHEMAS);
   });

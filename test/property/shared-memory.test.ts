@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { everyOrder } from './every-order.ts';
 import type { Scene, WorldRequest } from './memory-world.ts';
 
-/** Five blocks, of which there are six: only one of two engines can have so many at a time. */
+/** Five blocks, of which there are six: only one of two engines can have that many at a time. */
 const long = (model: number, enqueuedMs: number): WorldRequest => ({
   model,
   promptTokens: 130,

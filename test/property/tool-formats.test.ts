@@ -1,4 +1,4 @@
-// What a format's grammar lets a model write, its own reader takes for calls, and their arguments are valid: drawn at
+// What a format's grammar lets a model write, its own reader takes for calls, and their arguments are valid: sampled at
 // random through masks, with marks as control tokens and as plain text. Another validator is the judge.
 
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -150,7 +150,7 @@ function compiled(format: AnswerFormat, vocabulary: VocabularyTables, mode: Call
 }
 
 /** What a model that knows nothing writes, in pieces; undefined where it comes to no end. */
-function drawn(
+function sampled(
   tables: GrammarTables,
   vocabulary: VocabularyTables,
   spell: (token: number) => string,
@@ -232,7 +232,7 @@ describe.each(
       for (let seed = 1; seed <= ANSWERS; seed++) {
         const random = seededRandom(seed);
         const { tables, first } = compiled(format, vocabulary, mode, seed % 2 === 0);
-        const answer = drawn(tables, vocabulary, (token) => format.marks[token - first] ?? '', random);
+        const answer = sampled(tables, vocabulary, (token) => format.marks[token - first] ?? '', random);
         if (answer === undefined) continue;
         ended++;
         const isControl = (mark: string) => areControls && format.marks.includes(mark);

@@ -88,7 +88,7 @@ function textOf(parts: readonly AnswerPart[], kind: 'content' | 'reasoning'): st
   return parts.map((part) => (part.kind === kind ? part.text : '')).join('');
 }
 
-/** The first pieces of an answer, up to so many characters; control tokens stay whole. */
+/** The first pieces of an answer, up to N characters; control tokens stay whole. */
 function firstPieces(pieces: readonly Piece[], length: number): Piece[] {
   const first: Piece[] = [];
   let left = length;

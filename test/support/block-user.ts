@@ -97,7 +97,7 @@ export class BlockUser {
     sequence.length++;
   }
 
-  /** Makes room for so many more, and keeps no more in memory than is allowed. */
+  /** Makes room for N more, and keeps no more in memory than is allowed. */
   #giveWay(more: number): void {
     while (this.#used + more > this.#limit) {
       const youngest = this.#sequences.findLast(({ running }) => running);

@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
-/** Found at run time alone: whoever wants it installs it. */
+/** Found at run time alone: it is optional. */
 const PACKAGE: string = '@sparticuz/chromium';
 
 interface Found {

@@ -30,7 +30,7 @@ export type Behaviour =
       /** Default one for each wanted token. */
       readonly chunks?: number;
       readonly usage?: boolean;
-      /** What stands in place of the rest after so many chunks. */
+      /** What stands in place of the rest after N chunks. */
       readonly endAfter?: { readonly chunks: number; readonly by: 'close' | 'end' | 'error-event' };
     }
   | { readonly kind: 'refuse'; readonly status: number; readonly headers?: Readonly<Record<string, string>> }

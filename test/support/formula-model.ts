@@ -68,7 +68,7 @@ export function asFolder(
   return { format: 'safetensors', path: 'made/model.safetensors', directory: 'made', config, weights };
 }
 
-/** Logits of all rows, ids computed so many at a time. */
+/** Logits of all rows, ids computed N at a time. */
 export async function formulaLogits(
   create: CreateBackend,
   model: FormulaModel,

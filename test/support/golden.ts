@@ -250,7 +250,7 @@ export function runGolden(create: CreateBackend, golden: GoldenModel): Promise<G
   return withModel(create, golden, tables, (step) => runCases(golden.cases, tables, step));
 }
 
-/** The logits after each case's last id; ids are computed so many at a time. */
+/** The logits after each case's last id; ids are computed N at a time. */
 export function lastLogits(
   create: CreateBackend,
   golden: GoldenModel,

@@ -19,7 +19,7 @@ interface Faults {
   /** Statuses of the next requests for content; 0 answers as usual. */
   statuses?: number[];
   noRanges?: boolean;
-  /** Ranges start so many bytes later than asked for. */
+  /** Ranges start N bytes later than asked for. */
   shiftRanges?: number;
   /** Every list and file needs this token. */
   token?: string;

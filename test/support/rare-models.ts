@@ -18,7 +18,7 @@ interface MlaOptions extends RareOptions {
   readonly qkNopeHeadDim: number;
   readonly qkRopeHeadDim: number;
   readonly vHeadDim: number;
-  /** Queries are made of so many values, not of the input itself. */
+  /** Queries are made of this many values, not of the input itself. */
   readonly qLoraRank?: number;
 }
 

@@ -49,7 +49,7 @@ export class StreamClient {
     // Without an agent each client has a connection of its own.
     this.#request = httpRequest(`${url}${path}`, { method: 'POST', headers, agent: false });
     this.answer = this.#read(onStart);
-    // Whoever leaves a stream need not look at its end.
+    // A client that leaves a stream need not see its end.
     this.answer.catch(() => {});
     this.#request.end(JSON.stringify({ ...body, stream: true }));
   }

@@ -2,7 +2,7 @@
 
 export const thorough = process.env.CHAIRLIFT_TESTS === 'all';
 
-/** So many random cases: a share of them unless all is asked for. */
+/** All random cases, or a share of them unless all is asked for. */
 export function cases(all: number, share = 0.3): number {
   return thorough ? all : Math.ceil(share * all);
 }

@@ -459,7 +459,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     expect(await page.evaluate<number>('sessionStorage.length')).toBe(0);
   });
 
-  it('shows whoever is no administrator what is theirs alone', async () => {
+  it('shows a user without admin rights only their own', async () => {
     const page = await openPage('keys', plainKey);
     await isFilled(page, 'chat');
     expect(await page.getByRole('navigation').getByRole('link').allInnerTexts()).toEqual([
@@ -603,7 +603,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     });
   });
 
-  it('needs no key before there are keys; whoever makes the first one goes on with it', async () => {
+  it('needs no key before there are keys; the user who makes the first one goes on with it', async () => {
     const own = new ServerHome();
     const running = await own.start();
     try {
