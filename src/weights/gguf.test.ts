@@ -221,6 +221,14 @@ describe('a bad GGUF file is refused with file, field and remedy', () => {
       (bytes, at) => void bytes.writeBigUInt64LE(2n ** 31n, at('a.f32s count')),
     ],
     [
+      'an array count whose bytes the file lacks, though it has as many bytes as items',
+      /a\.f32s: announces \d+ items, more than the \d+ bytes left can hold/,
+      (bytes, at) => {
+        const count = at('a.f32s count');
+        bytes.writeBigUInt64LE(BigInt(bytes.length - count - 8), count);
+      },
+    ],
+    [
       'an unknown value type',
       /a\.u32: has the unknown value type 99/,
       (bytes, at) => void bytes.writeUInt32LE(99, at('a.u32 type')),
