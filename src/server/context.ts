@@ -52,14 +52,12 @@ export interface ServerDeps {
   readonly keyStore?: Pick<KeyStore, 'createKey' | 'list' | 'revoke'> | undefined;
   readonly limiter: KeyLimiter;
   readonly usage?: Pick<UsageStore, 'record' | 'recordOnce' | 'written' | 'report'> | undefined;
-  /** Stores responses; without it none are kept. */
   readonly responses?: ResponseStore<ConversationItem> | undefined;
   /** Archives requests, so that clients can resume them; without it they cannot. */
   readonly archive?: RequestArchive | undefined;
   readonly fleet?: Fleet | undefined;
   /** Stores the files of clients; without it there are neither files nor batches. */
   readonly files?: FileStore | undefined;
-  /** Stores the batches of clients; needs files. */
   readonly batches?: BatchDeps | undefined;
   /** Where models are pulled from and to; without it pulls are refused. */
   readonly downloads?: ModelDownloads | undefined;
@@ -67,7 +65,6 @@ export interface ServerDeps {
   readonly tls?: TlsPair | undefined;
   readonly logger: FastifyBaseLogger;
   readonly version: string;
-  /** Benchmarks this server; without it /admin/bench is refused. */
   readonly bench?: Bench | undefined;
   readonly pageFolder?: string | undefined;
 }
@@ -90,14 +87,12 @@ export interface ServerContext extends ServerDeps {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The body of an error. Default: OpenAI's. */
     errorBody?: (error: ApiError, request: FastifyRequest) => object;
     /** A header that holds the request's id, in addition to x-request-id. */
     idHeader?: string;
     takesForm?: boolean;
   }
   interface FastifyRequest {
-    /** Set before the handler of a route that needs a key runs. */
     caller: Caller | undefined;
     /** When the request arrived, on the monotonic clock. */
     arrivedMs: number;

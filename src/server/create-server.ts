@@ -36,7 +36,6 @@ import { HealthCheck, Readiness } from './status/health.ts';
 import { Metrics } from './status/metrics.ts';
 
 const LAST_READ_MS = 2000;
-/** An id in a URL may be percent-encoded throughout. */
 const LONGEST_ID = 128;
 const LONGEST_PARAMETER = 3 * LONGEST_ID;
 

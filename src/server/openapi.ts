@@ -24,7 +24,6 @@ export function openApiDocument(version: string, routes: readonly Route[]): obje
   };
 }
 
-/** `/v1/files/:id` and `/v1/models/*` as OpenAPI writes them. */
 export function pathOf(url: string): string {
   return url.replace('*', '{id}').replace(/:(\w+)/, '{$1}');
 }

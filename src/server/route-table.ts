@@ -17,7 +17,6 @@ import { responseRoutes } from './responses/routes.ts';
 import type { Route } from './route.ts';
 import { statusRoutes } from './status/routes.ts';
 
-/** `runner`: absent where the server keeps no batches. */
 export function routeTable(context: ServerContext, runner?: Pick<BatchRunner, 'wake'>): readonly Route[] {
   const routes: readonly Route[] = [
     ...openAiRoutes(context),

@@ -22,23 +22,17 @@ export interface Route {
   readonly access: Access;
   /** Where admins have an address of their own, this route is at both addresses. */
   readonly atBothAddresses?: boolean;
-  /** Absent where the OpenAPI document leaves the route out. */
   readonly summary?: string;
   readonly description?: string;
   readonly body?: z.ZodType;
   readonly bodyType?: string;
   readonly answer?: z.ZodType;
   readonly chunk?: z.ZodType;
-  /** The media type of a streamed answer. Default server-sent events. */
   readonly chunkType?: string;
-  /** The body of an error. Default OpenAI's. */
   readonly error?: z.ZodType;
-  /** The media type of an answer that has no schema. */
   readonly mediaType?: string;
   readonly config?: FastifyContextConfig;
-  /** Replaces an error before the server's error handler answers it. */
   readonly explainError?: (error: unknown) => unknown;
-  /** Default true for GET. */
   readonly exposeHeadRoute?: boolean;
   handler(request: FastifyRequest, reply: FastifyReply): unknown;
 }

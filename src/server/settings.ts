@@ -21,11 +21,9 @@ export interface ServerSettings {
   readonly maxQueuedTokens: number;
   /** No request takes longer, infinity for no limit; a client may ask for less with `x-chairlift-timeout-ms`. */
   readonly requestTimeoutMs: number;
-  /** A request body that stalls for this long is refused. */
   readonly bodyStallMs: number;
   /** A silent stream sends a comment this often, so that no proxy takes it for dead. */
   readonly keepAliveMs: number;
-  /** An engine whose running sequences see no step for this long is not healthy. */
   readonly stallMs: number;
   /** Keys share cached prefixes, and so see by `cached_tokens` what others have asked. */
   readonly shareCache: boolean;
@@ -37,7 +35,6 @@ export interface ServerSettings {
   readonly trustedProxies: readonly string[];
   /** Pages of these origins may send requests from a browser; `*` stands for all. In lower case. */
   readonly corsOrigins: readonly string[];
-  /** Sampling parameters where a request gives none; they override those of a model's files. */
   readonly samplingDefaults: SamplingDefaults;
   readonly useModelSampling: boolean;
   readonly maxFileBytes: number;

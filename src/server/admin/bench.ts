@@ -20,7 +20,6 @@ export interface BenchRun {
 
 export type Bench = (asked: BenchRequest, run: BenchRun) => Promise<BenchResult>;
 
-/** The limits keep a benchmark short. */
 const upTo = (most: number) => z.int().min(1).max(most);
 
 const benchSchema = z.object({
@@ -68,7 +67,6 @@ async function follow(
   const stream = new SseStream(reply.raw, reply.getHeaders(), settings.keepAliveMs, signal, namedEvents);
   try {
     const onProgress = (progress: BenchProgress) => {
-      // A client that does not read misses some progress.
       if (!reply.raw.writableNeedDrain) void stream.send(progress, 'progress');
     };
     const result = await bench({ key: keyOf(request), signal, onProgress });

@@ -6,7 +6,6 @@ import { ApiError } from '../http/errors.ts';
 import { parseBody, rulesFor } from '../http/parse-body.ts';
 import type { Route } from '../route.ts';
 
-/** Controls a fleet. A text that is returned says why nothing was done. */
 export interface Fleet {
   view(): Promise<object>;
   place(placement: {

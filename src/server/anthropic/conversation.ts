@@ -20,7 +20,6 @@ type Turn =
 
 interface Conversation {
   readonly messages: ChatMessage[];
-  /** Whether the answer continues the last message. */
   readonly continues: boolean;
 }
 

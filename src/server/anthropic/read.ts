@@ -8,7 +8,6 @@ import type { MessagesRequest } from './schema.ts';
 import { thinkingVariables } from './thinking.ts';
 
 export interface MessagesBody extends ChatBody {
-  /** The field that asks for structured output, for messages about it. */
   readonly formatName: string;
 }
 

@@ -32,7 +32,6 @@ const toolResultBlock = z.looseObject({
 
 type Block = z.ZodObject<{ type: z.ZodLiteral<string> }>;
 
-/** A text is one block of text. */
 function contentOf<const Blocks extends readonly [Block, ...Block[]]>(blocks: Blocks) {
   const types = blocks.map(({ shape }) => shape.type.value).join(', ');
   const error = ({ input }: { readonly input?: unknown }) => {

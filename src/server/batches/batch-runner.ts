@@ -26,7 +26,6 @@ export class BatchRunner {
   readonly #batches: BatchDeps;
   readonly #log: FastifyBaseLogger;
   readonly #lines: LineRunner;
-  /** Inputs being read and answers being written, by batch. */
   readonly #jobs = new Map<string, Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
   #advancing: Promise<void> | undefined;
@@ -53,14 +52,12 @@ export class BatchRunner {
   async start(): Promise<void> {
     // Where that fails, the leases run out by themselves.
     await this.#takeOver().catch((error: unknown) => this.#log.error({ err: error }, 'batches'));
-    // Stopped in the meantime.
     if (this.#stopped) return;
     this.#started = true;
     this.#timer = setInterval(() => this.wake(), POLL_MS).unref();
     this.wake();
   }
 
-  /** Must be called when there may be something to do. */
   wake(): void {
     if (!this.#started || this.#stopped) return;
     this.#again = true;

@@ -8,7 +8,6 @@ export type FileLine =
   | { readonly number: number; readonly text: string }
   | { readonly number: number; readonly problem: string };
 
-/** Lines are numbered from 1; empty ones count. */
 export async function* fileLines(
   chunks: AsyncIterable<Buffer>,
   maxLineBytes: number,

@@ -64,7 +64,6 @@ export class LineRunner {
     return lines.length;
   }
 
-  /** Aborts the lines of batches that are not open any more. */
   abortUnless(isOpen: (batchId: string) => boolean): void {
     for (const { line, abort } of this.#running.values()) if (!isOpen(line.batchId)) abort.abort();
     for (const batchId of this.#pausedMs.keys()) if (!isOpen(batchId)) this.#pausedMs.delete(batchId);

@@ -36,7 +36,6 @@ export type LineOutcome =
       readonly kind: 'answer';
       readonly status: number;
       readonly body: string;
-      /** Undefined where no engine computed anything. */
       readonly usage: RequestUsage | undefined;
     }
   /** Not now: a limit, a full queue, a model that cannot be loaded. */
@@ -56,7 +55,6 @@ export class LineServer {
   readonly #app: FastifyInstance;
   readonly #running = new Map<string, RunningLine>();
 
-  /** `app` must listen nowhere. */
   constructor(app: FastifyInstance, given: ServerContext) {
     this.#app = app;
     const context: ServerContext = {

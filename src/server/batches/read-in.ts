@@ -75,7 +75,6 @@ async function readLines(
     if (total > settings.maxBatchLines || problems.length >= MOST_PROBLEMS) break;
     const checked = check.check(given);
     if (!checked.ok) problems.push(checked.problem);
-    // A batch with a problem is not run at all.
     else if (problems.length === 0) {
       slice.push(checked.line);
       sliceBytes += checked.line.body.length;

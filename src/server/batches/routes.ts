@@ -22,12 +22,10 @@ import {
 } from './batch-object.ts';
 import type { BatchRunner } from './batch-runner.ts';
 
-/** Batches of one key that have not ended. */
 const MOST_OPEN = 64;
 
 const explained = <Result>(action: () => Result | Promise<Result>) => fromStore('batches', action);
 
-/** `runner`: woken when there is something to run or to end. */
 export function batchRoutes(
   context: ServerContext,
   runner: Pick<BatchRunner, 'wake'> | undefined,

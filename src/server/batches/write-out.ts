@@ -13,7 +13,6 @@ import { expiryOf, OUTPUT_PURPOSE } from '../files/file-object.ts';
 /** How many lines are read at once: answers may be large, and are all in memory; lines without an answer are short. */
 const FEWEST_LINES = 8;
 const MOST_LINES = 512;
-/** About what is written in one turn of the event loop. */
 const TURN_BYTES = 64 * 1024;
 const FORGOTTEN_AT_ONCE = 128;
 
@@ -24,7 +23,6 @@ interface WriteOutDeps {
   readonly keepFilesMs: number;
 }
 
-/** `goOn`: whether this server still holds the batch. */
 export async function writeOut(
   { files, store, lines, keepFilesMs }: WriteOutDeps,
   batch: BatchRecord,

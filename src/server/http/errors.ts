@@ -66,7 +66,6 @@ export class ClientLeft extends Error {
   override readonly name = 'ClientLeft';
 }
 
-/** One word for logs and metrics. */
 export function kindOf(error: unknown): string {
   return error instanceof ClientLeft ? 'client_left' : (toApiError(error).code ?? 'error');
 }
@@ -97,7 +96,6 @@ export function noModels(): ApiError {
   return new ApiError(503, message, { code: 'no_models', headers: { 'retry-after': '2' } });
 }
 
-/** Trying again, later or at another server, may help. */
 export function shuttingDown(message = 'the server is shutting down and takes no new requests'): ApiError {
   return new ApiError(503, message, { code: 'shutting_down', headers: { 'retry-after': '5' } });
 }

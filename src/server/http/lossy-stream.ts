@@ -32,7 +32,6 @@ export class LossyStream {
     void this.#stream.send(data, event);
   }
 
-  /** Must be called now and then. */
   cutOffIfStuck(): void {
     if (this.#stuckSinceMs === undefined) return;
     if (performance.now() - this.#stuckSinceMs >= this.#timeoutMs) this.#response.destroy();

@@ -85,7 +85,6 @@ export function rulesFor<Schema extends z.ZodObject>(schema: Schema): BodyRules<
   return { schema, noOps: [], refused: {} };
 }
 
-/** Parses the body of a request. A header of the response names the parameters that are ignored. */
 export function readBody<Schema extends z.ZodObject>(
   rules: BodyRules<Schema>,
   request: Pick<FastifyRequest, 'body'>,
@@ -107,7 +106,6 @@ export function readExactBody<Schema extends z.ZodObject>(
   return body;
 }
 
-/** What the OpenAPI document says of parameters that are not in the schema. */
 export function rulesNote({
   noOps,
   refused,

@@ -39,7 +39,6 @@ const asEvents = {
   comment: (text: string) => `: ${text}\n\n`,
 };
 
-/** Ends as OpenAI's completions do. */
 export const doneEvents: Framing = { ...asEvents, last: 'data: [DONE]\n\n' };
 /** The name of an event says whether it is the last. */
 export const namedEvents: Framing = { ...asEvents, last: '' };
@@ -87,7 +86,6 @@ export class SseStream {
     await this.#write(this.#framing.frame(data, event, id));
   }
 
-  /** Sends bytes that are framed once for many clients. */
   sendFramed(bytes: Buffer): void {
     void this.#write(bytes);
   }

@@ -14,7 +14,6 @@ interface AnswerBase {
   readonly created: number;
   readonly model: string;
   readonly system_fingerprint: string;
-  /** Present where the request named a tier. */
   readonly service_tier?: 'default';
 }
 
@@ -33,7 +32,6 @@ export interface ChoiceEnd {
 
 /** Made for one answer; what comes in a stream may depend on what came before. */
 export interface AnswerShape {
-  /** Sent before anything of a choice is known. */
   opening(index: number): readonly StreamMessage[];
   piece(index: number, piece: AnswerPiece): readonly StreamMessage[];
   finish(index: number, end: ChoiceEnd): readonly StreamMessage[];
@@ -52,7 +50,6 @@ export interface ShapeOptions {
   readonly base: AnswerBase;
   readonly model: ServedModel;
   readonly logprobs: boolean;
-  /** Whether a stream ends with the usage. */
   readonly usageComes: boolean;
   readonly promptTokens: number;
   /** Ends the answer: with an ApiError, or with ClientLeft where the client has left. */

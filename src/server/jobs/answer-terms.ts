@@ -31,7 +31,6 @@ interface GrantedAnswers {
   readonly parameters: readonly SamplingParameters[];
   /** Set where only the limits of the key say how long answers may be. */
   readonly budget: AnswerBudget | undefined;
-  /** The tokens that all answers may have; undefined where they are as many as were asked for. */
   readonly cappedTokens: number | undefined;
 }
 

@@ -22,21 +22,18 @@ import { encodePrompts, tokensOf } from './encode-prompts.ts';
 export interface EmbeddingRequest extends RequestContext {
   readonly modelName: string | undefined;
   readonly inputs: readonly PromptInput[];
-  /** What the client calls each input. */
   readonly nameOf: (at: number) => string;
   readonly dimensions?: number | undefined;
   /** A text that is too long loses its end. Default false: it is refused. */
   readonly cuts?: boolean;
   /** How long the model stays loaded while it is unused; absent where the request does not say. */
   readonly idleMs?: number | undefined;
-  /** Runs at LOW priority, whatever the tier of the key. */
   readonly forceLow: boolean;
   readonly check?: (model: ServedModel) => void;
 }
 
 export interface EmbeddedInputs {
   readonly model: ServedModel;
-  /** One vector of length 1 for each input. */
   readonly vectors: readonly Float32Array[];
   readonly usage: TokenUsage;
   readonly times: RequestTimes;
@@ -138,7 +135,6 @@ export function promptUsage({ promptTokens }: TokenUsage): object {
 /** After this many numbers other requests get a turn: writing millions takes seconds. */
 const NUMBERS_AT_ONCE = 65_536;
 
-/** A JSON list of what `write` returns for each vector. */
 export async function vectorList(
   vectors: readonly Float32Array[],
   write: (vector: Float32Array, index: number) => string,

@@ -16,7 +16,6 @@ import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 
 export interface CompletionKind<Body> {
   names(body: Body): ParameterNames;
-  /** Undefined where an answer may be as long as the context allows. */
   maxTokens(body: Body): number | undefined;
   sampling(body: Body, vocabSize: number): SamplingParameters;
   prompts(body: Body, settings: ServerSettings): readonly PromptInput[];
@@ -30,7 +29,6 @@ export interface Protocol<Schema extends z.ZodObject, Body extends SamplingBody>
   readonly idMark: string;
   readonly rules: BodyRules<Schema>;
   readonly kind: CompletionKind<Body>;
-  /** The body in the words of OpenAI's chat or text completions. */
   read(given: z.infer<Schema>, request: RequestContext): Body | Promise<Body>;
   /** Throws where the model cannot do what is asked; returns warnings for the client. */
   check?(given: z.infer<Schema>, model: ServedModel, request: RequestContext): readonly string[];

@@ -17,7 +17,6 @@ const REFUSAL_MS = 200;
 interface Answer {
   readonly generation: Generation;
   readonly shape: AnswerShape;
-  /** For each choice, what is shown before the answer. */
   readonly echoes: readonly string[];
   readonly queued: Queued;
   /** Called when the usage is known, before the client receives the end of the answer. */

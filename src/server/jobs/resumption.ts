@@ -24,7 +24,6 @@ export class StreamPosition {
     this.#closing = closing;
   }
 
-  /** Reads an id such as `12`, `12.9.11`, `12.9.11-1`, or `0` for the beginning. */
   static parse(text: string): StreamPosition | undefined {
     const match = /^(\d{1,9}(?:\.\d{1,9})*)(?:-(\d{1,9}))?$/.exec(text.trim());
     const counts = match?.[1]?.split('.').map(Number) ?? [];
@@ -57,13 +56,11 @@ export class StreamPosition {
 export interface KeptRequest {
   readonly id: string;
   readonly keyId: string;
-  /** The URL pattern of the route it was sent to. */
   readonly route: string;
   readonly body: string;
   readonly answerId: string;
   readonly seed: Seed;
   readonly arrivedMs: number;
-  /** The tokens that were counted as used; absent before that. */
   readonly counted?: CountedTokens | undefined;
 }
 

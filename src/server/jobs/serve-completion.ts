@@ -43,7 +43,6 @@ import { respondStream, respondWhole } from './respond.ts';
 import { archiveRequest, type Resumption, resumptionOf } from './resumption.ts';
 
 export interface ServeOptions {
-  /** Runs at LOW priority, whatever the tier of the key. */
   readonly forceLow: boolean;
 }
 
@@ -53,7 +52,6 @@ interface CompletionRequest extends RequestContext {
   readonly inputs: readonly PromptInput[];
   readonly choices: number;
   readonly names: ParameterNames;
-  /** Undefined where an answer may be as long as the context allows. */
   readonly maxTokens: number | undefined;
   readonly sampling: (model: ServedModel) => SamplingParameters;
   readonly responseFormat: AnswerRequirements | undefined;
@@ -63,7 +61,6 @@ interface CompletionRequest extends RequestContext {
   readonly idMark: string;
   readonly framing: Framing;
   readonly resumable: boolean;
-  /** Set where the client resumes an earlier request. */
   readonly resumption: Resumption | undefined;
   readonly check: (model: ServedModel) => readonly string[];
   readonly shape: (options: ShapeOptions) => AnswerShape;
@@ -72,7 +69,6 @@ interface CompletionRequest extends RequestContext {
 interface CompletionJob extends CompletionRequest, RequestScope {
   readonly prompts: readonly Prompt[];
   readonly parameters: readonly SamplingParameters[];
-  /** One for each prompt; undefined where the answer is just text. */
   readonly plans: readonly AnswerPlan[] | undefined;
   readonly expected: Int32Array | undefined;
   /** Set where only the limits of the key say how long answers may be. */

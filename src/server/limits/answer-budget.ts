@@ -17,7 +17,6 @@ export class AnswerBudget {
     this.#nowMs = nowMs;
   }
 
-  /** Whether an answer had to end because of the limits. */
   get isSpent(): boolean {
     return this.#isSpent;
   }

@@ -5,7 +5,6 @@ import { DAY_MS } from '../../store/usage-report.ts';
 
 export class DailyBudget {
   #day: number | undefined;
-  /** With what was carried over. */
   #used = 0;
   #reserved = 0;
 

@@ -11,11 +11,9 @@ export type LimitKind = 'requests' | 'tokens' | 'concurrent' | 'daily';
 export interface TokenDemand {
   /** The least: its prompts, and the shortest answers they may have. */
   readonly least: number;
-  /** The tokens that are held for it, where as many are left. */
   readonly expected: number;
 }
 
-/** The numbers of a limit of tokens, for error messages. */
 interface LimitNumbers {
   readonly limit: number;
   readonly used: number;
@@ -76,7 +74,6 @@ export interface KeyLimiter {
 }
 
 export const NO_TOKENS: TokenDemand = { least: 0, expected: 0 };
-/** The demand of a request of which nothing is known. */
 export const LEAST_DEMAND: TokenDemand = { least: 1, expected: 1 };
 
 /** Whether answers may have to end because of the limits. */

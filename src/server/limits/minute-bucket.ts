@@ -24,7 +24,6 @@ export class MinuteBucket {
     this.#drainedMs = drainedMs;
   }
 
-  /** Sets how many 1/60000 of it were used at that time. */
   restore(used: number, drainedMs: number): void {
     this.#used = used;
     this.#drainedMs = drainedMs;

@@ -31,7 +31,6 @@ const CLOSE_MS = 2000;
 const CLOSE_RETRY_MS = 50;
 
 export interface SharedLimiterOptions {
-  /** Called once when the database is lost, with the error, and once when it is back. */
   readonly onChange: (lost: unknown) => void;
 }
 
@@ -45,7 +44,6 @@ export class SharedLimiter implements KeyLimiter {
   readonly #alone = new Limiter();
   /** Permits to give back, by request, until the database has confirmed it. */
   readonly #unsettled = new Map<string, Settlement>();
-  /** The state of each key as the database last reported it, and when that was on this clock. */
   readonly #statuses = new Map<string, { readonly status: LimitStatus; readonly atMs: number }>();
   #lost = false;
   #gateways = 1;
@@ -188,7 +186,6 @@ export class SharedLimiter implements KeyLimiter {
     if (!this.#lost) void this.#send(settlement);
   }
 
-  /** A write that fails is retried when the database is back. */
   async #send(settlement: Settlement): Promise<void> {
     try {
       await this.#store.settle(settlement);

@@ -69,7 +69,6 @@ export class EngineTicks {
     };
   }
 
-  /** The last tick for a viewer that knows nothing before it. */
   whole(tick: EngineTick): EngineTick {
     return { ...tick, whole: true, blocks: changedRuns(new Int32Array(this.#map.length), this.#map) };
   }

@@ -7,7 +7,6 @@ import type { Tier } from '../../store/key-record.ts';
 
 export interface WhoAmI {
   readonly version: string;
-  /** No key was needed, and none was checked. */
   readonly anonymous: boolean;
   readonly admin: boolean;
   readonly name?: string;
@@ -17,7 +16,6 @@ export interface WhoAmI {
   readonly logPrompts: boolean;
   /** Whether the caller may download models from the hub. */
   readonly canPull: boolean;
-  /** Whether there are keys to list and make. */
   readonly hasKeyStore: boolean;
   readonly inFleet: boolean;
 }
@@ -118,7 +116,6 @@ export interface PrefixLookup {
   readonly firstDifference?: number;
 }
 
-/** `POST /admin/bench`. */
 export interface BenchRequest {
   readonly model?: string | undefined;
   readonly streams: number;
@@ -127,7 +124,6 @@ export interface BenchRequest {
   readonly answerTokens: number;
 }
 
-/** Sent as `progress`. */
 export interface BenchProgress {
   readonly phase: 'calibrate' | 'warm-up' | 'load';
   readonly total: number;

@@ -26,7 +26,6 @@ interface LiveSources {
   readonly traces: RequestTraces;
   readonly firstToken: SlidingPercentiles;
   readonly betweenTokens: SlidingPercentiles;
-  /** Called where the feed fails; viewers may subscribe again. */
   readonly onProblem: (error: unknown) => void;
 }
 

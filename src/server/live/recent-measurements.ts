@@ -8,7 +8,6 @@ const SLOT_MS = 5000;
 const SLOTS = 12;
 const LEAST_MS = 0.05;
 const GROWTH = Math.log(1.05);
-/** The last one is of an hour and more. */
 const BINS = Math.ceil(Math.log(3_600_000 / LEAST_MS) / GROWTH);
 
 export class SlidingPercentiles {
@@ -63,7 +62,6 @@ interface Begun {
   readonly waitedMs: number;
 }
 
-/** Older waits say nothing about the present. */
 const WINDOW_MS = 30_000;
 const MOST = 256;
 /** Where no request waits, the median of this many recent waits is the estimate. */

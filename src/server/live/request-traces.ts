@@ -25,7 +25,6 @@ export interface TracedRequest {
   readonly address: string;
   readonly arrivedMs: number;
   readonly promptTokens: number;
-  /** Undefined where the settings do not allow to keep it. */
   readonly prompt: string | undefined;
 }
 
@@ -44,9 +43,9 @@ interface Choice {
   admitted: boolean;
 }
 
-interface Places {
+interface QueuePositions {
   readonly byId: ReadonlyMap<string, QueuePlace>;
-  readonly heardMs: number;
+  readonly atMs: number;
 }
 
 export interface KeptLookup extends Omit<EngineLookup, 'id'> {
@@ -108,7 +107,7 @@ export class RequestTraces {
   readonly #traces: Trace[] = [];
   readonly #choices = new Map<string, Choice>();
   readonly #followed = new WeakMap<EngineClient, ExpectedWaits>();
-  readonly #places = new WeakMap<EngineClient, Places>();
+  readonly #positions = new WeakMap<EngineClient, QueuePositions>();
   readonly #endListeners = new Set<(ended: EndedRequest) => void>();
 
   constructor(nowMs: () => number) {
@@ -151,22 +150,21 @@ export class RequestTraces {
     return () => this.#endListeners.delete(listener);
   }
 
-  /** The client's id of an engine's request; undefined where the request has ended. */
   requestIdOf(engineId: string): string | undefined {
     return this.#choices.get(engineId)?.trace.of.requestId;
   }
 
   /** The foremost queue position of these requests; undefined where none is known to wait. */
   queuePositionOf(engine: EngineClient, engineIds: readonly string[]): Omit<QueuePlace, 'id'> | undefined {
-    const places = this.#places.get(engine);
-    if (places === undefined) return undefined;
+    const positions = this.#positions.get(engine);
+    if (positions === undefined) return undefined;
     let first: QueuePlace | undefined;
     for (const id of engineIds) {
-      const place = places.byId.get(id);
+      const place = positions.byId.get(id);
       if (place !== undefined && (first === undefined || place.position < first.position)) first = place;
     }
     if (first === undefined) return undefined;
-    const waitMs = Math.max(0, first.waitMs - (this.#nowMs() - places.heardMs));
+    const waitMs = Math.max(0, first.waitMs - (this.#nowMs() - positions.atMs));
     return { position: first.position, waitMs };
   }
 
@@ -184,9 +182,9 @@ export class RequestTraces {
     this.#followed.set(engine, waits);
     engine.monitor?.subscribe({
       step: (step, lookups) => this.#stepped(step, lookups, waits),
-      queuePositions: (places) => {
-        const byId = new Map(places.map((place) => [place.id, place]));
-        this.#places.set(engine, { byId, heardMs: this.#nowMs() });
+      queuePositions: (positions) => {
+        const byId = new Map(positions.map((one) => [one.id, one]));
+        this.#positions.set(engine, { byId, atMs: this.#nowMs() });
       },
       lost: (died) => {
         if (!died) return;

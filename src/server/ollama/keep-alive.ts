@@ -78,7 +78,6 @@ function refuseUnload(caller: Caller, model: string, pinned: boolean): void {
   }
 }
 
-/** Unloads at once, or when the last request that uses the model has ended. */
 async function unload({ pool }: ServerContext, name: string): Promise<void> {
   if (await pool.unload(name)) return;
   // A model that is being evicted for another is unloaded anyway.

@@ -24,7 +24,6 @@ export function findModel({ pool, downloads }: ServerContext, given: string): Mo
   throw new ApiError(404, `model '${given}' not found`, { param: 'model', code: 'model_not_found' });
 }
 
-/** The name of a model on the hub; PullError where it is none. */
 export function hubReference(given: string): ModelReference {
   const text = given.replace(/^hf:/, '').replace(hubPrefix, '');
   return parseReference(`hf:${text.endsWith(LATEST) ? text.slice(0, -LATEST.length) : text}`);

@@ -64,10 +64,8 @@ const newlines: Refusal = (value, options) =>
 export const optionRules = {
   known: Object.keys(optionFields),
   noOps: [
-    // How a model is loaded: the server's own settings decide that.
     ...['num_keep', 'num_batch', 'num_gpu', 'main_gpu', 'num_thread', 'numa', 'low_vram', 'f16_kv'],
     ...['use_mmap', 'use_mlock', 'logits_all'],
-    // They belong to options that are refused.
     ...['mirostat_tau', 'mirostat_eta'],
   ],
   refused: {

@@ -19,7 +19,6 @@ export function readChat(given: ChatGiven, model: string): ChatBody {
   };
 }
 
-/** Whether the last message is the beginning of the answer. */
 function isBegun({ role, content, tool_calls: calls }: Partial<Message> = {}): boolean {
   return role === 'assistant' && (content ?? '') !== '' && (calls ?? []).length === 0;
 }

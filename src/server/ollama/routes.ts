@@ -226,7 +226,6 @@ async function deleteModel(context: ServerContext, given: string): Promise<void>
   await untilListed(pool, path, false);
 }
 
-/** Clients use either field. */
 function nameOf({ model, name }: z.infer<typeof showSchema>): string {
   const given = model || name;
   if (given) return given;

@@ -114,7 +114,6 @@ class OpenCalls {
   }
 }
 
-/** Undefined where the answer was cut off within its arguments. */
 function callOf({ id, name, arguments: text }: Call, index: number): object | undefined {
   const given = text.trim() === '' ? {} : parsedObject(text);
   return given && { id, function: { index, name, arguments: given } };

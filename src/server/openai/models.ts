@@ -29,7 +29,6 @@ export function modelRoutes({ pool, settings }: ServerContext): readonly Route[]
     },
     {
       method: 'GET',
-      // Names of models contain slashes.
       url: '/v1/models/*',
       access: 'key',
       summary: 'One model',

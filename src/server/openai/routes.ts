@@ -8,9 +8,8 @@ import { type ServeOptions, serveCompletion } from '../jobs/serve-completion.ts'
 import type { Route } from '../route.ts';
 import { chatProtocol } from './chat.ts';
 import { textProtocol } from './completions.ts';
-import { serveEmbeddings } from './embeddings.ts';
+import { serveEmbeddings, serveRerank } from './embeddings.ts';
 import { infillProtocol, infillSchema } from './infill.ts';
-import { serveRerank } from './rerank.ts';
 import {
   chatAnswerSchema,
   chatChunkSchema,

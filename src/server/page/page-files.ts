@@ -5,7 +5,6 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { extname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Where the build puts the page, whether this file runs from src or from dist. */
 export const builtPage = fileURLToPath(new URL('../../../dist/web/', import.meta.url));
 
 const encodings = [
@@ -37,7 +36,6 @@ export interface PageFile {
   readonly forms: readonly FileForm[];
 }
 
-/** By their paths in the folder, such as `assets/index-1a2b3c.js`. Empty where there is no such folder. */
 export function readPageFiles(folder: string): ReadonlyMap<string, PageFile> {
   if (!existsSync(folder)) return new Map();
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })

@@ -9,7 +9,6 @@ import { badRequest, ClientLeft, deadlineExceeded, endedByShutdown } from '../ht
 const TIMEOUT_HEADER = 'x-chairlift-timeout-ms';
 
 interface Lifetime {
-  /** Aborts with an ApiError, or with ClientLeft. */
   readonly signal: AbortSignal;
   abort(reason: Error): void;
   end(): void;
@@ -34,7 +33,6 @@ export class Activity {
     return this.#running.size;
   }
 
-  /** A drain waits until this response is sent, or its client is gone. */
   awaitSent(response: ServerResponse): void {
     // A client that left while its key was looked up emits no further close event.
     if (response.destroyed) return;

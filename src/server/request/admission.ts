@@ -16,13 +16,11 @@ export interface QueueEntry {
   weigh(tokens: number): void;
   /** Called at the first token: the request waits no longer, though some of its sequences may. */
   start(): void;
-  /** Called at the first token of each sequence. */
   begin(): void;
   /** Leaves the queue in any state; later calls do nothing. */
   leave(): void;
 }
 
-/** For requests that no engine computes. */
 export const notQueued: QueueEntry = {
   weigh: () => {},
   start: () => {},
@@ -32,7 +30,6 @@ export const notQueued: QueueEntry = {
 
 interface NewQueueEntry {
   readonly account?: string;
-  /** No client waits for the answer. Default false. */
   readonly background?: boolean | undefined;
   readonly sequences?: number;
 }
@@ -76,7 +73,6 @@ export class Admission {
     return waiting;
   }
 
-  /** Waiting requests whose clients wait for the answer. */
   get awaited(): number {
     return this.waiting - this.#background;
   }

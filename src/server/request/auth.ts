@@ -151,7 +151,6 @@ export function isLoopback(address: string | undefined): boolean {
   return plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'));
 }
 
-/** Clients send one of two headers. */
 export function keyOf({ headers }: FastifyRequest): string | undefined {
   const bearer = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1];
   const plain = headers['x-api-key'];

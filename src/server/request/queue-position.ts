@@ -15,7 +15,6 @@ export interface Queued {
 
 const REPORT_EVERY_MS = 1000;
 
-/** Must be called before the headers are sent. */
 export function queueHeaders(reply: FastifyReply, { position, queuedMs }: Queued): void {
   if (queuedMs !== undefined) reply.header('x-queue-wait-ms', Math.round(queuedMs));
   else if (position !== undefined) reply.header('x-queue-position', position.position);

@@ -21,7 +21,6 @@ interface RecordedRequest
   readonly kind: FinishedRequest['kind'];
   readonly prompts: readonly Prompt[];
   readonly tier: Tier;
-  /** What the ids of such answers begin with. */
   readonly idMark: string;
   readonly stream: boolean;
   readonly resumption?: Resumption | undefined;
@@ -46,7 +45,6 @@ interface Spent {
 
 /** How long the end of an answer waits until its usage is written. */
 const CHARGE_MS = 250;
-/** How long an engine may take to report how far it had come with a cancelled request. */
 const RELEASE_MS = 5000;
 
 /**
@@ -83,7 +81,6 @@ export class RequestRecord implements GenerationObserver {
   readonly #of: RecordedRequest;
   #trace: Trace | undefined;
   readonly #submitted: string[] = [];
-  /** When the last token of each choice arrived. */
   readonly #tokenMs: number[] = [];
   #submittedMs: number | undefined;
   #admittedMs: number | undefined;
@@ -176,7 +173,6 @@ export class RequestRecord implements GenerationObserver {
     await context.usage?.written(CHARGE_MS);
   }
 
-  /** Returns how many tokens count for the limits. */
   close({ usage, longestAnswer }: Spent): number {
     const { context, caller, kind, model, request, stream } = this.#of;
     const totalMs = this.#elapsedMs();

@@ -24,7 +24,6 @@ export interface RequestScope extends RequestContext {
   readonly signal: AbortSignal;
   readonly queueEntry: QueueEntry;
   readonly model: ServedModel;
-  /** How long the request waited for its model. */
   readonly loadMs: number;
   /** Ends the request: with an ApiError, or with ClientLeft where the client has left. */
   abort(reason: Error): void;

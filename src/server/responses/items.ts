@@ -27,7 +27,6 @@ const textPart = z.discriminatedUnion(
   { error: unknownType('parts', 'only text is') },
 );
 
-/** A text is short for a list of one part. */
 const content = z
   .preprocess(
     (given) => (typeof given === 'string' ? [{ type: 'input_text', text: given }] : given),
@@ -80,7 +79,6 @@ const item = z.preprocess(
   }),
 );
 
-/** A text is short for a message of the user. */
 export const inputSchema = z
   .preprocess(
     (given) => (typeof given === 'string' ? [{ type: 'message', role: 'user', content: given }] : given),

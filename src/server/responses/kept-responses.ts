@@ -44,7 +44,6 @@ export class KeptResponses {
     return (await explained(() => this.#store?.remove(keyId, id))) === true;
   }
 
-  /** The input of a response, with its history as far as that still exists. */
   async givenFor(keyId: string, id: string, previousId: string | undefined): Promise<ConversationItem[]> {
     return explained(async () => {
       const history =
@@ -83,7 +82,6 @@ const explained = <Result>(action: () => Result | Promise<Result>) => fromStore(
 
 interface RunningResponse {
   readonly keyId: string;
-  /** Whether it will be stored, and so may be read meanwhile. */
   readonly kept: boolean;
   now(): object;
   cancel(): Promise<object>;

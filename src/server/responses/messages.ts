@@ -63,7 +63,6 @@ function isTurn(message: Message | Turn): message is Turn {
   return !('role' in message);
 }
 
-/** A turn with reasoning alone is left out. */
 function assistantMessage(message: Message | Turn): Message[] {
   if (!isTurn(message)) return [message];
   const { reasoning, text, calls } = message;

@@ -33,7 +33,6 @@ export class OutputItems {
     return this.#growing === undefined ? this.#done : [...this.#done, itemOf(this.#growing, 'in_progress')];
   }
 
-  /** Tokens of reasoning, including its markers. */
   get reasoningTokens(): number {
     return this.#reasoningTokens;
   }
@@ -182,7 +181,6 @@ function partOf(item: Exclude<Growing, { kind: 'call' }>) {
     : ({ type: 'output_text', text, annotations: [], logprobs: [...item.logprobs] } as const);
 }
 
-/** The item as its first event shows it: without content. */
 function bareItem(item: Growing): OutputItem {
   const whole = itemOf(item, 'in_progress');
   return whole.type === 'function_call' ? whole : { ...whole, content: [] };

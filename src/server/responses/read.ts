@@ -42,7 +42,6 @@ export function toChatBody(given: ResponsesBody, { history, given: items }: Conv
 
 type Tool = NonNullable<ResponsesBody['tools']>[number];
 
-/** Functions are strict by default. */
 export function isStrict({ strict }: Tool): boolean {
   return strict ?? true;
 }

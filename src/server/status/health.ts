@@ -9,7 +9,6 @@ import { within } from '../../runtime/timers.ts';
 
 /** Shorter than a probe waits: Kubernetes gives up after a second. */
 const ANSWER_MS = 500;
-/** A single answer may be late on a busy machine. */
 const SILENT_MS = 2000;
 
 /**

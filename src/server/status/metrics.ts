@@ -8,10 +8,9 @@ import type { TokenUsage } from '../../generation/generation.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { within } from '../../runtime/timers.ts';
-import type { Tier } from '../../store/key-record.ts';
+import { TIERS, type Tier } from '../../store/key-record.ts';
 
 const STATS_TIMEOUT_MS = 1000;
-const PRIORITY_NAMES = ['high', 'normal', 'low'] as const;
 const slowBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const fastBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
@@ -32,7 +31,6 @@ export class Metrics {
   readonly #registry = new Registry();
   readonly #pool: ModelPool;
   readonly #subscribed = new WeakSet<EngineClient>();
-  /** Requests that the engine has not admitted yet. */
   readonly #submitted = new Map<string, Submitted>();
   /** Scrapes at the same time share one. */
   #scrape: Promise<string> | undefined;
@@ -92,7 +90,6 @@ export class Metrics {
     return this.#scrape;
   }
 
-  /** Measures the engine's steps from now on; later calls do nothing. */
   subscribe({ name: model, engine }: ServedModel): void {
     if (this.#subscribed.has(engine)) return;
     this.#subscribed.add(engine);
@@ -182,7 +179,7 @@ export class Metrics {
 
   #take(model: string, { queues, running, blocks }: EngineStats): void {
     for (const { priority, waiting } of queues) {
-      this.#waiting.set({ model, priority: PRIORITY_NAMES[priority] }, waiting);
+      this.#waiting.set({ model, priority: TIERS[priority] }, waiting);
     }
     this.#running.set({ model }, running.length);
     for (const state of ['free', 'cached', 'used'] as const)

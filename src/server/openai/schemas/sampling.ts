@@ -189,7 +189,6 @@ export function samplingDefaults(
   return defaults;
 }
 
-/** A request's own values always win. */
 export function withDefaults<Body extends object>(body: Body, defaults: WireDefaults): Body {
   return { ...defaults, ...body };
 }
