@@ -34,23 +34,32 @@ interface LinePlot extends PlotSize {
 const FEW_POINTS = 24;
 const MARK_RADIUS = 4;
 
-/** The y axis starts at zero unless the data or `y.from` lie below, or it is logarithmic. */
-export function linePlot(plot: LinePlot): string {
-  const { title, series, shape = 'line' } = plot;
-  const marks = plot.marks ?? series.every(({ points }) => points.length <= FEW_POINTS);
+/** A frame with two axes. The y axis starts at zero unless the data or `y.from` lie below, or it is logarithmic. */
+function axesFrame(
+  plot: PlotSize & { readonly title: string; readonly x: Axis; readonly y: Axis },
+  series: readonly { readonly name: string; readonly points: readonly Point[] }[],
+  sample: (n: number, at: number, middle: number) => string,
+): Frame {
   const y = plot.y.scale === 'log' || plot.y.from !== undefined ? plot.y : { ...plot.y, from: 0 };
   const points = series.flatMap((one) => one.points);
-  const frame = makeFrame({
+  const columns = axisScale(plot.x, extentOf(points.map(([at]) => at)));
+  return makeFrame({
     ...plot,
-    title,
-    x: {
-      label: plot.x.label,
-      columns: { kind: 'scale', scale: axisScale(plot.x, extentOf(points.map(([at]) => at))) },
-    },
+    x: { label: plot.x.label, columns: { kind: 'scale', scale: columns } },
     y: { label: y.label, scale: axisScale(y, extentOf(points.map(([, value]) => value))) },
     names: series.map(({ name }) => name),
-    sample: (n, at, middle) => line(n, `M${at} ${middle}h22`) + (marks ? mark(n, at + 11, middle) : ''),
+    sample,
   });
+}
+
+export function linePlot(plot: LinePlot): string {
+  const { series, shape = 'line' } = plot;
+  const marks = plot.marks ?? series.every(({ points }) => points.length <= FEW_POINTS);
+  const frame = axesFrame(
+    plot,
+    series,
+    (n, at, middle) => line(n, `M${at} ${middle}h22`) + (marks ? mark(n, at + 11, middle) : ''),
+  );
   return frame.svg(series.map((one, n) => drawSeries(frame, plot, one, n, shape, marks)).join(''));
 }
 
@@ -112,32 +121,19 @@ interface ScatterPlot extends PlotSize {
   readonly series: readonly ScatterSeries[];
 }
 
-/** See linePlot. */
 export function scatterPlot(plot: ScatterPlot): string {
   const { series } = plot;
-  const y = plot.y.scale === 'log' || plot.y.from !== undefined ? plot.y : { ...plot.y, from: 0 };
-  const points = series.flatMap((one) => one.points);
-  const frame = makeFrame({
-    ...plot,
-    x: {
-      label: plot.x.label,
-      columns: { kind: 'scale', scale: axisScale(plot.x, extentOf(points.map(([at]) => at))) },
-    },
-    y: { label: y.label, scale: axisScale(y, extentOf(points.map(([, value]) => value))) },
-    names: series.map(({ name }) => name),
-    sample: (n, at, middle) => drawMarks(n, series[n]?.mark, [[at + 11, middle]]),
-  });
-  return frame.svg(
-    series
-      .map(({ points: own, mark }, n) =>
-        drawMarks(
-          n,
-          mark,
-          own.map(([at, value]) => [frame.x(at), frame.y(value)]),
-        ),
-      )
-      .join(''),
+  const frame = axesFrame(plot, series, (n, at, middle) =>
+    drawMarks(n, series[n]?.mark, [[at + 11, middle]]),
   );
+  const drawn = series.map(({ points, mark }, n) =>
+    drawMarks(
+      n,
+      mark,
+      points.map(([at, value]) => [frame.x(at), frame.y(value)]),
+    ),
+  );
+  return frame.svg(drawn.join(''));
 }
 
 function drawMarks(series: number, mark: 'dot' | 'cross' = 'dot', points: readonly Point[]): string {
