@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { prompt, type Request, SteppedEngine, stepMs } from '../../../test/property/stepped-engine.ts';
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import { noDraft } from './draft.ts';
 import { checkIntegrity } from './integrity.ts';
 import { Scheduler } from './scheduler.ts';
 import { Sequence } from './sequence.ts';
@@ -506,6 +507,24 @@ describe('the cycle', () => {
     expect(() => new Scheduler({ blockCount: 4, budget: FIXED, maxBatchSize: 0 })).toThrow('at least 1');
     expect(() => new Scheduler({ blockCount: 4, budget: FIXED, watermark: 1.5 })).toThrow('not 1.5');
     expect(() => new Scheduler({ blockCount: 4, budget: FIXED, blockLimit: -1 })).toThrow('not -1');
+  });
+
+  it('cuts a draft to what the answer and the step have room for', () => {
+    const drafted = (maxTokens: number, maxStepTokens: number) => {
+      const scheduler = new Scheduler({ blockCount: 4, budget: { kind: 'fixed', maxStepTokens } });
+      const tokens = Int32Array.of(1, 2, 3);
+      const sequence = new Sequence({ id: 's', tokens, maxTokens, priority: 0, enqueuedMs: 0 });
+      scheduler.add(sequence);
+      scheduler.commit(scheduler.plan(0), [[4]], 1);
+      const draft = { ...noDraft, tokens: [5, 6, 7, 8, 9] };
+      const [item] = scheduler.plan(1, () => new Map([[sequence, draft]])).items;
+      return item?.draft.tokens;
+    };
+    expect(drafted(100, 512)).toEqual([5, 6, 7, 8, 9]);
+    // The token after the draft is the last of the answer.
+    expect(drafted(8, 512)).toEqual([5, 6, 7]);
+    expect(drafted(5, 512)).toEqual([]);
+    expect(drafted(100, 4)).toEqual([5, 6, 7]);
   });
 
   it('tells how it stands', async () => {
