@@ -106,7 +106,7 @@ async function allocateStates(
   const most = Math.floor(bindingBytes / Math.max(...recurrentStates.map(({ size }) => 4 * size)));
   if (recurrentStates.length > 0 && slots > most) {
     throw new GpuMemoryError(
-      `${slots} memory slots of this model are more than the GPU can bind; choose at most ${most}`,
+      `${slots} state slots of this model are more than the GPU can bind; choose at most ${most}`,
     );
   }
   const buffers: GPUBuffer[] = [];
@@ -183,7 +183,7 @@ class WebGpuBackend implements Backend {
   async step(batch: Batch, rows?: readonly SampleRow[]): Promise<StepResult> {
     this.#checkIdle();
     if (rows !== undefined && rows.length !== batch.logitRows.length) {
-      throw new Error(`${rows.length} samples were told for ${batch.logitRows.length} rows of logits`);
+      throw new Error(`${rows.length} samples were given for ${batch.logitRows.length} rows of logits`);
     }
     checkBatch(batch, this.#limits, this.#uses);
     this.#held.check(batch);

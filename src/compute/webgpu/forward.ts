@@ -55,7 +55,7 @@ export function describeForward(spec: ModelSpec, kvType: KvType, limits: GpuInfo
   return builder;
 }
 
-/** Bytes that a model's steps work in, on a GPU that can bind so many at once. */
+/** Bytes of scratch buffers, on a GPU that can bind `bindingBytes` at once. */
 export function scratchBytes(spec: ModelSpec, kvType: KvType, bindingBytes: number): number {
   const most = Number.POSITIVE_INFINITY;
   const limits = { bindingBytes, bufferBytes: most, workgroupBytes: most, workgroupThreads: most };

@@ -46,7 +46,7 @@ export function hasGpuPackage(): boolean {
   }
 }
 
-const REMEDY = 'run "npm install webgpu" beside chairlift, or "npm run setup -- --gpu" in a checkout';
+const REMEDY = 'run "npm install webgpu" next to chairlift, or "npm run setup -- --gpu" in a checkout';
 
 /** From the program's own dependencies, or from what set-up has installed. */
 async function loadDawn(): Promise<DawnModule> {

@@ -23,7 +23,7 @@ describe('planSampling', () => {
     expect(bytes({ typicalP: 0.5 })).toBe(heads);
   });
 
-  it('leaves to the processor what the GPU cannot tell enough of, and what has no room', () => {
+  it('leaves to the processor what the GPU cannot decide, and what has no room', () => {
     const counts = new TokenCounts([1, 2, 3]);
     const rows = [
       rowOf({ typicalP: 0.5 }, VOCAB_SIZE),
@@ -40,7 +40,7 @@ describe('planSampling', () => {
     expect(tight.words.length).toBe(jobs + 6);
   });
 
-  it('tells a mask once, however many rows share it, and a token that is forbidden twice', () => {
+  it('writes a mask once, however many rows share it, and a token that is forbidden twice', () => {
     const mask = Uint32Array.of(1, 2, 3, 4);
     const rows = [1, 2].map(() => rowOf({}, VOCAB_SIZE, { mask, forbidden: [7, 7] }));
     const { words } = planSampling(rows, VOCAB_SIZE, ROOM);

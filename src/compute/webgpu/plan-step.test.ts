@@ -58,7 +58,7 @@ describe('a step as kernels read it', () => {
     expect(countsOf(plan)?.merges).toBe(1);
   });
 
-  it('lets queries that see both sides look at their whole text', () => {
+  it('lets bidirectional queries attend to their whole text', () => {
     const tokens = Array.from({ length: 70 }, () => 1);
     const text = { tokens, start: 0, blocks: [0, 1, 2], wantLogits: 'none' } as const;
     const few = { ...shape, manyQueries: 0, busyWorkgroups: 1 };
@@ -88,7 +88,7 @@ describe('a step as kernels read it', () => {
     ]);
   });
 
-  it('takes many queries of a prompt together, and decodes beside them as ever', () => {
+  it('takes many queries of a prompt together, and decodes next to them as ever', () => {
     const prompt = {
       tokens: Array.from({ length: 70 }, (_, token) => token),
       start: 64,

@@ -5,11 +5,11 @@ import { queryLanes, SEGMENT_BLOCKS } from './kernels/attention.ts';
 import {
   HEADER_WORDS,
   ITEM_WORDS,
-  MEMORIES_WORDS,
   NO_SLOT,
   PLAN_WORDS,
   ROW_WORDS,
   SEQUENCE_WORDS,
+  STATES_WORDS,
 } from './kernels/step-layout.ts';
 
 export interface StepCounts {
@@ -128,7 +128,7 @@ export function planStep(batch: Batch, shapes: readonly AttentionShape[]): StepW
 function stateWords({ recurrentStates, rowStarts, tokens }: Batch, at: number): Uint32Array {
   const { from, starts, rows, slots } = recurrentStates;
   if (from.length === 0) return new Uint32Array();
-  const keptAt = MEMORIES_WORDS + SEQUENCE_WORDS * from.length;
+  const keptAt = STATES_WORDS + SEQUENCE_WORDS * from.length;
   const rowsAt = keptAt + 2 * rows.length;
   const words = new Uint32Array(rowsAt + tokens.length);
   words.set([from.length, at + rowsAt]);
@@ -136,7 +136,7 @@ function stateWords({ recurrentStates, rowStarts, tokens }: Batch, at: number): 
     const [firstRow = 0, endRow = 0] = rowStarts.subarray(sequence);
     const [begin = 0, end = 0] = starts.subarray(sequence);
     const record = [firstRow, endRow, slot < 0 ? NO_SLOT : slot, at + keptAt + 2 * begin, end - begin];
-    words.set(record, MEMORIES_WORDS + SEQUENCE_WORDS * sequence);
+    words.set(record, STATES_WORDS + SEQUENCE_WORDS * sequence);
     words.fill(sequence, rowsAt + firstRow, rowsAt + endRow);
   }
   for (const [index, row] of rows.entries()) words.set([row, slots[index] as number], keptAt + 2 * index);

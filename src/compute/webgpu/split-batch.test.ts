@@ -63,8 +63,8 @@ it('texts that are not to be cut stay whole, as many together as there is room f
   fc.assert(property, { seed: 1, numRuns: 200 });
 });
 
-/** What a sequence remembers is what it has seen: a backend that remembers tokens. */
-function remember(slots: Map<number, number[]>, batch: Batch): void {
+/** A backend whose recurrent state is the tokens that a sequence has seen. */
+function updateStates(slots: Map<number, number[]>, batch: Batch): void {
   const { from, starts, rows, slots: kept } = batch.recurrentStates;
   for (const [sequence, slot] of from.entries()) {
     const seen = slot < 0 ? [] : [...(slots.get(slot) ?? [-1])];
@@ -80,11 +80,11 @@ function remember(slots: Map<number, number[]>, batch: Batch): void {
 
 it('a batch that is split leaves every memory as the whole one does', () => {
   const tokens = fc.array(fc.nat(99), { minLength: 1, maxLength: 20 });
-  const remembering = fc.array(fc.record({ tokens, begins: fc.boolean(), middle: fc.nat(19) }), {
+  const recurrent = fc.array(fc.record({ tokens, begins: fc.boolean(), middle: fc.nat(19) }), {
     minLength: 1,
     maxLength: 5,
   });
-  const property = fc.property(remembering, fc.integer({ min: 1, max: 9 }), (all, rows) => {
+  const property = fc.property(recurrent, fc.integer({ min: 1, max: 9 }), (all, rows) => {
     const batch = buildBatch(
       all.map(({ tokens, begins, middle }, index): BatchSequence => {
         const last = { after: tokens.length, slot: 2 * index };
@@ -96,10 +96,10 @@ it('a batch that is split leaves every memory as the whole one does', () => {
     );
     const before = all.map((_, index): [number, number[]] => [2 * index, [1000 + index]]);
     const [whole, split] = [new Map(before), new Map(before)];
-    remember(whole, batch);
+    updateStates(whole, batch);
     for (const part of splitBatch(batch, { rows, wanted: 9 })) {
       checkStates(part, 2 * all.length);
-      remember(split, part);
+      updateStates(split, part);
     }
     expect(split).toEqual(whole);
   });

@@ -18,7 +18,7 @@ export const HEADER_WORDS = 8;
 export const ROW_WORDS = 4;
 export const PLAN_WORDS = 6;
 export const ITEM_WORDS = 9;
-export const MEMORIES_WORDS = 2;
+export const STATES_WORDS = 2;
 export const SEQUENCE_WORDS = 5;
 export const NO_SLOT = 0xffffffff;
 
@@ -52,7 +52,7 @@ export const statesReader = (binding: number): string => /* wgsl */ `${stepReade
 struct Sequence { firstRow: u32, endRow: u32, slot: u32, keptAt: u32, kept: u32 }
 fn sequenceCount() -> u32 { return step[step[7]]; }
 fn sequenceAt(index: u32) -> Sequence {
-  let at = step[7] + ${MEMORIES_WORDS}u + index * ${SEQUENCE_WORDS}u;
+  let at = step[7] + ${STATES_WORDS}u + index * ${SEQUENCE_WORDS}u;
   return Sequence(step[at], step[at + 1u], step[at + 2u], step[at + 3u], step[at + 4u]);
 }
 fn sequenceOf(row: u32) -> Sequence { return sequenceAt(step[step[step[7] + 1u] + row]); }

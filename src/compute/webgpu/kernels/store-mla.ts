@@ -64,7 +64,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let slot = rowSlot(row);
   let block = (slot / 32u) * ${layout.blockWords}u;
   storeKey(block, slot % 32u, thread);
-  // Both look for the largest value in the same place.
+  // Both search for the largest value in the same place.
   workgroupBarrier();
   storeValue(block, slot % 32u, thread);
 }
