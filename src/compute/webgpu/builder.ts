@@ -121,7 +121,6 @@ export class Builder {
     return declared;
   }
 
-  /** A buffer with this content. */
   filled(label: string, content: (weights: WeightSource) => Float32Array<ArrayBuffer>): Declared<GPUBuffer> {
     return this.declare(label, ({ loader }) => loader.memory.filled(label, content(loader.weights)));
   }
@@ -148,7 +147,6 @@ export class Builder {
     );
   }
 
-  /** The residual stream. */
   get residual(): Declared<GPUBuffer> {
     return this.scratch('residual', this.spec.hiddenSize);
   }

@@ -15,7 +15,6 @@ import {
 /** Matrices write side by side into one row. */
 export type Matrices<Matrix> = readonly {
   readonly matrix: Matrix;
-  /** Where its outputs start. */
   readonly offset: number;
   /** For each of its parts, where there are any. */
   readonly bias: readonly GPUBuffer[];
@@ -40,7 +39,6 @@ export async function loadMatrices(
   return loaded;
 }
 
-/** The same of all experts. */
 export async function loadExpertMatrices(
   loader: MatrixLoader,
   label: string,

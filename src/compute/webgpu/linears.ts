@@ -276,7 +276,6 @@ export class Linears {
     return new Operation(name, variants, bound, (counts) => choose(tiles, counts, panels));
   }
 
-  /** Those that the adapter can run. */
   #tiles(format: Format, panels: number): Tile[] {
     const { workgroupBytes, workgroupThreads } = this.#builder.limits;
     const threads = multiplyThreads(workgroupThreads);
@@ -292,11 +291,9 @@ export class Linears {
   }
 }
 
-/** As kernels bind them. */
 export const panelBuffers = ({ codes, scales }: PanelBuffers): GPUBuffer[] =>
   scales === undefined ? [codes] : [codes, scales];
 
-/** Rows that each row of a step becomes. */
 function copiesOf(rows: InputRows): number {
   if (typeof rows !== 'object') return 1;
   return 'choices' in rows ? rows.choices : rows.scaledChoices;

@@ -16,7 +16,6 @@ import type { Packing } from './pack-workers.ts';
 /** Panels that one kernel binds. */
 export interface PanelBuffers {
   readonly codes: GPUBuffer;
-  /** Absent for floats. */
   readonly scales: GPUBuffer | undefined;
 }
 

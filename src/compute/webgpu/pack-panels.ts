@@ -102,7 +102,6 @@ function halvesByScale(): (scale: number) => Uint16Array {
   };
 }
 
-/** A row of F8 as halves. */
 function f8ToHalves(type: F8Type, bytes: Uint8Array, halvesOf: (scale: number) => Uint16Array): Uint8Array {
   const { blockSize, blockBytes } = tensorLayouts[type];
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

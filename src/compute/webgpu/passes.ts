@@ -9,7 +9,6 @@ import { type AttentionCounts, type AttentionShape, planStep, type StepCounts } 
 import type { Programs } from './programs.ts';
 import { RANGE_BYTES, type Scratch } from './scratch.ts';
 
-/** Operations of one command buffer. */
 const OPERATIONS_AT_ONCE = 48;
 
 /** A result that comes this soon was there already. */

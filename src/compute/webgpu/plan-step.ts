@@ -20,14 +20,12 @@ export interface StepCounts {
   readonly states: number;
   /** 0 where the model has no recurrent states. */
   readonly sequences: number;
-  /** Of each shape of attention. */
   readonly attention: readonly AttentionCounts[];
 }
 
 export interface AttentionCounts {
   readonly items: number;
   readonly merges: number;
-  /** Items of many queries each. */
   readonly many: number;
 }
 
@@ -50,17 +48,14 @@ export interface AttentionShape {
   readonly manyWorkgroups: number;
 }
 
-/** Rows of one sequence. */
 interface Stretch {
   readonly firstRow: number;
   readonly rows: number;
-  /** Position of the first row. */
   readonly start: number;
   /** Where its blocks start among all tables. */
   readonly table: number;
 }
 
-/** Queries of one workgroup. */
 interface Tile {
   readonly stretch: Stretch;
   readonly firstQuery: number;

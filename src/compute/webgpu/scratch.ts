@@ -12,7 +12,6 @@ import { type GpuMemory, GpuMemoryError } from './memory.ts';
 const MOST_ROWS = 512;
 /** Workgroups of a kernel along one side, of which each copy of a row may take one. */
 const MOST_WORKGROUPS = 65_535;
-/** Rows of logits at most. */
 const MOST_WANTED = 64;
 /** Tables of a few hundred sequences of a hundred thousand tokens each. */
 const STEP_BYTES = 8 << 20;
@@ -86,7 +85,6 @@ export class ScratchPlan {
     return this.request(name, { width: 0, words: () => bytes / 4 });
   }
 
-  /** Of all buffers. */
   get bytes(): number {
     const { rows } = this.#room();
     const own = [...this.#buffers.values()].reduce((sum, { requests }) => sum + bytesOf(requests, rows), 0);

@@ -25,7 +25,6 @@ import { planReader } from './step-layout.ts';
 import { repeat } from './wgsl.ts';
 
 const TEAMS = 8;
-/** Blocks of a segment. */
 export const SEGMENT_BLOCKS = 2;
 
 export interface AttendShape extends ScoreShape {
@@ -46,7 +45,6 @@ const laneWords = ({ wordsPerToken }: KvLayout): number => Math.ceil(wordsPerTok
 /** Floats of one query's part: gathered values lane by lane, largest score, sum of weights. */
 export const partFloats = (layout: KvLayout): number => 32 * laneWords(layout) * layout.perWord + 2;
 
-/** Bytes of workgroup memory. */
 export function attendBytes(headCount: number, kvHeadCount: number, layout: KvLayout): number {
   const lanes = queryLanes(headCount, kvHeadCount);
   const handed = lanes < TEAMS ? lanes * partFloats(layout) : 0;

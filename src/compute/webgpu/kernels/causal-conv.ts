@@ -20,7 +20,6 @@ export interface ConvolveShape {
 
 const THREADS = 64;
 
-/** Channels of a row that a workgroup takes. */
 export const CONVOLVED_CHANNELS = THREADS;
 
 function freshText({ channels, length, stride, before, slotSize }: ConvolveShape): string {

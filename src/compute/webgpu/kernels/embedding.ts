@@ -15,7 +15,6 @@ export interface EmbedShape {
   readonly tokens: number;
   /** Tokens of the whole matrix; those beyond take the first one's row. Absent: there are none beyond. */
   readonly known?: number;
-  /** Adds to what is there instead of replacing it. */
   readonly adds?: boolean;
 }
 

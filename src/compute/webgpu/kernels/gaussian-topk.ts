@@ -7,7 +7,6 @@ import { rowSum } from './wgsl.ts';
 
 interface CutShape {
   readonly size: number;
-  /** From one row to the next. */
   readonly stride: number;
   readonly cutoff: number;
 }

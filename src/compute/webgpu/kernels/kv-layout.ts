@@ -21,7 +21,6 @@ export interface KvLayout {
   /** Words of K, and of both, of one head in one block. */
   readonly keyWords: number;
   readonly headWords: number;
-  /** Words of one block, all heads. */
   readonly blockWords: number;
 }
 

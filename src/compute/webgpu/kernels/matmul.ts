@@ -35,7 +35,6 @@ export function canMultiply(
 /** What one compiled kernel does for all matrices of a format. */
 export interface MultiplyKernel {
   readonly format: Format;
-  /** Rows that a workgroup takes. */
   readonly rows: number;
   /** Panels that it takes: inputs are read once for all of them. */
   readonly panels: number;
@@ -57,7 +56,6 @@ export interface MultiplyShape {
   readonly outputOffset: number;
   /** Of the step's rows, of those whose logits are wanted, or of those of some experts. */
   readonly input: 'rows' | 'wanted' | ExpertInput;
-  /** Adds to what is there instead of replacing it. */
   readonly adds: boolean;
   readonly hasBias: boolean;
   /** Factor on products and bias; 1 where absent. */

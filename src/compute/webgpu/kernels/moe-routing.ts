@@ -114,7 +114,6 @@ fn isKept(group: u32) -> bool {
 
 interface GroupShape {
   readonly experts: number;
-  /** Choices of a row. */
   readonly choices: number;
   /** Rows of a tile. */
   readonly rows: number;
@@ -137,7 +136,6 @@ export function mostTiles({ experts, rows }: Pick<GroupShape, 'experts' | 'rows'
   return Math.floor((choices + Math.min(experts, choices) * (rows - 1)) / rows);
 }
 
-/** The reading side; `binding` is its place in the kernel's group. */
 export const tableReader = (binding: number): string => /* wgsl */ `
 @group(0) @binding(${binding}) var<storage, read> table: array<u32>;
 fn tileCount() -> u32 { return table[0]; }
@@ -233,12 +231,10 @@ ${text}
 
 interface CombineShape {
   readonly size: number;
-  /** Choices of a row. */
   readonly choices: number;
   /** Whether each counts by its factor; they do not where that was on what experts read. */
   readonly weighted: boolean;
   readonly scale: number;
-  /** Adds to what is there instead of replacing it. */
   readonly adds: boolean;
 }
 

@@ -19,7 +19,6 @@ interface StatsShape {
   readonly size: number;
   readonly epsilon: number;
   readonly threads: number;
-  /** The value at `i`. */
   readonly value: string;
 }
 

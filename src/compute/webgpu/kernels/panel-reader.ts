@@ -88,7 +88,6 @@ function scaleBody({ encoding, scale, halves, hasMinimum, isLowered }: CodedForm
     : `${first}\n  let minimum = ${raised('first.x', 'first.y')};\n  return vec4<f32>(first.x, first.x, minimum, minimum);`;
 }
 
-/** Two floats of 16 bits in a word. */
 function floatPair(type: 'f16' | 'bf16', word: string): string {
   return type === 'f16'
     ? `unpack2x16float(${word})`

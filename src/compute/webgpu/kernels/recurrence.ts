@@ -2,9 +2,7 @@
 // has them in registers from the sequence's first row to its last. So a row's result never depends on where a sequence is
 // cut.
 
-/** Threads that share a column. */
 const SLICES = 16;
-/** Columns of a workgroup. */
 const COLUMNS = 8;
 const RECURRENCE_THREADS = SLICES * COLUMNS;
 
@@ -78,6 +76,5 @@ ${row}
 `;
 }
 
-/** Workgroups of a sequence. */
 export const recurrenceGroups = (heads: number, columns: number): number =>
   heads * Math.ceil(columns / COLUMNS);

@@ -11,9 +11,7 @@ interface JoinShape {
   readonly epsilon: number;
   readonly norm: NormShape | undefined;
   readonly scale: number;
-  /** Adds to what is there instead of replacing it. */
   readonly adds: boolean;
-  /** Factor on the sum. */
   readonly sumScale: number | undefined;
   /** The norm is that of the sum, not of what is added. */
   readonly normsSum?: boolean | undefined;

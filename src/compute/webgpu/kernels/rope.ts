@@ -21,7 +21,6 @@ export interface RotateShape {
   readonly headSize: number;
   /** Values of a row that is read; its queries come first. */
   readonly stride: number;
-  /** Absent where nothing is stored. */
   readonly stored: StoredHeads | undefined;
   /** Pairs (i, i + half) that are rotated; none without positional encoding (NoPE). */
   readonly half: number;
@@ -65,7 +64,6 @@ export function ropeTable(
 
 const THREADS = 64;
 
-/** Workgroups of a row. */
 export const rotatedHeads = ({ headCount, stored }: RotateShape): number =>
   headCount + 2 * (stored?.headCount ?? 0);
 

@@ -9,7 +9,6 @@
 export const JOBS_PER_ROW = 2;
 export const JOB_WORDS = 16;
 export const HEAD_WORDS = 8;
-/** Candidates of one list. */
 export const LIST_LENGTH = 1024;
 export const LIST_WORDS = 2 * LIST_LENGTH;
 
@@ -26,7 +25,6 @@ export const jobWords = {
   biased: 3,
   /** Tokens, then how often each was generated. */
   penalized: 5,
-  /** Tokens. */
   forbidden: 7,
   repetition: 9,
   inverseRepetition: 10,
@@ -39,14 +37,12 @@ export const jobWords = {
   unitBits: 15,
 } as const;
 
-/** The words of a head. */
 export const headWords = {
   /** How many are listed; where it is more than a list holds, others may be missing. */
   listed: 0,
   /** The likeliest token, and its logit. */
   token: 1,
   logit: 2,
-  /** Sum of all weights. */
   totalLow: 3,
   totalHigh: 4,
   /** Whether the row is odd: see logit-weights.ts. */

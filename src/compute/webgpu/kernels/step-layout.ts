@@ -22,7 +22,6 @@ export const STATES_WORDS = 2;
 export const SEQUENCE_WORDS = 5;
 export const NO_SLOT = 0xffffffff;
 
-/** The reading side; `binding` is its place in the kernel's group. */
 export const stepReader = (binding: number): string => /* wgsl */ `
 @group(0) @binding(${binding}) var<storage, read> step: array<u32>;
 fn rowCount() -> u32 { return step[0]; }

@@ -14,7 +14,6 @@ import { planReader } from './step-layout.ts';
 import { repeat } from './wgsl.ts';
 
 interface AttendManyKernel extends AttendShape {
-  /** Queries of a workgroup. */
   readonly queries: number;
 }
 

@@ -44,7 +44,6 @@ export function gatherAltUp(builder: Builder, { gather }: AltUpSpec): void {
   add(builder, 'gather streams', (shape) => scaleAltUpKernel(shape, 'mean'));
 }
 
-/** Linear maps into the others, one each. */
 function mapEach(
   builder: Builder,
   specs: readonly LinearSpec[],

@@ -68,7 +68,6 @@ function project(builder: Builder, body: MlaSpec, input: InputSource): Projected
   return { projections, stride, contents };
 }
 
-/** Which rows each head has: all of them. */
 function groupHeads(builder: Builder, heads: number): void {
   const { linears, scratchPlan } = builder;
   const buffers = [scratchPlan.step, linears.expertTiles(heads)];
