@@ -16,7 +16,7 @@ import { Grammar, Matcher } from '#src/grammar/matcher.ts';
 import type { GrammarTables } from '#src/grammar/tables.ts';
 import { longestTokens, type TokenSource, vocabularyTables } from '#src/grammar/vocabulary.ts';
 import { buildSpec } from '#src/model/build-spec.ts';
-import { embeddedModelPath } from '#src/pool/model-folder.ts';
+import { embeddedModelPath } from '#src/pool/model-homes.ts';
 import { type SamplingParameters, validateSampling } from '#src/sampling/parameters.ts';
 import { seedFrom } from '#src/sampling/random.ts';
 import { openText } from '#src/text/open-text.ts';

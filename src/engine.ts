@@ -49,7 +49,7 @@ export type { BudgetOptions } from './engine/scheduler/token-budget.ts';
 export type { StepReport, StepSummary, StepTimes } from './engine/step-report.ts';
 export type { ModelSpec } from './model/spec.ts';
 export { type LocalModel, type LocalModelOptions, openLocalModel } from './pool/local-model.ts';
-export { embeddedModelPath } from './pool/model-folder.ts';
+export { embeddedModelPath } from './pool/model-homes.ts';
 export {
   type SamplingParameters,
   type SamplingRequest,

@@ -9,7 +9,7 @@ import { OfflineError, type OfflineModel, openOfflineModel } from '../bench/offl
 import type { BenchTarget } from '../bench/offline/target.ts';
 import { BackendUnavailableError } from '../compute/backend-unavailable.ts';
 import { GpuUnavailableError } from '../compute/webgpu/gpu.ts';
-import { embeddedModelPath } from '../pool/model-folder.ts';
+import { embeddedModelPath } from '../pool/model-homes.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { chooseBenchTarget, type TargetOptions } from './bench-target.ts';
 import { ChairliftError, invalidValue } from './chairlift-error.ts';

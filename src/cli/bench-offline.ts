@@ -23,7 +23,7 @@ import type { BenchTarget } from '../bench/offline/target.ts';
 import { writeGguf } from '../bench/write-gguf.ts';
 import type { KvType } from '../compute/backend.ts';
 import { buildSpec } from '../model/build-spec.ts';
-import { embeddedModelPath } from '../pool/model-folder.ts';
+import { embeddedModelPath } from '../pool/model-homes.ts';
 import type { GgufFile } from '../weights/gguf.ts';
 import { comparisonText, offlineReportText } from './bench-tables.ts';
 import { parseCount } from './flags.ts';

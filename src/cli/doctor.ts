@@ -9,7 +9,7 @@ import { tryAddress } from '../app/addresses.ts';
 import { loadAddon, missingKernels } from '../compute/cpu/binding.ts';
 import { type ProbeResult, probeGpu } from '../compute/webgpu/probe.ts';
 import { processInputs, resolveConfig } from '../config.ts';
-import { embeddedModelPath } from '../pool/model-folder.ts';
+import { embeddedModelPath } from '../pool/model-homes.ts';
 import type { ModelOnDisk } from '../pool/model-registry.ts';
 import { defaultDatabasePath, IN_MEMORY } from '../store/database.ts';
 import { isPostgresAddress, withoutPassword } from '../store/postgres-address.ts';

@@ -2,8 +2,7 @@
 
 import type { Command } from 'commander';
 import { type ConfigInputs, processInputs, resolveConfig } from '../config.ts';
-import { defaultModelFolder, embeddedModelPath } from '../pool/model-folder.ts';
-import { type ModelHomes, modelHomes } from '../pool/model-homes.ts';
+import { defaultModelFolder, embeddedModelPath, type ModelHomes, modelHomes } from '../pool/model-homes.ts';
 import { findModels, type ModelOnDisk } from '../pool/model-registry.ts';
 import { givenModel, locateModel, type ModelSource, otherModels } from '../pool/named-models.ts';
 import { UsageError } from './usage-error.ts';

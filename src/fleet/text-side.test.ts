@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hasTestdata, testdata } from '../../test/support/testdata.ts';
 import { openLocalModel } from '../pool/local-model.ts';
-import { embeddedModelPath } from '../pool/model-folder.ts';
+import { embeddedModelPath } from '../pool/model-homes.ts';
 import { describeTextSide, fetchTextSide, PART_BYTES, readPart } from './text-side.ts';
 
 let folder: string;

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chooseFiles } from './choose-files.ts';
-import { parseReference } from './model-reference.ts';
-import { PullError } from './pull-error.ts';
+import { PullError, parseReference } from './model-reference.ts';
 
 const listed = (...paths: readonly string[]) =>
   paths.map((path, index) => ({ path, sizeBytes: 1000 + index }));

@@ -2,7 +2,7 @@
 // everything that belongs to them. Pure.
 
 import type { HubFile } from './hub.ts';
-import { PullError } from './pull-error.ts';
+import { PullError } from './model-reference.ts';
 
 /** Small files that belong to safetensors; a tokenizer may be written in several of them. */
 const companions = new Set([

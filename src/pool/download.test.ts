@@ -14,9 +14,8 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { type HubStandIn, type StandInFile, startHub } from '../../test/support/hub-stand-in.ts';
 import { ggufModel, safetensorsConfig, safetensorsWeights } from '../../test/support/model-files.ts';
 import { type PullOptions, type PullProgress, pullModel } from './download.ts';
-import { parseReference } from './model-reference.ts';
+import { PullError, parseReference } from './model-reference.ts';
 import { findModels } from './model-registry.ts';
-import { PullError } from './pull-error.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'chairlift-pull-'));
 afterAll(() => rmSync(root, { recursive: true }));

@@ -7,7 +7,7 @@ import { chooseFiles } from './choose-files.ts';
 import { type Checksum, fileUrl, type Hub, type HubFile, listHubFiles } from './hub.ts';
 import { PART } from './model-files.ts';
 import type { ModelReference } from './model-reference.ts';
-import { PullError } from './pull-error.ts';
+import { PullError } from './model-reference.ts';
 import { defaultPatience, type Patience, transferFile } from './transfer.ts';
 
 export const HUB_URL = 'https://huggingface.co';

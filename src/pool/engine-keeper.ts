@@ -10,8 +10,7 @@ import type { EngineSettings, FromEngine, ToEngine } from '../engine/protocol.ts
 import type { StepReport } from '../engine/step-report.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { EngineHost, HostListener } from './engine-host.ts';
-import { EngineInServer } from './engine-in-server.ts';
-import { type EngineProcess, spawnEngine } from './engine-process.ts';
+import { EngineInServer, type EngineProcess, spawnEngine } from './engine-host.ts';
 import { Watchdog } from './watchdog.ts';
 
 const FIRST_BACKOFF_MS = 50;

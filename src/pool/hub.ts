@@ -3,7 +3,7 @@
 
 import type { ListFileEntry } from '@huggingface/hub';
 import type { ModelReference } from './model-reference.ts';
-import { PullError } from './pull-error.ts';
+import { PullError } from './model-reference.ts';
 
 export interface Hub {
   /** Without a slash at the end. */

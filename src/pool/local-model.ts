@@ -1,5 +1,8 @@
-// A model on disk, opened: its spec, its weights, its tokenizer, template and pooling. Nothing is loaded yet.
+// Models and adapters on disk, opened: a model's spec, weights, tokenizer, template and pooling. Nothing is loaded yet.
 
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { draftRefusal } from '../engine/speculation/draft-model.ts';
 import type { BuildSpecOptions } from '../model/build-spec.ts';
 import { type AdapterPath, openSpec } from '../model/open-spec.ts';
 import { type ModelPooling, modelPooling } from '../model/pooling.ts';
@@ -12,6 +15,7 @@ import { chosenFormat } from '../text/formats/detect.ts';
 import type { FormatName } from '../text/formats/format.ts';
 import { openText } from '../text/open-text.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
+import { openAdapter } from '../weights/adapter-files.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 import { modelSampling } from './model-sampling.ts';
@@ -58,4 +62,47 @@ export function openLocalModel(
 
 function withFormat(template: ChatTemplate, name: FormatName | undefined): ChatTemplate {
   return name === undefined ? template : { ...template, format: chosenFormat(name, template.source) };
+}
+
+/** A smaller model that drafts for another, of the same tokens. Its files are closed again; throws where it cannot draft. */
+export function openDraft(
+  path: string,
+  { spec: wanted, tokenizer }: { readonly spec: ModelSpec; readonly tokenizer: Tokenizer },
+): { readonly spec: ModelSpec; readonly weights: WeightSource } {
+  const { spec, weights, tokenizer: own, close } = openLocalModel(path);
+  close();
+  const refusal = draftRefusal(spec, wanted.vocabSize) ?? otherTokens(own, tokenizer);
+  if (refusal !== undefined) throw new Error(`--draft: ${path} cannot draft for this model: ${refusal}`);
+  return { spec, weights };
+}
+
+function otherTokens(own: Tokenizer, wanted: Tokenizer): string | undefined {
+  const count = Math.min(own.vocabSize, wanted.vocabSize);
+  for (let id = 0; id < count; id++) {
+    const [a, b] = [own.tokenBytes(id), wanted.tokenBytes(id)];
+    if (Buffer.compare(a, b) !== 0) return `token ${id} is another one`;
+  }
+  return undefined;
+}
+
+export interface GivenAdapter extends AdapterPath {
+  /** The model's name. */
+  readonly model: string;
+  /** Seconds since 1970 when its file was last changed. */
+  readonly createdSeconds: number;
+}
+
+/** Reads `model:name=path`, before anything is served. Throws where the text is another, or the path holds no adapter. */
+export function readGivenAdapter(text: string): GivenAdapter {
+  const found = /^([^=]+):([^=:]+)=(.+)$/.exec(text);
+  const [, model = '', name = '', given = ''] = found ?? [];
+  if (found === null) throw new Error(`give model:name=path, not ${text}`);
+  const files = openAdapter(resolve(given));
+  files.weights.close();
+  return {
+    model,
+    name,
+    path: resolve(given),
+    createdSeconds: Math.floor(statSync(files.path).mtimeMs / 1000),
+  };
 }

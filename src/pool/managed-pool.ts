@@ -7,7 +7,7 @@ import { textOnlyNotice } from '../model/spec-walk.ts';
 import { messageOf } from '../runtime/error-message.ts';
 import { type LongTimer, runAfter } from '../runtime/timers.ts';
 import { type EngineChoice, engineSettings } from './engine-choice.ts';
-import { type LocalModel, openLocalModel } from './local-model.ts';
+import { type LocalModel, openDraft, openLocalModel } from './local-model.ts';
 import { type KvChoice, type ModelMemory, planMemory } from './model-memory.ts';
 import type {
   AcquireFailure,
@@ -30,7 +30,6 @@ import {
   type Waiter,
   waitingOf,
 } from './model-slots.ts';
-import { openDraft } from './open-draft.ts';
 import { PoolMemory, type Standing, withdrawn } from './pool-memory.ts';
 import type { ServedModel } from './served-model.ts';
 import { SupervisedEngine } from './supervised-engine.ts';

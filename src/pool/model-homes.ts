@@ -1,8 +1,9 @@
-// Where other programs keep models: the cache of Hugging Face's tools and LM Studio's folder, found as those programs find
-// them. Nothing is ever written there.
+// Where models lie: in Chairlift's own folder, with the package, in the cache of Hugging Face's tools and in LM Studio's folder,
+// found as those programs find them. Nothing is ever written to the last two.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 interface Surroundings {
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -60,4 +61,14 @@ function textOf(path: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Pulled models lie in it as `owner/repo/…`; files and folders may be put in by hand. */
+export function defaultModelFolder(home: string): string {
+  return join(home, '.chairlift', 'models');
+}
+
+/** The same from the sources and from the compiled files. */
+export function embeddedModelPath(): string {
+  return fileURLToPath(new URL('../../models/chairlift-demo-14m-q8_0.gguf', import.meta.url));
 }

@@ -19,6 +19,16 @@ const anotherBillion = dummyModel('llama-3.2-1b', 'Q4_0');
 const embedded = openModelFiles(embeddedModelPath);
 
 describe('the memory of a model', () => {
+  it('takes a number of blocks as it is, and as many as fit a number of bytes; refuses what holds none', () => {
+    const { blockBytes } = plan(embedded, { kvType: 'f16', blocks: 64 });
+    expect(plan(embedded, { kvType: 'f16', blocks: 64 }).blockCount).toBe(64);
+    expect(plan(embedded, { kvType: 'f16', bytes: 3.5 * blockBytes }).blockCount).toBe(3);
+    expect(() => plan(embedded, { kvType: 'f16', blocks: 2.5 })).toThrow('not 2.5');
+    expect(() => plan(embedded, { kvType: 'f16', bytes: 10 })).toThrow(
+      `10 bytes holds no block of ${blockBytes}`,
+    );
+  });
+
   it('leaves room for two models of 1B and the embedded one in 24 GB, by default', () => {
     const ledger = new MemoryLedger(budget);
     for (const [name, model] of [oneBillion, anotherBillion, embedded].entries()) {

@@ -2,7 +2,6 @@
 
 import { type BackendName, BLOCK_TOKENS, type KvType } from '../compute/backend.ts';
 import { bindableBlocks, recurrentStateBytes, sizesOf, weightBytes } from '../compute/memory.ts';
-import { poolBlockCount } from '../engine/cache/pool-size.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 
@@ -104,6 +103,15 @@ function stateSlotCount(spec: ModelSpec, leftBytes: number): number {
 }
 
 function chosenBlocks({ blocks, bytes }: KvChoice, bytesPerBlock: number): number | undefined {
-  if (blocks !== undefined) return poolBlockCount({ kind: 'blocks', count: blocks });
-  return bytes === undefined ? undefined : poolBlockCount({ kind: 'memory', bytes, bytesPerBlock });
+  if (blocks !== undefined) {
+    return wholeBlocks(blocks, `a KV cache needs a whole number of blocks, at least 1, not ${blocks}`);
+  }
+  if (bytes === undefined) return undefined;
+  const refusal = `a KV cache of ${bytes} bytes holds no block of ${bytesPerBlock} bytes: give it more memory`;
+  return wholeBlocks(Math.floor(bytes / bytesPerBlock), refusal);
+}
+
+function wholeBlocks(count: number, refusal: string): number {
+  if (Number.isSafeInteger(count) && count >= 1) return count;
+  throw new RangeError(refusal);
 }

@@ -1,7 +1,23 @@
-// The name of a model on the hub, as users write it: hf:owner/repo or hf:owner/repo:file.
+// The name of a model on the hub, as users write it: hf:owner/repo or hf:owner/repo:file. And why a model cannot be pulled.
 
 import { existsSync } from 'node:fs';
-import { PullError } from './pull-error.ts';
+
+interface FileChoice {
+  readonly path: string;
+  readonly sizeBytes: number;
+}
+
+/** A download that cannot be done or go on: the message says why and what to do. */
+export class PullError extends Error {
+  override readonly name = 'PullError';
+  /** Files to choose from, where the user has to. */
+  readonly choices: readonly FileChoice[];
+
+  constructor(message: string, choices: readonly FileChoice[] = []) {
+    super(message);
+    this.choices = choices;
+  }
+}
 
 export interface ModelReference {
   readonly owner: string;

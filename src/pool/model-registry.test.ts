@@ -19,7 +19,7 @@ import {
   splitGgufModel,
 } from '../../test/support/model-files.ts';
 import { hasTestdata, testdata } from '../../test/support/testdata.ts';
-import { defaultModelFolder, embeddedModelPath } from './model-folder.ts';
+import { defaultModelFolder, embeddedModelPath } from './model-homes.ts';
 import { findModels } from './model-registry.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'chairlift-registry-'));

@@ -1,13 +1,14 @@
 // One file from the hub to the disk. Bytes gather in `file.part` and are hashed as they come; the file appears
 // under its name only when it is whole and its checksum right. A part that was left goes on where it ended.
 
+import { createHash, type Hash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
 import { constants, type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ContentHash } from './content-hash.ts';
 import { fetchFromHub, type Hub, type HubFile, refusal } from './hub.ts';
 import { PART } from './model-files.ts';
-import { PullError } from './pull-error.ts';
+import { PullError } from './model-reference.ts';
 
 interface Transfer {
   readonly hub: Hub;
@@ -215,4 +216,51 @@ async function sizeOf(path: string): Promise<number | undefined> {
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message : error.message;
+}
+
+interface Reading {
+  readonly signal: AbortSignal;
+  readonly onProgress: (doneBytes: number, cameBytes: number) => void;
+}
+
+/** The checksum of a file while its content comes, in order. */
+class ContentHash {
+  readonly #file: HubFile;
+  #hash: Hash;
+  bytes = 0;
+
+  constructor(file: HubFile) {
+    this.#file = file;
+    this.#hash = this.#start();
+  }
+
+  update(chunk: Uint8Array): void {
+    this.#hash.update(chunk);
+    this.bytes += chunk.length;
+  }
+
+  reset(): void {
+    this.#hash = this.#start();
+    this.bytes = 0;
+  }
+
+  async readFile(path: string, { signal, onProgress }: Reading): Promise<void> {
+    for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20, signal })) {
+      this.update(chunk as Buffer);
+      onProgress(this.bytes, 0);
+    }
+  }
+
+  /** True also where the hub gave no checksum: then the length has to do. */
+  isRight(): boolean {
+    const { checksum, sizeBytes } = this.#file;
+    if (this.bytes !== sizeBytes) return false;
+    return checksum === undefined || this.#hash.digest('hex') === checksum.hex.toLowerCase();
+  }
+
+  #start(): Hash {
+    const { checksum, sizeBytes } = this.#file;
+    if (checksum?.kind !== 'git') return createHash('sha256');
+    return createHash('sha1').update(`blob ${sizeBytes}\0`);
+  }
 }
