@@ -116,7 +116,7 @@ export class SimulatedWorker {
   }
 
   takeCacheChange(): CacheChange | undefined {
-    const news = this.#scheduler.tables.prefixes.takeNews();
+    const news = this.#scheduler.tables.prefixes.takeEvents();
     if (news?.kind !== 'change' || news.entered.length + news.left.length === 0) return undefined;
     return news;
   }
@@ -193,7 +193,7 @@ function newScheduler({ blocks, maxRunning, speeds }: WorkerShape): Scheduler {
 }
 
 function keysIn({ tables }: Scheduler): Int32Array {
-  const news = tables.prefixes.startJournal();
+  const news = tables.prefixes.startEvents();
   return news.kind === 'all' ? news.keys : new Int32Array(0);
 }
 

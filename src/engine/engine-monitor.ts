@@ -1,11 +1,11 @@
 // Monitoring of an engine: subscribers are told of its steps, blocks, queue and prefixes. What costs the engine something
 // is switched on only while somebody is subscribed to it.
 
-import type { PrefixNews } from './cache/prefix-journal.ts';
+import type { PrefixEvents } from './cache/prefix-events.ts';
 import type { EngineSnapshot } from './live/snapshot.ts';
 import type { BlockDemand } from './scheduler/stats.ts';
 import type { PrefixLookup, StepEvent, StepReport, StepSummary } from './step-report.ts';
-import type { QueuePlace } from './wait-estimates.ts';
+import type { EstimatedWait } from './wait-estimates.ts';
 
 /** Each member that a subscriber has is called until its subscription ends. */
 export interface EngineSubscriber {
@@ -16,9 +16,9 @@ export interface EngineSubscriber {
   /** Where the engine stands with its blocks, at once if that is known, and after each change. */
   blocks?(demand: BlockDemand): void;
   /** Where waiting requests are, now and then while any wait. */
-  queuePositions?(positions: readonly QueuePlace[]): void;
+  queuePositions?(positions: readonly EstimatedWait[]): void;
   /** What enters and leaves the prefix cache; all that is in it first, and again after `resendPrefixes`. */
-  prefixes?(news: PrefixNews): void;
+  prefixes?(news: PrefixEvents): void;
   /** An engine was lost and is replaced by one that knows of no snapshot; `died`: it was not put aside in good order. */
   lost?(died: boolean): void;
 }

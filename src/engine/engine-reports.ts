@@ -54,8 +54,8 @@ export class EngineReports {
   /** Whether reports say what enters and leaves the prefix cache; all that is in it comes at once. */
   setPrefixes(on: boolean): void {
     const { prefixes } = this.#scheduler.tables;
-    if (!on) prefixes.endJournal();
-    else this.#publish({ events: [], blocks: this.#scheduler.demand(), prefixes: prefixes.startJournal() });
+    if (!on) prefixes.endEvents();
+    else this.#publish({ events: [], blocks: this.#scheduler.demand(), prefixes: prefixes.startEvents() });
   }
 
   /** What the engine does now, and has done since the last snapshot; the first one makes it gather from then on. */
@@ -109,7 +109,7 @@ export class EngineReports {
   /** Between steps there is something to say where requests have ended, or blocks have been given back or are wanted. */
   report(events: readonly RequestEvent[], plan?: StepPlan): void {
     const blocks = this.#scheduler.demand();
-    const prefixes = this.#scheduler.tables.prefixes.takeNews();
+    const prefixes = this.#scheduler.tables.prefixes.takeEvents();
     const isNews = plan !== undefined || events.length > 0 || prefixes !== undefined;
     if (!isNews && isSame(blocks, this.#publishedBlocks)) return;
     this.#publishedBlocks = blocks;

@@ -229,8 +229,8 @@ export class Engine {
       speculation &&
         ((decoding, load) => speculation.propose(this.#requests.answers(decoding), load, modelDrafts)),
     );
-    const dropped = this.#scheduler.tables.pool.takeDropped();
-    if (dropped.length > 0) this.#backend.releaseBlocks(Int32Array.from(dropped));
+    const uncommitted = this.#scheduler.tables.pool.takeUncommitted();
+    if (uncommitted.length > 0) this.#backend.releaseBlocks(Int32Array.from(uncommitted));
     return plan;
   }
 

@@ -60,7 +60,7 @@ export class ResidentBlocks {
   async afterPlan(): Promise<void> {
     const { grantedBlocks, tables } = this.#scheduler;
     if (this.#memory.capacity <= grantedBlocks || this.#nowMs() < this.#shrinksAgainMs) return;
-    const capacity = await this.#memory.fit(tables.pool.heldCount, grantedBlocks);
+    const capacity = await this.#memory.fit(tables.pool.residentCount, grantedBlocks);
     if (capacity > grantedBlocks) this.#shrinksAgainMs = this.#nowMs() + RETRY_MS;
   }
 }

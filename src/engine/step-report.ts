@@ -1,10 +1,10 @@
 // What the engine reports after a step, as plain data: all in one message.
 
-import type { PrefixNews } from './cache/prefix-journal.ts';
+import type { PrefixEvents } from './cache/prefix-events.ts';
 import type { PrefixMiss } from './cache/prefix-miss.ts';
 import type { RequestEvent } from './request.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
-import type { QueuePlace } from './wait-estimates.ts';
+import type { EstimatedWait } from './wait-estimates.ts';
 
 /** Where the time of a step goes. */
 export interface StepTimes {
@@ -47,9 +47,9 @@ export interface StepReport {
   /** Of those that were admitted for the first time; absent where nobody was. */
   readonly lookups?: readonly PrefixLookup[];
   /** What entered and left the prefix cache, while someone is subscribed to it. */
-  readonly prefixes?: PrefixNews;
+  readonly prefixes?: PrefixEvents;
   /** Now and then, while any wait: where the next of them are. */
-  readonly places?: readonly QueuePlace[];
+  readonly places?: readonly EstimatedWait[];
   /** With a step, while someone is subscribed to them. */
   readonly stats?: SchedulerStats;
 }

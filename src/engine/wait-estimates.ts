@@ -22,7 +22,7 @@ const TRUST = 3;
 /** Tokens, where none was measured. */
 const USUAL_ANSWER = 256;
 
-export interface QueuePlace {
+export interface EstimatedWait {
   readonly id: string;
   /** 1 for the next. */
   readonly position: number;
@@ -101,7 +101,7 @@ export class WaitEstimates {
   }
 
   /** Of the next that wait, in their order; none where nothing was measured. */
-  places(scheduler: Scheduler, nowMs: number): QueuePlace[] {
+  places(scheduler: Scheduler, nowMs: number): EstimatedWait[] {
     const slowness = this.#slowness.value;
     if (slowness === undefined || scheduler.waitingCount === 0) return [];
     const waiting = scheduler.waitingInOrder(MOST_PLACES);

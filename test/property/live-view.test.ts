@@ -60,14 +60,14 @@ class Viewer {
 
   check({ scheduler }: SteppedEngine): void {
     const { pool } = scheduler.tables;
-    const untouched = new Set(pool.blocksOf('untouched'));
+    const uncommitted = new Set(pool.blocksOf('uncommitted'));
     const empty = new Set(pool.blocksOf('empty'));
     for (const [block, state] of this.map.entries()) {
       const holders = scheduler.running.filter(({ blocks }) => blocks.includes(block));
       const [holder] = holders;
       if (holders.length > 1) expect(state).toBe(3);
       else if (holder !== undefined) expect(this.lanes.get(state - 4), `block ${block}`).toBe(holder.id);
-      else expect(state, `block ${block}`).toBe(untouched.has(block) ? 0 : empty.has(block) ? 1 : 2);
+      else expect(state, `block ${block}`).toBe(uncommitted.has(block) ? 0 : empty.has(block) ? 1 : 2);
     }
   }
 }

@@ -115,7 +115,10 @@ export class MemoryWorld {
   async make(move: Move): Promise<void> {
     await this.#move(move);
     for (const { engine, backend } of this.#places) if (!backend.computing) checkIntegrity(engine.scheduler);
-    const held = this.#places.reduce((sum, { engine }) => sum + engine.scheduler.tables.pool.heldCount, 0);
+    const held = this.#places.reduce(
+      (sum, { engine }) => sum + engine.scheduler.tables.pool.residentCount,
+      0,
+    );
     if (held > this.#scene.blocks) throw new Error(`${held} blocks are held, of ${this.#scene.blocks}`);
   }
 

@@ -8,7 +8,7 @@ export interface BlockHolder {
   readonly length: number;
   readonly storage: Int32Array;
   /** The first position whose row must be computed, though its KV may be cached. */
-  readonly neededFrom: number;
+  readonly firstRequiredPosition: number;
   /** Blocks are shared only between holders of the same salt. */
   readonly salt: string;
   readonly account: string;

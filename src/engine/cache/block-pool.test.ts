@@ -77,16 +77,16 @@ describe('BlockPool', () => {
     const [a, b, c, d] = [cache(blocks, false), cache(blocks, true), blocks.take(false), blocks.take(false)];
     expect(blocks.take(false)).toBeUndefined();
     for (const block of [a, b, c] as number[]) blocks.release(block);
-    expect([blocks.heldCount, blocks.usedCount, blocks.freeCount]).toEqual([4, 1, 3]);
+    expect([blocks.residentCount, blocks.usedCount, blocks.freeCount]).toEqual([4, 1, 3]);
     // The empty one goes first, then what LOW wrote, then the rest; what is in use goes when it is released.
     blocks.setLimit(0);
-    expect(blocks.takeDropped()).toEqual([c, b, a]);
+    expect(blocks.takeUncommitted()).toEqual([c, b, a]);
     expect(evicted).toEqual([b, a]);
-    expect([blocks.heldCount, blocks.usedCount, blocks.freeCount]).toEqual([1, 1, 0]);
+    expect([blocks.residentCount, blocks.usedCount, blocks.freeCount]).toEqual([1, 1, 0]);
     blocks.release(d as number);
-    expect(blocks.takeDropped()).toEqual([d]);
-    expect(blocks.takeDropped()).toEqual([]);
-    expect(blocks.heldCount).toBe(0);
+    expect(blocks.takeUncommitted()).toEqual([d]);
+    expect(blocks.takeUncommitted()).toEqual([]);
+    expect(blocks.residentCount).toBe(0);
     blocks.setLimit(100);
     expect(blocks.limit).toBe(6);
     expect(new Set(Array.from({ length: 6 }, () => blocks.take(false))).size).toBe(6);
@@ -99,13 +99,13 @@ describe('BlockPool', () => {
         const { pool: blocks, evicted } = pool(7);
         const model = new Model(7);
         for (const { kind, which, low } of operations) model.apply(blocks, kind, which, low);
-        for (const list of ['empty', 'untouched', 'cached-low', 'cached'] as const) {
+        for (const list of ['empty', 'uncommitted', 'cached-low', 'cached'] as const) {
           expect([...blocks.blocksOf(list)]).toEqual(model.lists[list]);
         }
         expect(evicted).toEqual(model.evicted);
-        const { empty, untouched, cached, 'cached-low': low } = model.lists;
-        expect(blocks.heldCount).toBe(7 - untouched.length);
-        const allowed = Math.min(untouched.length, Math.max(0, model.limit - blocks.heldCount));
+        const { empty, uncommitted, cached, 'cached-low': low } = model.lists;
+        expect(blocks.residentCount).toBe(7 - uncommitted.length);
+        const allowed = Math.min(uncommitted.length, Math.max(0, model.limit - blocks.residentCount));
         expect(blocks.freeCount).toBe(empty.length + cached.length + low.length + allowed);
       }),
       { numRuns: 500 },
@@ -122,7 +122,7 @@ describe('BlockPool', () => {
 class Model {
   readonly lists = {
     empty: [] as number[],
-    untouched: [] as number[],
+    uncommitted: [] as number[],
     'cached-low': [] as number[],
     cached: [] as number[],
   };
@@ -133,7 +133,7 @@ class Model {
   readonly #low = new Set<number>();
 
   constructor(count: number) {
-    this.lists.untouched = Array.from({ length: count }, (_, block) => block);
+    this.lists.uncommitted = Array.from({ length: count }, (_, block) => block);
     this.limit = count;
   }
 
@@ -150,8 +150,8 @@ class Model {
   }
 
   #take(pool: BlockPool, low: boolean): void {
-    const { empty, untouched, 'cached-low': lowWritten, cached } = this.lists;
-    const allowed = 7 - untouched.length < this.limit ? [untouched] : [];
+    const { empty, uncommitted, 'cached-low': lowWritten, cached } = this.lists;
+    const allowed = 7 - uncommitted.length < this.limit ? [uncommitted] : [];
     const list = [empty, ...allowed, lowWritten, cached].find((blocks) => blocks.length > 0);
     const block = list?.shift();
     expect(pool.take(low)).toBe(block);
@@ -191,13 +191,13 @@ class Model {
   }
 
   #drop(): void {
-    const { empty, untouched, 'cached-low': lowWritten, cached } = this.lists;
-    while (7 - untouched.length > this.limit) {
+    const { empty, uncommitted, 'cached-low': lowWritten, cached } = this.lists;
+    while (7 - uncommitted.length > this.limit) {
       const block = [empty, lowWritten, cached].find((blocks) => blocks.length > 0)?.shift();
       if (block === undefined) return;
       if (this.#cached.delete(block)) this.evicted.push(block);
       this.#low.delete(block);
-      untouched.unshift(block);
+      uncommitted.unshift(block);
     }
   }
 }

@@ -3,18 +3,18 @@
 //
 // Free blocks are in one of four lists, taken from in this order:
 //   empty        have memory, hold nothing worth keeping; last freed, first taken (their memory is warm)
-//   untouched    have no memory behind them yet, or no more; taken only where the limit allows one more to be held
+//   uncommitted  have no memory yet, or no more; taken only where the limit allows one more to be resident
 //   cached, LOW  hold a prefix written for LOW sequences only; least recently used first
 //   cached       hold any other prefix; least recently used first
 //
-// Held is whatever has memory: all but the untouched. At most `limit` blocks are held; where it is lowered, free
-// blocks are dropped at once, others when they are released.
+// All but the uncommitted are resident: they have memory. At most `limit` blocks are; where it is lowered, free
+// blocks become uncommitted at once, others when they are freed.
 
 import { type BlockOwner, BlockOwners } from './block-owners.ts';
 
-export type BlockList = 'empty' | 'untouched' | 'cached-low' | 'cached';
+export type BlockList = 'empty' | 'uncommitted' | 'cached-low' | 'cached';
 
-const LISTS: readonly BlockList[] = ['empty', 'untouched', 'cached-low', 'cached'];
+const LISTS: readonly BlockList[] = ['empty', 'uncommitted', 'cached-low', 'cached'];
 const CACHED = 1;
 const LOW_WRITTEN = 2;
 const TOUCHED = 4;
@@ -34,13 +34,13 @@ export class BlockPool {
   /** Where an account may hold a part of the blocks only. */
   #owners: BlockOwners | undefined;
   #limit: number;
-  #heldCount = 0;
+  #residentCount = 0;
   #usedCount = 0;
   #cachedFreeCount = 0;
   #evictions = 0;
-  #dropped: number[] = [];
+  #newlyUncommitted: number[] = [];
 
-  /** `onEvict` hears of every cached block that is taken for something else, or dropped. */
+  /** `onEvict` hears of every cached block that is taken for something else, or loses its memory. */
   constructor(blockCount: number, onEvict: (block: number) => void) {
     if (!Number.isInteger(blockCount) || blockCount < 1) {
       throw new RangeError(`a block pool needs at least one block, got ${blockCount}`);
@@ -55,21 +55,23 @@ export class BlockPool {
     this.#linkAllAsUntouched();
   }
 
-  /** Most blocks that may be held. */
+  /** Most blocks that may be resident. */
   get limit(): number {
     return this.#limit;
   }
 
   /** Above the limit only while more than that are referenced. */
-  get heldCount(): number {
-    return this.#heldCount;
+  get residentCount(): number {
+    return this.#residentCount;
   }
 
   /** Blocks that can be taken now, cached ones included. */
   get freeCount(): number {
-    const untouched = this.blockCount - this.#heldCount;
+    const uncommitted = this.blockCount - this.#residentCount;
     return (
-      this.#heldCount - this.#usedCount + Math.min(untouched, Math.max(0, this.#limit - this.#heldCount))
+      this.#residentCount -
+      this.#usedCount +
+      Math.min(uncommitted, Math.max(0, this.#limit - this.#residentCount))
     );
   }
 
@@ -100,25 +102,25 @@ export class BlockPool {
   /** Sets the limit, and drops free blocks as far as that takes: empty ones first, then as they would be taken. */
   setLimit(blocks: number): void {
     this.#limit = Math.min(blocks, this.blockCount);
-    while (this.#heldCount > this.#limit) {
+    while (this.#residentCount > this.#limit) {
       const block = this.#first('empty') ?? this.#first('cached-low') ?? this.#first('cached');
       if (block === undefined) return;
-      this.#drop(block);
+      this.#uncommit(block);
     }
   }
 
   /** Blocks whose memory is needed no more, since the last call. They may have been taken anew meanwhile, unwritten. */
-  takeDropped(): readonly number[] {
-    const dropped = this.#dropped;
-    if (dropped.length > 0) this.#dropped = [];
-    return dropped;
+  takeUncommitted(): readonly number[] {
+    const uncommitted = this.#newlyUncommitted;
+    if (uncommitted.length > 0) this.#newlyUncommitted = [];
+    return uncommitted;
   }
 
   references(block: number): number {
     return this.#references[block] as number;
   }
 
-  /** Whether it is held; all but the untouched are. For checks and tests. */
+  /** Whether it is resident. For checks and tests. */
   hasMemory(block: number): boolean {
     return ((this.#flags[block] as number) & TOUCHED) !== 0;
   }
@@ -195,7 +197,7 @@ export class BlockPool {
       const head = this.#head(this.isLowWritten(block) ? 'cached-low' : 'cached');
       this.#insertAfter(this.#previous[head] as number, block);
     }
-    if (this.#heldCount > this.#limit) this.#drop(block);
+    if (this.#residentCount > this.#limit) this.#uncommit(block);
   }
 
   /** The block's content is final and may be found again. */
@@ -244,14 +246,14 @@ export class BlockPool {
   }
 
   #takeUntouched(): number | undefined {
-    if (this.#heldCount >= this.#limit) return undefined;
-    const block = this.#first('untouched');
-    if (block !== undefined) this.#heldCount += 1;
+    if (this.#residentCount >= this.#limit) return undefined;
+    const block = this.#first('uncommitted');
+    if (block !== undefined) this.#residentCount += 1;
     return block;
   }
 
   /** Takes the memory from a free block. */
-  #drop(block: number): void {
+  #uncommit(block: number): void {
     this.#unlink(block);
     if (this.isCached(block)) {
       this.#cachedFreeCount -= 1;
@@ -259,9 +261,9 @@ export class BlockPool {
       this.#onEvict(block);
     }
     this.#flags[block] = 0;
-    this.#heldCount -= 1;
-    this.#dropped.push(block);
-    this.#insertAfter(this.#head('untouched'), block);
+    this.#residentCount -= 1;
+    this.#newlyUncommitted.push(block);
+    this.#insertAfter(this.#head('uncommitted'), block);
   }
 
   #linkAllAsUntouched(): void {
@@ -269,8 +271,8 @@ export class BlockPool {
       this.#next[head] = head;
       this.#previous[head] = head;
     }
-    const untouched = this.#head('untouched');
-    for (let block = this.blockCount - 1; block >= 0; block--) this.#insertAfter(untouched, block);
+    const uncommitted = this.#head('uncommitted');
+    for (let block = this.blockCount - 1; block >= 0; block--) this.#insertAfter(uncommitted, block);
   }
 
   #insertAfter(place: number, block: number): void {

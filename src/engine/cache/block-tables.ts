@@ -26,7 +26,7 @@ export function publishedBlocks(holder: BlockHolder): number {
 
 /** Leading blocks that a sequence may find in the cache: none with a row that must be computed. */
 export function reusableBlocks(holder: BlockHolder): number {
-  return Math.floor(holder.neededFrom / BLOCK_TOKENS);
+  return Math.floor(holder.firstRequiredPosition / BLOCK_TOKENS);
 }
 
 export class BlockTables {

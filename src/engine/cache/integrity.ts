@@ -95,28 +95,28 @@ function evictionOrder({ pool }: BlockTables): Map<number, number> {
     cached === pool.cachedFreeCount,
     `${cached} cached blocks are free, ${pool.cachedFreeCount} counted`,
   );
-  checkUntouched(pool, order);
+  checkUncommitted(pool, order);
   return order;
 }
 
-function checkUntouched(pool: BlockPool, held: ReadonlyMap<number, number>): void {
-  const { blockCount, heldCount, usedCount, limit } = pool;
-  const untouched = new Set(pool.blocksOf('untouched'));
-  for (const block of untouched) {
+function checkUncommitted(pool: BlockPool, held: ReadonlyMap<number, number>): void {
+  const { blockCount, residentCount, usedCount, limit } = pool;
+  const uncommitted = new Set(pool.blocksOf('uncommitted'));
+  for (const block of uncommitted) {
     invariant(!held.has(block), `block ${block}, without memory, is in one free list`);
     invariant(
       !pool.isCached(block) && pool.references(block) === 0,
       `block ${block}, without memory, holds nothing`,
     );
   }
-  invariant(untouched.size === blockCount - heldCount, `${untouched.size} blocks have no memory`);
+  invariant(uncommitted.size === blockCount - residentCount, `${uncommitted.size} blocks have no memory`);
   invariant(
-    held.size === heldCount - usedCount,
-    `${held.size} free blocks are listed, ${heldCount - usedCount} counted`,
+    held.size === residentCount - usedCount,
+    `${held.size} free blocks are listed, ${residentCount - usedCount} counted`,
   );
   invariant(
-    heldCount <= Math.max(limit, usedCount),
-    `${heldCount} blocks are held within the limit of ${limit}`,
+    residentCount <= Math.max(limit, usedCount),
+    `${residentCount} blocks are held within the limit of ${limit}`,
   );
 }
 
@@ -125,13 +125,13 @@ function checkReferences(
   holders: readonly BlockHolder[],
   free: ReadonlyMap<number, number>,
 ): void {
-  const untouched = new Set(pool.blocksOf('untouched'));
+  const uncommitted = new Set(pool.blocksOf('uncommitted'));
   const held = new Int32Array(pool.blockCount);
   for (const { blocks } of holders) for (const block of blocks) held[block] = (held[block] as number) + 1;
   for (let block = 0; block < pool.blockCount; block++) {
     const references = pool.references(block);
     invariant(references === held[block], `block ${block}: ${references} references, ${held[block]} holders`);
-    const isFree = free.has(block) || untouched.has(block);
+    const isFree = free.has(block) || uncommitted.has(block);
     invariant(isFree === (references === 0), `block ${block} is either free or referenced`);
   }
 }

@@ -3,7 +3,7 @@
 // so comparing the parent and the tokens compares the whole prefix, and a hash collision cannot give a hit.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
-import { PrefixJournal, type PrefixNews } from './prefix-journal.ts';
+import { PrefixEventLog, type PrefixEvents } from './prefix-events.ts';
 
 /** A block, or a salt's root (negative). */
 export type PrefixNode = number;
@@ -31,7 +31,7 @@ export class PrefixCache {
   /** Keys of prefixes that were here: of those with the same bucket the last. */
   readonly #evicted: Int32Array;
   #size = 0;
-  #journal: PrefixJournal | undefined;
+  #eventLog: PrefixEventLog | undefined;
 
   constructor(blockCount: number) {
     const bucketBits = Math.ceil(Math.log2(2 * blockCount));
@@ -88,7 +88,7 @@ export class PrefixCache {
     this.#buckets[bucket] = block + 1;
     this.#joinSiblings(block, parent);
     this.#size += 1;
-    this.#journal?.entered(block, parent, this.#saltOf(parent), tokens, offset);
+    this.#eventLog?.entered(block, parent, this.#saltOf(parent), tokens, offset);
   }
 
   forget(block: number): void {
@@ -103,33 +103,33 @@ export class PrefixCache {
       this.#links[link - 1] = following;
     }
     this.#leaveSiblings(block);
-    this.#journal?.left(block);
+    this.#eventLog?.left(block);
     this.#evicted[bucket] = this.#hashes[block] as number;
     this.#size -= 1;
   }
 
   /** From now on it writes down what enters and leaves; gives what is here now. */
-  startJournal(): PrefixNews {
-    const journal = new PrefixJournal(this.#links.length);
-    this.#journal = journal;
+  startEvents(): PrefixEvents {
+    const log = new PrefixEventLog(this.#links.length);
+    this.#eventLog = log;
     const write = (parent: PrefixNode) => {
       for (let link = this.#firstChild(parent); link !== 0; link = this.#following[link - 1] as number) {
-        journal.entered(link - 1, parent, this.#saltOf(parent), this.#tokens, (link - 1) * BLOCK_TOKENS);
+        log.entered(link - 1, parent, this.#saltOf(parent), this.#tokens, (link - 1) * BLOCK_TOKENS);
         open.push(link - 1);
       }
     };
     const open: PrefixNode[] = [...this.#roots.values()];
     for (let node = open.pop(); node !== undefined; node = open.pop()) write(node);
-    return { kind: 'all', keys: journal.take()?.entered ?? new Int32Array(0) };
+    return { kind: 'all', keys: log.take()?.entered ?? new Int32Array(0) };
   }
 
-  endJournal(): void {
-    this.#journal = undefined;
+  endEvents(): void {
+    this.#eventLog = undefined;
   }
 
-  /** What the journal has to tell since it was last asked. */
-  takeNews(): PrefixNews | undefined {
-    return this.#journal?.take();
+  /** What the log has to tell since it was last asked. */
+  takeEvents(): PrefixEvents | undefined {
+    return this.#eventLog?.take();
   }
 
   /** Whether a block for these tokens was here and had to leave; of long ago nothing is known. */

@@ -74,7 +74,7 @@ export class LiveView {
       waiting: this.#waiting(nowMs),
       blockCounts: {
         limit: pool.limit,
-        held: pool.heldCount,
+        held: pool.residentCount,
         used: pool.usedCount,
         cached: pool.cachedFreeCount,
         shared,

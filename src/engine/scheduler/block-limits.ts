@@ -69,14 +69,14 @@ export class BlockLimits {
 
   /** Blocks that may hold memory once the next plan is made, at most. */
   mostHeldAfterPlan(): number {
-    const { heldCount, usedCount, cachedFreeCount, limit } = this.#batch.tables.pool;
-    return Math.max(heldCount, Math.min(limit, usedCount + cachedFreeCount + this.#mostTaken()));
+    const { residentCount, usedCount, cachedFreeCount, limit } = this.#batch.tables.pool;
+    return Math.max(residentCount, Math.min(limit, usedCount + cachedFreeCount + this.#mostTaken()));
   }
 
   /** As of the last plan. */
   demand(): BlockDemand {
     const { tables, running, queue } = this.#batch;
-    const { heldCount: held, usedCount: used } = tables.pool;
+    const { residentCount: held, usedCount: used } = tables.pool;
     const limit = this.#granted;
     // More would not help where the device has no memory for what is allowed.
     const wanted = this.#pressed && !this.isLimitedByDevice ? this.#wanted() : limit;

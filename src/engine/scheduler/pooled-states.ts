@@ -26,7 +26,7 @@ export class PooledStates {
   }
 
   /** Rows before it are computed for their KV alone. */
-  get neededFrom(): number {
+  get firstRequiredPosition(): number {
     return this.isComplete ? Number.POSITIVE_INFINITY : this.#next;
   }
 

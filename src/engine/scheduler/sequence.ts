@@ -122,8 +122,8 @@ export class Sequence implements BlockHolder {
   }
 
   /** The last row gives what comes next, so it is always computed; where states are pooled, theirs are too. */
-  get neededFrom(): number {
-    return Math.min(this.#length - 1, this.pooled?.neededFrom ?? this.#length);
+  get firstRequiredPosition(): number {
+    return Math.min(this.#length - 1, this.pooled?.firstRequiredPosition ?? this.#length);
   }
 
   /** Tokens in memory that may reach beyond `length`: for hot loops that keep to the length themselves. */

@@ -93,7 +93,7 @@ export function blockStats({ pool }: BlockTables): BlockStats {
   return {
     total: pool.blockCount,
     limit: pool.limit,
-    held: pool.heldCount,
+    held: pool.residentCount,
     used: pool.usedCount,
     cached: pool.cachedFreeCount,
     free: pool.freeCount - pool.cachedFreeCount,

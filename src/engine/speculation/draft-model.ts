@@ -129,7 +129,7 @@ export class DraftModel {
     this.#releaseDropped();
     const { blockMemory } = this.#options.backend;
     if (blockMemory === undefined || blockMemory.capacity <= this.#allowed) return;
-    await blockMemory.fit(pool.heldCount, this.#allowed);
+    await blockMemory.fit(pool.residentCount, this.#allowed);
   }
 
   /** One more token of each; gives those that have got one. */
@@ -170,7 +170,7 @@ export class DraftModel {
 
   async #compute(items: readonly BatchSequence[]): Promise<Float32Array> {
     if (items.length === 0) return new Float32Array(0);
-    // Blocks may have been dropped and taken anew since; nothing is written to them yet.
+    // Blocks may have become uncommitted and been taken anew since; nothing is written to them yet.
     this.#releaseDropped();
     const batch = buildBatch(items);
     if (!(await this.#hasMemory())) return new Float32Array(0);
@@ -181,9 +181,9 @@ export class DraftModel {
   async #hasMemory(): Promise<boolean> {
     const { blockMemory } = this.#options.backend;
     const { pool } = this.#tables;
-    if (blockMemory === undefined || pool.heldCount <= blockMemory.capacity) return true;
-    const capacity = await blockMemory.fit(pool.heldCount, this.#allowed);
-    if (pool.heldCount <= capacity) return true;
+    if (blockMemory === undefined || pool.residentCount <= blockMemory.capacity) return true;
+    const capacity = await blockMemory.fit(pool.residentCount, this.#allowed);
+    if (pool.residentCount <= capacity) return true;
     pool.setLimit(Math.min(this.#allowed, capacity));
     for (const sequence of [...this.#mirrors.keys()]) {
       this.#refused.set(sequence, sequence.length);
@@ -232,8 +232,8 @@ export class DraftModel {
   }
 
   #releaseDropped(): void {
-    const dropped = this.#tables.pool.takeDropped();
-    if (dropped.length > 0) this.#options.backend.releaseBlocks(Int32Array.from(dropped));
+    const uncommitted = this.#tables.pool.takeUncommitted();
+    if (uncommitted.length > 0) this.#options.backend.releaseBlocks(Int32Array.from(uncommitted));
   }
 }
 

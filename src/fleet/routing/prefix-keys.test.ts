@@ -27,8 +27,8 @@ describe('the keys of a prompt', () => {
 
   it('are fewer where earlier rows must be computed', () => {
     const tokens = tokensOf(100);
-    const count = (neededFrom: number) =>
-      promptKeys({ modelKey: 'model', salt: ':', tokens, neededFrom }).length / KEY_LANES;
+    const count = (firstRequiredPosition: number) =>
+      promptKeys({ modelKey: 'model', salt: ':', tokens, firstRequiredPosition }).length / KEY_LANES;
     expect([0, 31, 32, 64, 99, 1000].map(count)).toEqual([0, 0, 1, 2, 3, 3]);
   });
 

@@ -11,17 +11,17 @@ interface KeyedPrompt {
   /** The prompt and what was generated already, where a request continues on another worker. */
   readonly tokens: Int32Array;
   /** The first row that must be computed whatever is cached. Default: the last one. */
-  readonly neededFrom?: number;
+  readonly firstRequiredPosition?: number;
 }
 
 /** Whole blocks before the first row that must be computed: a prompt that ends with a block computes that block. */
-export function reusableBlocks(length: number, neededFrom = length - 1): number {
-  return Math.max(0, Math.floor(Math.min(neededFrom, length - 1) / BLOCK_TOKENS));
+export function reusableBlocks(length: number, firstRequiredPosition = length - 1): number {
+  return Math.max(0, Math.floor(Math.min(firstRequiredPosition, length - 1) / BLOCK_TOKENS));
 }
 
 /** Two numbers for each key. */
-export function promptKeys({ modelKey, salt, tokens, neededFrom }: KeyedPrompt): Int32Array {
-  const count = reusableBlocks(tokens.length, neededFrom);
+export function promptKeys({ modelKey, salt, tokens, firstRequiredPosition }: KeyedPrompt): Int32Array {
+  const count = reusableBlocks(tokens.length, firstRequiredPosition);
   const chain = new Int32Array((count + 1) * KEY_LANES);
   writeRootKey(modelKey, salt, chain, 0);
   for (let block = 0; block < count; block++) {

@@ -1,7 +1,7 @@
 // Publishes which prefixes enter and leave the caches of a worker's models: in numbered batches several times a second, and as a
 // snapshot where a gateway has missed one.
 
-import type { PrefixNews } from '../../engine/cache/prefix-journal.ts';
+import type { PrefixEvents } from '../../engine/cache/prefix-events.ts';
 import type { EngineClient } from '../../engine/engine-client.ts';
 import type { EngineMonitor, EngineSubscription } from '../../engine/engine-monitor.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
@@ -17,7 +17,7 @@ interface Followed {
   /** Another one whenever the cache may have been lost. */
   epoch: string;
   number: number;
-  pending: PrefixNews[];
+  pending: PrefixEvents[];
   readonly waiting: ((snapshot: CacheSnapshot) => void)[];
 }
 
@@ -95,7 +95,7 @@ export class PrefixPublisher {
     });
   }
 
-  #handle(model: string, news: PrefixNews): void {
+  #handle(model: string, news: PrefixEvents): void {
     const followed = this.#followed.get(model);
     if (followed === undefined) return;
     if (news.kind === 'change') {

@@ -4,7 +4,7 @@
 import type { EngineClient } from '../../engine/engine-client.ts';
 import type { EndReason } from '../../engine/request.ts';
 import type { PrefixLookup as EngineLookup, StepSummary } from '../../engine/step-report.ts';
-import type { QueuePlace } from '../../engine/wait-estimates.ts';
+import type { EstimatedWait } from '../../engine/wait-estimates.ts';
 import type { TokenUsage } from '../../generation/generation.ts';
 import type { Tier } from '../../store/key-record.ts';
 import type { EndedRequest, RequestBrief, TraceEvent } from './live-event.ts';
@@ -44,7 +44,7 @@ interface Choice {
 }
 
 interface QueuePositions {
-  readonly byId: ReadonlyMap<string, QueuePlace>;
+  readonly byId: ReadonlyMap<string, EstimatedWait>;
   readonly atMs: number;
 }
 
@@ -155,10 +155,10 @@ export class RequestTraces {
   }
 
   /** The foremost queue position of these requests; undefined where none is known to wait. */
-  queuePositionOf(engine: EngineClient, engineIds: readonly string[]): Omit<QueuePlace, 'id'> | undefined {
+  queuePositionOf(engine: EngineClient, engineIds: readonly string[]): Omit<EstimatedWait, 'id'> | undefined {
     const positions = this.#positions.get(engine);
     if (positions === undefined) return undefined;
-    let first: QueuePlace | undefined;
+    let first: EstimatedWait | undefined;
     for (const id of engineIds) {
       const place = positions.byId.get(id);
       if (place !== undefined && (first === undefined || place.position < first.position)) first = place;

@@ -2,10 +2,10 @@
 // header.
 
 import type { FastifyReply } from 'fastify';
-import type { QueuePlace } from '../../engine/wait-estimates.ts';
+import type { EstimatedWait } from '../../engine/wait-estimates.ts';
 import type { SseStream } from '../http/sse.ts';
 
-export type QueuePosition = Omit<QueuePlace, 'id'>;
+export type QueuePosition = Omit<EstimatedWait, 'id'>;
 
 export interface Queued {
   /** Undefined where the request does not wait, or where its position is not known. */

@@ -4,11 +4,11 @@ import type { PrefixNode } from './prefix-cache.ts';
 import { KEY_LANES, writeBlockKey, writeRootKey } from './prefix-key.ts';
 
 /** Keys since the last report, two numbers each; or all there are. */
-export type PrefixNews =
+export type PrefixEvents =
   | { readonly kind: 'change'; readonly entered: Int32Array; readonly left: Int32Array }
   | { readonly kind: 'all'; readonly keys: Int32Array };
 
-export class PrefixJournal {
+export class PrefixEventLog {
   /** By block. */
   readonly #keys: Int32Array;
   /** By root. */
@@ -34,7 +34,7 @@ export class PrefixJournal {
   }
 
   /** What has happened since it was last asked; undefined where nothing has. What came and went again is in neither. */
-  take(): Extract<PrefixNews, { kind: 'change' }> | undefined {
+  take(): Extract<PrefixEvents, { kind: 'change' }> | undefined {
     if (this.#entered.length === 0 && this.#left.length === 0) return undefined;
     const [entered, left] = settled(this.#entered, this.#left);
     this.#entered = [];
