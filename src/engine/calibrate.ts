@@ -1,5 +1,5 @@
 // Measures steps on this machine with this model before anybody asks: how long one should take, where nobody said, and what
-// rows cost beside the first one.
+// rows cost in addition to the first one.
 
 import type { Backend } from '../compute/backend.ts';
 import { buildBatch } from '../compute/batch.ts';
@@ -18,7 +18,7 @@ const MOST_STEP_TOKENS = 2048;
 /** Kernels take rows in fours or eights; one block holds the last of them. */
 const ROWS = [1, 4, 8, 16, 32] as const;
 const ROW_TRIALS = 2;
-/** No more is measured after so long, or after so many steps of one row: there rows are dear enough to be left alone. */
+/** Limits of the measurement, in milliseconds and in steps of one row: beyond them rows are too dear for drafts. */
 const ROWS_MS = 1000;
 const ROWS_STEPS = 6;
 
@@ -54,7 +54,7 @@ function stateOf(backend: Backend, sequence: Parameters<typeof ownSlot>[0]) {
   return backend.stateSlots === undefined ? {} : { state: ownSlot(sequence, 0) };
 }
 
-/** Measures single-token steps and tells of each; what they leave in block 0 and state slot 0 is never read. */
+/** Measures single-token steps and reports each; what they leave in block 0 and state slot 0 is never read. */
 export async function calibratedBudget(
   backend: Backend,
   onTrial: () => void = () => {},

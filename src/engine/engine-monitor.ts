@@ -1,4 +1,4 @@
-// Monitoring of an engine: subscribers are told of its steps, blocks, queue and prefixes. What costs the engine something
+// Monitoring of an engine: its steps, blocks, queue and prefixes are published to subscribers. What costs the engine something
 // is switched on only while somebody is subscribed to it.
 
 import type { PrefixEvents } from './cache/prefix-events.ts';

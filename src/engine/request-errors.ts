@@ -54,8 +54,8 @@ export function promptError(
 ): RequestError | undefined {
   if (prompt.length === 0)
     return { code: 'invalid', message: 'the prompt is empty; give at least one token' };
-  const stranger = prompt.find((token) => token < 0 || token >= vocabSize);
-  if (stranger !== undefined) return { code: 'invalid', message: `${stranger} is no token of this model` };
+  const unknown = prompt.find((token) => token < 0 || token >= vocabSize);
+  if (unknown !== undefined) return { code: 'invalid', message: `${unknown} is no token of this model` };
   const isAnswered = pooling === undefined;
   if (prompt.length < contextLength + (isAnswered ? 0 : 1)) return undefined;
   const problem = isAnswered ? 'leaves no room for an answer' : 'is shorter';

@@ -29,7 +29,7 @@ export interface AnswerRequest extends RequestBase {
   readonly pooling?: undefined;
   /** Tokens of the answer that exist already: an engine that was lost had sampled them. Default: none. */
   readonly answer?: readonly number[];
-  /** It was begun before: whoever still has tokens of it gives them again. Default false. */
+  /** It was begun before: a worker that still has tokens of it gives them again. Default false. */
   readonly recover?: boolean;
   /** Which of several answers to the same prompt this is: each samples its own tokens. Default 0. */
   readonly choice?: number;
@@ -41,7 +41,7 @@ export interface AnswerRequest extends RequestBase {
   readonly grammar?: AnswerGrammar;
 }
 
-/** What the answer may be. Its tokens alone tell how far it has come, so that another engine can go on with it. */
+/** What the answer may be. Its tokens alone say how far it has come, so that another engine can go on with it. */
 export interface AnswerGrammar {
   readonly tables: GrammarTables;
   /** The answer goes on with the prompt's text: a space before its first word is its own. */

@@ -1,11 +1,11 @@
 // Keeps the memory that a device has taken for KV blocks in step with what the scheduler may hold: before a plan there is
-// room for all that it may take, behind it none is left that it may no longer have. A device that refuses memory limits the
+// room for all that it may take, after it none is left that it may no longer have. A device that refuses memory limits the
 // scheduler, which then preempts as it does under any limit, and is asked again after a while.
 
 import type { BlockMemory } from '../compute/backend.ts';
 import type { Scheduler } from './scheduler/scheduler.ts';
 
-/** A device that refused is not asked again for so long. */
+/** Pause before a device that refused is asked again. */
 export const RETRY_MS = 1000;
 /** Refusals in a row, a retry apart, after which a sequence that cannot run even alone ends. */
 const MOST_REFUSALS = 30;
@@ -30,7 +30,7 @@ export class ResidentBlocks {
     return this.#refusals > 0;
   }
 
-  /** It was refused so often that nobody should wait for it any longer. */
+  /** Nobody should wait for it any longer. */
   get refusedForGood(): boolean {
     return this.#refusals >= MOST_REFUSALS;
   }

@@ -1,5 +1,4 @@
-// Stands beside the loop and keeps the record: how long each part of a step took, and how much there was of
-// everything.
+// Measures how long each part of a step takes, and counts steps, requests and tokens.
 
 import type { EndReason } from './request.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
@@ -95,7 +94,7 @@ export class StepRecorder {
     };
   }
 
-  /** The number of the step that is about to be told. */
+  /** The number of the step that is about to be reported. */
   count(): number {
     return ++this.#steps;
   }

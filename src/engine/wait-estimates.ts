@@ -6,7 +6,7 @@ import type { Sequence } from './scheduler/sequence.ts';
 import { attendedTokens, type StepPlan } from './scheduler/step-plan.ts';
 import { type ForecastSequence, type ForecastStep, forecastWaits } from './wait-forecast.ts';
 
-/** Most sequences that are told where they are. */
+/** Most sequences whose waits are estimated. */
 const MOST_PLACES = 512;
 
 /** Weight of a step after n further ones: MEMORY^n; of an answer that has ended, likewise. */
@@ -15,7 +15,7 @@ const ANSWER_MEMORY = 0.95;
 const LATENESS_MEMORY = 0.95;
 /** Waits are at times much longer than expected, because others overtake, and seldom much shorter. */
 const CAUTION = 1.08;
-/** Shorter waits tell little. */
+/** Shorter waits say little. */
 const SHORTEST_MS = 1000;
 /** Waits as expected that are assumed to have come before. */
 const TRUST = 3;
@@ -70,7 +70,7 @@ export class WaitEstimates {
     this.#lastMs ??= nowMs;
   }
 
-  /** A step has ended that gave answers so many tokens. */
+  /** A step has ended that gave answers `generated` tokens. */
   stepped({ items, load }: StepPlan, generated: number, { budget }: Scheduler, nowMs: number): void {
     const ms = this.#lastMs === undefined ? undefined : nowMs - this.#lastMs;
     this.#lastMs = nowMs;

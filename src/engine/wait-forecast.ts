@@ -26,13 +26,13 @@ interface ForecastLimits {
   readonly blocks: number;
   /** Tokens that a step gives each answer. */
   readonly answerTokens: number;
-  /** A step of so many answers, beside prompts of so many tokens. */
+  /** The time of a step, by its answers and its prompt tokens. */
   readonly step: (decoding: number, promptTokens: number) => ForecastStep;
 }
 
 /** What the most urgent prompt gets of a step where a shorter one is there, which gets the rest; see `chunk.ts`. */
 const LEADING_SHARE = 0.75;
-/** Where so many shorter prompts share a step with the leading one, nothing is left of it for another; see `chunk.ts`. */
+/** Shorter prompts that share a step with the leading one; for more of them nothing is left: see `chunk.ts`. */
 const SHORTER_PROMPTS = 3;
 /** What rounding leaves of a prompt, in tokens. */
 const TINY = 1e-6;

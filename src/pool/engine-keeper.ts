@@ -23,10 +23,10 @@ const FIRST_RETURN_MS = 1_000;
 const LONGEST_RETURN_MS = 60_000;
 
 export interface KeeperOptions {
-  /** An engine that owes something and hangs for so long is replaced; undefined waits for ever. */
+  /** An engine that owes something and hangs for longer is replaced; undefined waits for ever. */
   readonly stepTimeoutMs?: number | undefined;
   readonly onProgress?: (share: number) => void;
-  /** Told of deaths and restarts. */
+  /** Called at deaths and restarts. */
   readonly onIncident?: (message: string) => void;
   /** From now on the engine runs in the server, without batching. */
   readonly onFallback?: (reason: string) => void;
@@ -88,8 +88,8 @@ export class EngineKeeper {
   #threads: number | undefined;
   #vocabulary: VocabularyTables | undefined;
   #allowed: number | undefined;
-  /** What the last engine was told when it began to load. */
-  #toldAllowed: number | undefined;
+  /** What the last engine was sent when it began to load. */
+  #sentAllowed: number | undefined;
   #backoffMs = FIRST_BACKOFF_MS;
   #restarts = 0;
 
@@ -201,7 +201,7 @@ export class EngineKeeper {
     this.#host = host;
     if (this.#closed) return { kind: 'gone', cause: 'was closed' };
     if (host.pid !== undefined) this.#watch();
-    this.#toldAllowed = this.#allowed;
+    this.#sentAllowed = this.#allowed;
     const limit = this.#allowed === undefined ? {} : { blockLimit: this.#allowed };
     const engine = { ...this.#settings.engine, ...limit };
     return new Promise((resolve) => {
@@ -307,7 +307,7 @@ export class EngineKeeper {
 
   #becomeReady(): void {
     this.#ready = true;
-    if (this.#allowed !== undefined && this.#allowed !== this.#toldAllowed) this.allow(this.#allowed);
+    if (this.#allowed !== undefined && this.#allowed !== this.#sentAllowed) this.allow(this.#allowed);
     if (this.#threads !== undefined) this.send({ kind: 'threads', count: this.#threads });
     if (this.#vocabulary !== undefined) this.send({ kind: 'vocabulary', tables: this.#vocabulary });
     this.#listener.ready();
@@ -346,7 +346,7 @@ export class EngineKeeper {
       // Two copies of the weights might not fit: the old engine goes before the new one loads.
       await home?.kill();
       if (this.#host === process) return this.#restart(process);
-      // It died meanwhile, before there was anything to tell of it: as it was, without an engine.
+      // It died meanwhile, before it was ready: there is no engine, as before.
       this.#inServer = true;
       return this.#restart();
     }

@@ -38,7 +38,7 @@ export interface LocalModelOptions extends BuildSpecOptions {
   readonly adapters?: readonly AdapterPath[];
   /** For a model that has no template, or in place of its own. */
   readonly chatTemplate?: ChosenTemplate | undefined;
-  /** How it writes calls, where that is not what its template tells. */
+  /** How it writes calls, where that is not what its template says. */
   readonly toolFormat?: FormatName | undefined;
 }
 

@@ -43,11 +43,11 @@ export interface PoolOptions {
   readonly memoryBytes: number;
   /** Cores that engines share among them where `engine.threads` gives no number. */
   readonly cores: number;
-  /** A model without requests for so long is unloaded; undefined keeps it. */
+  /** A model without requests for longer is unloaded; undefined keeps it. */
   readonly keepAliveMs: number | undefined;
-  /** An engine that hangs for so long is replaced; undefined waits for ever. */
+  /** An engine that hangs for longer is replaced; undefined waits for ever. */
   readonly stepTimeoutMs?: number | undefined;
-  /** A default model that failed is tried for again after so long. Default 10 s. */
+  /** Pause before a default model that failed is tried again. Default 10 s. */
   readonly retryMs?: number;
   readonly engine: EngineChoice;
   readonly kv: KvChoice;
@@ -337,7 +337,7 @@ export class ManagedPool implements ModelPool {
       if (noRoom === withdrawn) return this.#abandon(slot, cancelled);
       if (noRoom !== undefined)
         return this.#abandon(slot, { ok: false, failure: 'no-memory', message: noRoom });
-      this.#tell('loading', name, path);
+      this.#notify('loading', name, path);
       return await this.#startEngine(slot, local, memory);
     } catch (error) {
       return this.#failed(slot, 'load-failed', messageOf(error));
@@ -354,10 +354,10 @@ export class ManagedPool implements ModelPool {
     const besides = { adapters: adapters.map(plainPath), ...(draftPath === undefined ? {} : { draftPath }) };
     const engine = new SupervisedEngine(engineSettings(local, memory, choice, besides), {
       stepTimeoutMs: this.#options.stepTimeoutMs,
-      onIncident: (message) => this.#tell('incident', name, message),
+      onIncident: (message) => this.#notify('incident', name, message),
       onFallback: (reason) => this.#fellBack(name, reason),
       onFailed: () => this.#retryLater(slot),
-      onReturn: () => this.#tell('returned', name, 'an engine process serves again'),
+      onReturn: () => this.#notify('returned', name, 'an engine process serves again'),
     });
     slot.engine = engine;
     this.#shareCores();
@@ -370,10 +370,10 @@ export class ManagedPool implements ModelPool {
       return this.#failed(slot, failure, started.message);
     }
     const { backend, device, notice } = started.ready;
-    if (notice !== undefined) this.#tell('fallback', name, notice);
+    if (notice !== undefined) this.#notify('fallback', name, notice);
     const { spec, tokenizer, template, fillInMiddle, sampling, pooling } = local;
     const less = textOnlyNotice(spec);
-    if (less !== undefined) this.#tell('fallback', name, less);
+    if (less !== undefined) this.#notify('fallback', name, less);
     const { blockCount } = memory;
     const servedAs = (itsName: string, adapter?: number): ServedModel => ({
       name: itsName,
@@ -399,20 +399,20 @@ export class ManagedPool implements ModelPool {
     slot.loadMs = slot.loadedMs - startedMs;
     slot.proven = true;
     this.#memory.attach(name, engine);
-    // Whoever asked for it may have left meanwhile.
+    // Those that asked for it may have left meanwhile.
     this.#restAfterUse(slot);
-    this.#tell('loaded', name, `up to ${blockCount} KV blocks, computed by ${slot.computedBy}`);
+    this.#notify('loaded', name, `up to ${blockCount} KV blocks, computed by ${slot.computedBy}`);
     return undefined;
   }
 
   #fellBack(name: string, reason: string): void {
     this.#fallbacks++;
     const message = `no engine process (${reason}): serving one request at a time from the server's own process`;
-    this.#tell('fallback', name, message);
+    this.#notify('fallback', name, message);
   }
 
   #failed(slot: Slot, failure: AcquireFailure, message: string): AcquireRefusal {
-    this.#tell('failed', slot.model.name, message);
+    this.#notify('failed', slot.model.name, message);
     this.#abandon(slot, closing);
     slot.state = 'failed';
     slot.proven = false;
@@ -460,14 +460,14 @@ export class ManagedPool implements ModelPool {
     try {
       await served.engine.close();
     } catch (error) {
-      this.#tell('incident', served.name, `while it was unloaded: ${messageOf(error)}`);
+      this.#notify('incident', served.name, `while it was unloaded: ${messageOf(error)}`);
     }
     slot.leaving = undefined;
     this.#abandon(slot, closing);
-    this.#tell('unloaded', served.name, why);
+    this.#notify('unloaded', served.name, why);
   }
 
-  #tell(kind: PoolEvent['kind'], model: string, message: string): void {
+  #notify(kind: PoolEvent['kind'], model: string, message: string): void {
     this.#options.onEvent?.({ kind, model, message });
   }
 }

@@ -8,7 +8,7 @@ import type { ModelMemory } from './model-memory.ts';
 export interface Holding {
   readonly name: string;
   readonly memory: ModelMemory;
-  /** Blocks its engine was told it may hold. */
+  /** The limit that was last sent to its engine. */
   readonly allowed: number;
   /** Blocks it may still hold, as far as is known. Never fewer than allowed. */
   readonly counted: number;
@@ -70,14 +70,14 @@ export class MemoryLedger {
     this.#holdings.delete(name);
   }
 
-  /** Takes note of what an engine is told. */
+  /** A new limit is sent to an engine. */
   allow(name: string, blocks: number): void {
     const holding = this.#open(name);
     const { blockCount, blockBytes } = holding.memory;
     if (!Number.isInteger(blocks) || blocks < 0 || blocks > blockCount)
       throw new RangeError(`${name} has ${blockCount} blocks and cannot be allowed ${blocks}`);
     const more = Math.max(0, blocks - holding.counted);
-    // With one new limit on its way at most, a report tells which of two it knows of.
+    // With one new limit on its way at most, a report shows which of two it knows of.
     if (!holding.heard) throw new Error(`${name} has not heard of its last limit yet`);
     if (more * blockBytes > this.freeBytes) throw new Error(`${blocks} blocks of ${name} are not free`);
     holding.heard = blocks === holding.allowed;

@@ -41,7 +41,7 @@ function indexed(index: string): string[] {
   }
 }
 
-/** All parts that the name of one part tells of. */
+/** All parts that the name of one part implies. */
 function allParts(name: string): string[] {
   const [, stem, , count, ending] = PART_NAME.exec(name) ?? [];
   if (stem === undefined) return [];

@@ -18,7 +18,7 @@ export interface ModelFiles {
   readonly unfinished: boolean;
 }
 
-/** `owner/repo/folder/file`: nothing is looked for deeper than that, nor behind a link in a circle. */
+/** `owner/repo/folder/file`: nothing is looked for deeper than that, nor through a link in a circle. */
 const DEEPEST = 4;
 
 /** Always in the same order. Hidden files are left out; links are followed. */

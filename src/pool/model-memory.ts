@@ -5,14 +5,14 @@ import { bindableBlocks, recurrentStateBytes, sizesOf, weightBytes } from '../co
 import type { ModelSpec } from '../model/spec.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 
-/** Where nobody says how many, there are never more blocks than for so many full contexts, */
+/** By default there are never more blocks than for this many full contexts, */
 const MOST_CONTEXTS = 32;
-/** and the first ones are for a sequence of so many tokens. */
+/** and the first ones are for a sequence of this many tokens. */
 const FIRST_TOKENS = 2048;
 
-/** Of memory that weights leave, so much is for what layers without KV remember, */
+/** The part of memory that weights leave which is for recurrent state, */
 const MEMORY_SHARE = 0.25;
-/** at least for one sequence that runs and one that may come, at most for so many. */
+/** at least for one sequence that runs and one that may come, at most for this many. */
 const LEAST_SLOTS = 3;
 const MOST_SLOTS = 96;
 
@@ -94,7 +94,7 @@ function mostBindable(
   return Math.min(...models.map(({ spec }) => bindableBlocks(spec, kvType, layerBytes)));
 }
 
-/** A share of what weights leave, for as many sequences as are likely to be remembered. */
+/** A share of what weights leave, for as many sequences as are likely to have a state. */
 function stateSlotCount(spec: ModelSpec, leftBytes: number): number {
   const each = recurrentStateBytes(spec);
   if (each === 0) return 0;

@@ -1,6 +1,6 @@
 // What models are called. A model has a short name, after its file or folder, and a long one that says where
 // it lies. It goes by the short one unless another model has it, too: then both go by their long ones, so that
-// a new file never takes the name of another. A number at the end tells apart what is still the same.
+// a new file never takes the name of another. A number at the end distinguishes what is still the same.
 
 import { existsSync } from 'node:fs';
 import { basename, dirname, relative, sep } from 'node:path';

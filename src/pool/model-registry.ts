@@ -151,7 +151,7 @@ function refuseSharedNames(models: readonly ModelPath[]): void {
   }
 }
 
-/** Tells the same file by different links. */
+/** The same for one file by different links. */
 function realPath(path: string): string {
   try {
     return realpathSync(path);

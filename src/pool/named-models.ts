@@ -16,7 +16,7 @@ import { type ModelReference, referenceIn } from './model-reference.ts';
 export type ModelSource = 'own' | 'hugging-face' | 'lm-studio';
 
 interface NamedModel {
-  /** `owner/repo`, and `:stem` behind it where there are several GGUFs. */
+  /** `owner/repo`, and `:stem` after it where there are several GGUFs. */
   readonly name: string;
   readonly path: string;
   readonly source: ModelSource;

@@ -1,5 +1,5 @@
 // Decides who may hold how many KV blocks, whenever somebody wants more or a model is to be loaded. Pure: from how
-// things stand to what is to be told to whom.
+// things stand to what each is to do.
 //
 // Needs are met in the order of their age, the oldest first, each from
 //   1. what is free: a limit doubles, so that few messages are needed;
@@ -60,7 +60,7 @@ interface Seat {
   readonly holder: Holder;
   /** When its oldest request came; infinite where nothing waits for it. */
   readonly ageMs: number;
-  /** Whether its most urgent sequence cannot run beside the models that are busy, whatever it is given. */
+  /** Whether its most urgent sequence cannot run together with the models that are busy, whatever it is given. */
   readonly hopeless: boolean;
   /** Decides between requests of the same millisecond, or two engines would both give way, or neither. */
   readonly place: number;
@@ -113,7 +113,7 @@ class Table {
     const staying = holders.filter(({ state }) => state !== 'leaving').map(({ memory }) => memory);
     const weights = sum(staying.map(unsharedBytes));
     const withLoads = weights + sum(loads.map(({ memory }) => unsharedBytes(memory)));
-    // What will not be loaded beside the others has no share either.
+    // What will not be loaded together with the others has no share either.
     this.#kvBytes = Math.max(0, budgetBytes - (withLoads < budgetBytes ? withLoads : weights));
     const busy = holders.filter(({ oldestMs, memory }) => oldestMs !== undefined && !memory.fixed);
     this.#sharers = Math.max(1, busy.length + loads.length);
@@ -174,7 +174,7 @@ class Table {
   /** As many make way as are needed, those whose turn ends first; none before all of them can. */
   #endTurns(short: number, taker: Seat | undefined, background: boolean): void {
     const turns = this.#others(taker)
-      // Of two that cannot run beside each other, neither would become idle.
+      // Of two that cannot run together, neither would become idle.
       .filter(({ holder, hopeless }) => !holder.pinned && !(taker?.hopeless && hopeless))
       .map((seat) => ({
         seat,
@@ -349,7 +349,7 @@ function isYounger(seat: Seat, taker: Seat): boolean {
   return olderFirst(seat, taker) > 0;
 }
 
-/** What is left to a holder, whoever needs it, unless that is an older engine: what its most urgent sequence requires. */
+/** What is left to a holder, whichever needs it, unless that is an older engine: what its most urgent sequence requires. */
 function keptFrom(seat: Seat, taker: Seat | undefined): number {
   return taker !== undefined && isYounger(seat, taker) ? 0 : seat.holder.required;
 }

@@ -41,12 +41,12 @@ export class SupervisedEngine implements EngineClient {
   readonly #whenDrained: (() => void)[] = [];
   /** Cancelled but not ended: an engine may be lost before it hears of it. */
   readonly #cancelled = new Set<string>();
-  /** Those that the engine has yet to be told. */
+  /** Not sent to the engine yet. */
   #cancels: string[] = [];
-  /** What the engine has told and clients have yet to hear. */
+  /** From the engine, not delivered yet. */
   #reports: StepReport[] = [];
-  /** Told enough for this turn of the event loop. */
-  #telling = false;
+  /** Enough is delivered for this turn of the event loop. */
+  #publishing = false;
   #sending = false;
   #draining = false;
   #closed: Promise<void> | undefined;
@@ -145,7 +145,7 @@ export class SupervisedEngine implements EngineClient {
 
   async #end(): Promise<void> {
     this.#failure ??= unloadedError.message;
-    this.#tellSome(Number.POSITIVE_INFINITY);
+    this.#publishSome(Number.POSITIVE_INFINITY);
     for (const request of this.#unfinished.all()) this.#fail(request, unloadedError);
     this.#refuseAnswers(unloadedError.message);
     await this.#keeper.close();
@@ -168,27 +168,27 @@ export class SupervisedEngine implements EngineClient {
   /** Reports of thousands of ends come one upon the other: routes that have nothing to do with them are served meanwhile. */
   #hear(report: StepReport): void {
     this.#reports.push(report);
-    if (!this.#telling) this.#tellSome(EVENTS_A_TURN);
+    if (!this.#publishing) this.#publishSome(EVENTS_A_TURN);
   }
 
-  #tellSome(most: number): void {
-    let told = 0;
-    while (told < most) {
-      // Taken out first: whoever hears of it may have more told.
+  #publishSome(most: number): void {
+    let published = 0;
+    while (published < most) {
+      // Taken out first: its listeners may cause further deliveries.
       const report = this.#reports.shift();
       if (report === undefined) break;
-      told += report.events.length;
-      this.#tell(report);
+      published += report.events.length;
+      this.#publish(report);
     }
-    this.#telling = told >= most;
-    if (!this.#telling) return;
+    this.#publishing = published >= most;
+    if (!this.#publishing) return;
     setImmediate(() => {
-      this.#telling = false;
-      this.#tellSome(EVENTS_A_TURN);
+      this.#publishing = false;
+      this.#publishSome(EVENTS_A_TURN);
     });
   }
 
-  #tell(report: StepReport): void {
+  #publish(report: StepReport): void {
     const { events } = report;
     this.#unfinished.note(events);
     for (const { id } of events) if (!this.#unfinished.has(id)) this.#cancelled.delete(id);
@@ -207,7 +207,7 @@ export class SupervisedEngine implements EngineClient {
   }
 
   #lost(cause: string, died: boolean): void {
-    this.#tellSome(Number.POSITIVE_INFINITY);
+    this.#publishSome(Number.POSITIVE_INFINITY);
     this.#grammars.clear();
     this.#refuseAnswers(`the engine process ${cause}`);
     this.monitor.lost(died);

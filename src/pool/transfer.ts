@@ -30,7 +30,7 @@ export interface Patience {
   readonly attempts: number;
   /** Before the second attempt; twice as long before each further one. */
   readonly firstDelayMs: number;
-  /** A connection on which nothing comes for so long is dead. */
+  /** A connection on which nothing comes for longer is dead. */
   readonly silenceMs: number;
 }
 

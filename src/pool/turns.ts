@@ -16,7 +16,7 @@ export interface Turn {
   readonly awaitedMs: number;
 }
 
-/** Loads are taken to last at least, and at most, so long. */
+/** Bounds of what a load is taken to last. */
 const SHORTEST_LOAD_MS = 500;
 const LONGEST_LOAD_MS = 15_000;
 
@@ -24,7 +24,7 @@ const LONGEST_LOAD_MS = 15_000;
 const STAY: Readonly<Record<Use, number>> = { idle: 1, background: 1, awaited: 4 };
 /** and where a background one does: it waits for a pause, though not for ever. */
 const STAY_FOR_BACKGROUND: Readonly<Record<Use, number>> = { idle: 1, background: 20, awaited: 40 };
-/** Without awaited requests for so many loads, there is a pause. */
+/** A pause, in loads: a time without awaited requests. */
 const PAUSE = 4;
 
 /** From when on the model makes way. Until then it takes new requests, afterwards it ends those it has, and leaves. */

@@ -1,5 +1,5 @@
 // What an engine owes: every unfinished request with the tokens it has given so far, so that another one can go on
-// where one died. Also tells who is suspected of killing engines.
+// where one died. Also knows which are suspected of killing engines.
 
 import type { EngineRequest, RequestEvent } from '../engine/request.ts';
 import { Heap } from '../engine/scheduler/heap.ts';

@@ -1,4 +1,4 @@
-// Tells when an engine hangs: it owes something, and for too long it has said nothing at all, or no step of its
+// Notices when an engine hangs: it owes something, and for too long it has said nothing at all, or no step of its
 // running sequences has ended. It is asked before: native steps leave its event loop free to answer.
 
 interface Watched {
@@ -10,52 +10,52 @@ interface Watched {
   hung(cause: string): void;
 }
 
-/** The limit is looked at so often within its time; it is asked from a quarter of it on. */
-const LOOKS = 16;
-const LOOKS_BEFORE_ASKING = 4;
+/** Checks within the limit's time; the engine is asked from a quarter of it on. */
+const CHECKS = 16;
+const CHECKS_BEFORE_ASKING = 4;
 /** Timers go no further: more than a year is as long as a year. */
-const LONGEST_LOOK_MS = 2 ** 31 - 1;
+const LONGEST_CHECK_MS = 2 ** 31 - 1;
 
 export class Watchdog {
   readonly #limitMs: number;
   readonly #watched: Watched;
   readonly #timer: NodeJS.Timeout;
-  // In looks, not by the clock: where the server itself was held up, the engine had no chance to be heard.
-  #silentLooks = 0;
-  #idleLooks = 0;
+  // In checks, not by the clock: where the server itself was held up, the engine had no chance to be heard.
+  #silentChecks = 0;
+  #idleChecks = 0;
 
   constructor(limitMs: number, watched: Watched) {
     this.#limitMs = limitMs;
     this.#watched = watched;
-    this.#timer = setInterval(() => this.#look(), Math.min(limitMs / LOOKS, LONGEST_LOOK_MS)).unref();
+    this.#timer = setInterval(() => this.#check(), Math.min(limitMs / CHECKS, LONGEST_CHECK_MS)).unref();
   }
 
   /** It said something. */
   heard(): void {
-    this.#silentLooks = 0;
+    this.#silentChecks = 0;
   }
 
   /** It has come further, or has nothing to compute. */
   advanced(): void {
-    this.#silentLooks = 0;
-    this.#idleLooks = 0;
+    this.#silentChecks = 0;
+    this.#idleChecks = 0;
   }
 
   stop(): void {
     clearInterval(this.#timer);
   }
 
-  #look(): void {
+  #check(): void {
     if (!this.#watched.busy()) {
       this.advanced();
       return;
     }
-    this.#silentLooks++;
-    this.#idleLooks++;
+    this.#silentChecks++;
+    this.#idleChecks++;
     const seconds = this.#limitMs / 1000;
-    if (this.#silentLooks > LOOKS) this.#report(`said nothing for ${seconds} s`);
-    else if (this.#idleLooks > LOOKS) this.#report(`ended no step for ${seconds} s`);
-    else if (this.#idleLooks % LOOKS_BEFORE_ASKING === 0) this.#watched.ask();
+    if (this.#silentChecks > CHECKS) this.#report(`said nothing for ${seconds} s`);
+    else if (this.#idleChecks > CHECKS) this.#report(`ended no step for ${seconds} s`);
+    else if (this.#idleChecks % CHECKS_BEFORE_ASKING === 0) this.#watched.ask();
   }
 
   #report(cause: string): void {

@@ -1,5 +1,5 @@
 // Which blocks count for accounts that may hold a part of the cache only. A block counts for the account that took it to compute
-// it, while it is referenced or cached, whoever else uses it. What each account has cached and nobody references is listed, least
+// it, while it is referenced or cached, whichever others use it. What each account has cached and nobody references is listed, least
 // recently used first. O(1) a change; accounts without a limit are unknown here.
 
 export interface BlockOwner {

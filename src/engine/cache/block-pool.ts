@@ -18,7 +18,7 @@ const LISTS: readonly BlockList[] = ['empty', 'uncommitted', 'cached-low', 'cach
 const CACHED = 1;
 const LOW_WRITTEN = 2;
 const TOUCHED = 4;
-/** As `describe` tells it. */
+/** As `describe` writes it. */
 const stateOfFlags = Uint8Array.from({ length: 8 }, (_, flags) =>
   flags & CACHED ? 2 : flags & TOUCHED ? 1 : 0,
 );

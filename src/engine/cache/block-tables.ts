@@ -4,7 +4,7 @@
 // holder, by construction.
 //
 // A sequence's full blocks are always the cached ones for their tokens: where two sequences computed the
-// same prefix, the later one changes to the earlier one's block when it publishes. So whoever holds a block
+// same prefix, the later one changes to the earlier one's block when it publishes. So who holds a block
 // holds its whole prefix, releasing in reverse makes children older than their parents, and eviction, which
 // takes the oldest first, never takes a parent before its children.
 
@@ -91,7 +91,7 @@ export class BlockTables {
   }
 
   /**
-   * Whether its account may have so many blocks more in use. What it has cached goes for them, and an account that runs nothing
+   * Whether its account may have `blocks` more in use. What it has cached goes for them, and an account that runs nothing
    * else always may: others may use what counts for it, and the limit may have been lowered.
    */
   fitsShare({ account, kvShare }: BlockHolder, blocks: number): boolean {

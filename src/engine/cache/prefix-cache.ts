@@ -127,7 +127,7 @@ export class PrefixCache {
     this.#eventLog = undefined;
   }
 
-  /** What the log has to tell since it was last asked. */
+  /** Events since the last call. */
   takeEvents(): PrefixEvents | undefined {
     return this.#eventLog?.take();
   }

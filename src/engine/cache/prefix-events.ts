@@ -1,4 +1,4 @@
-// What enters and leaves the prefix cache, by keys that other processes understand. Kept only while somebody wants it.
+// What enters and leaves the prefix cache, by keys that other processes understand. Kept only while somebody is subscribed.
 
 import type { PrefixNode } from './prefix-cache.ts';
 import { KEY_LANES, writeBlockKey, writeRootKey } from './prefix-key.ts';
@@ -46,7 +46,7 @@ export class PrefixEventLog {
     const at = (-1 - root) * KEY_LANES;
     const key = new Int32Array(KEY_LANES);
     if (this.#rootKeys[at] === undefined) {
-      // Which model it is, whoever hears of it knows.
+      // The listener knows which model it is.
       writeRootKey('', salt, key, 0);
       [this.#rootKeys[at], this.#rootKeys[at + 1]] = [key[0] as number, key[1] as number];
     }

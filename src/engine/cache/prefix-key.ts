@@ -1,6 +1,6 @@
 // The key of a prompt's prefix, the same in every process: a chain over (parent's key, 32 tokens) that begins with what model
 // and salt give. 64 bits in two lanes of 32, high and low, as JavaScript multiplies these fast. Keys say where a prefix is
-// probably held; they are no proof. Whoever shares blocks compares tokens, so a collision costs a wrong guess, never a wrong answer.
+// probably held; they are no proof. Sharing blocks compares tokens, so a collision costs a wrong choice of worker, never a wrong answer.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 

@@ -82,7 +82,7 @@ export class StateSlots {
     return Math.max(0, this.pool.freeCount - this.pool.cachedFreeCount - needed);
   }
 
-  /** Finds slots for what a step leaves behind. */
+  /** Finds slots for the states that a step writes. */
   plan(items: readonly PlannedState[]): StateUse[] {
     const own = new Map<BlockHolder, number>();
     // Those first that have no slot to fall back on.

@@ -92,7 +92,7 @@ export class Admission {
     return load;
   }
 
-  /** Whether `count` of those that wait would find a lane and blocks, as far as can be told without looking at them. */
+  /** Whether `count` of those that wait would find a lane and blocks, as far as is known without looking at them. */
   couldAdmit(count: number): boolean {
     const { queue, running, tables } = this.#batch;
     if (queue.size < count) return false;

@@ -33,7 +33,7 @@ export class CostModel {
     if (!(ms > 0) || load.tokens === 0) return;
     const features = featuresOf(load);
     const measured = this.#withoutDisturbance(load, ms);
-    // Relative errors count, so that a long prefill does not drown what decode steps tell.
+    // Relative errors count, so that a long prefill does not drown decode steps.
     const weight = 1 / (measured * measured);
     for (let i = 0; i < FEATURES; i++) {
       const feature = features[i] as number;
@@ -56,7 +56,7 @@ export class CostModel {
   }
 
   /**
-   * What so many tokens of one sequence cost in a step of so many sequences, which share alike what every step costs. Before
+   * What `tokens` of one sequence cost in a step of `sequences`, which share alike what every step costs. Before
    * anything was measured, the number of tokens.
    */
   workOf(tokens: number, attended: number, sequences: number): number {
@@ -68,7 +68,7 @@ export class CostModel {
     return fixed + perSequence + perToken * tokens + perAttended * attended;
   }
 
-  /** Tokens of one chunk after `start` others that fit beside `load` within the target; may be infinite. */
+  /** Tokens of one chunk after `start` others that fit with `load` within the target; may be infinite. */
   chunkWithin(targetMs: number, load: StepLoad, start: number): number {
     const perToken = this.#coefficients[1] as number;
     const perSequence = this.#coefficients[2] as number;

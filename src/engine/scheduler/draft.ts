@@ -28,9 +28,9 @@ export interface DraftToken {
 }
 
 export type DraftSource =
-  /** The text went on like this before, after so many of the same tokens. */
+  /** The text went on like this before, after `matchLength` of the same tokens. */
   | 'prompt-lookup'
-  /** Another answer went on like this, after so many of the same tokens. */
+  /** Another answer went on like this, after `matchLength` of the same tokens. */
   | 'n-gram-cache'
   /** The client expects it. 1 where the token before it was as expected, 0 where it was another. */
   | 'prediction'
@@ -42,7 +42,7 @@ export type DraftSource =
   | 'grammar-edge'
   /** The value may end here. */
   | 'grammar-end'
-  /** A word of the prompt begins with the same bytes, so many of them. */
+  /** A word of the prompt begins with the same `matchLength` bytes. */
   | 'word-completion'
   /** That word ends here. */
   | 'word-end'

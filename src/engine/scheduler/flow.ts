@@ -5,10 +5,10 @@
 import { Heap } from './heap.ts';
 import { AGING_PER_SECOND, compareKeys, type Priority, type Sequence } from './sequence.ts';
 
-/** Work of so long ago counts for 1/e of what it was. */
+/** After this time work counts for 1/e of what it was. */
 const FORGOTTEN_MS = 60_000;
 /**
- * Who goes first because of less work is at most a minute younger, as a difference of keys: whoever had no turn for as long has
+ * Who goes first because of less work is at most a minute younger, as a difference of keys: an account without a turn for as long has
  * next to no work left that counts.
  */
 export const LONGEST_OVERTAKING = (AGING_PER_SECOND * FORGOTTEN_MS) / 1000;
@@ -54,7 +54,7 @@ export function compareUrgency(a: Queued, b: Queued): number {
   );
 }
 
-/** Whoever has had least first. Both have something waiting. */
+/** Least work first. Both have something waiting. */
 export function compareWork(a: Queued, b: Queued): number {
   return a.served + a.promised - (b.served + b.promised) || a.running - b.running || compareUrgency(a, b);
 }

@@ -21,7 +21,7 @@ interface Lack {
 
 /**
  * Those of the running, in order of urgency, that make place for a guest; undefined where they would not suffice. Each account
- * keeps one, nobody gives way to a lower tier, and within a tier whoever was served most gives way first, its youngest before.
+ * keeps one, nobody gives way to a lower tier, and within a tier the one served most gives way first, its youngest before.
  */
 export function makePlace(
   running: readonly Sequence[],
@@ -53,7 +53,7 @@ export function makePlace(
   return chosen.length >= lanes && freed >= blocks ? chosen : undefined;
 }
 
-/** Whom nobody more urgent waits for. Whoever was preempted must come twice as far each time, so that all get on. */
+/** Nobody more urgent waits for it. After each preemption it must come twice as far, so that all get on. */
 function mayGiveWay({ rank, key, computed, startedFrom, preemptions }: Sequence): boolean {
   return rank === key && computed - startedFrom >= BLOCK_TOKENS * (2 ** preemptions - 1);
 }

@@ -31,7 +31,7 @@ export interface SchedulerOptions {
   /** Slots for what layers without KV remember, where the model has such. */
   readonly stateSlots?: number | undefined;
   /**
-   * Tokens of the model see those behind them: a text is computed in one step, whatever its length, and what is stored of
+   * Attention is bidirectional: a text is computed in one step, whatever its length, and what is stored of
    * it lives for that step.
    */
   readonly wholeTexts?: boolean | undefined;
@@ -124,7 +124,7 @@ export class Scheduler {
   }
 
   /**
-   * From now on at most so many blocks hold memory. Free ones are dropped at once; where running sequences hold more,
+   * From now on at most `blocks` hold memory. Free ones lose theirs at once; where running sequences hold more,
    * the next plan preempts the least urgent.
    */
   allow(blocks: number): void {

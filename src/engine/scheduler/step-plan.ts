@@ -45,7 +45,7 @@ export interface StepPlan {
   readonly load: StepLoad;
 }
 
-/** Pairs of a token and one it attends to, for `count` tokens after `start` others that see none behind them. */
+/** Pairs of a token and one it attends to, for `count` tokens after `start` others, with causal attention. */
 export function attendedTokens(start: number, count: number): number {
   return count * start + (count * (count + 1)) / 2;
 }

@@ -9,7 +9,7 @@ export type BudgetOptions =
   | {
       readonly kind: 'adaptive';
       readonly targetStepMs: number;
-      /** Where nobody decodes beside a prompt. Default: the same. */
+      /** Where nobody decodes while a prompt is computed. Default: the same. */
       readonly loneStepMs?: number | undefined;
       readonly maxStepTokens: number;
     };
@@ -41,7 +41,7 @@ export class TokenBudget {
     return this.#options.maxStepTokens;
   }
 
-  /** Tokens left for prefill beside the decodes, for a chunk that follows `start` computed tokens. */
+  /** Tokens left for prefill after the decodes, for a chunk that follows `start` computed tokens. */
   beside(decodes: StepLoad, start: number): number {
     const most = this.#options.maxStepTokens - decodes.tokens;
     if (this.#options.kind === 'fixed') return most;

@@ -22,7 +22,7 @@ import type { Sequence } from './sequence.ts';
 interface Tier {
   /** By account. */
   readonly flows: Map<string, Flow>;
-  /** Those that have something waiting, whoever has had least first. */
+  /** Those that have something waiting, least work first. */
   readonly waiting: Heap<Flow>;
   /** Those that have something waiting or running, by what they were served. */
   readonly active: Heap<Flow>;
@@ -170,7 +170,7 @@ export class WaitingQueue {
     }
   }
 
-  /** A sequence has begun to run, and so much work is ahead of it. */
+  /** A sequence has begun to run, with `work` ahead of it. */
   started(sequence: Sequence, work: number): void {
     const promise = work * this.#scale.scale;
     this.#promises.set(sequence, promise);
@@ -197,7 +197,7 @@ export class WaitingQueue {
     });
   }
 
-  /** So much work was computed for a sequence, part of what it was promised, or more. Counts with `settle`. */
+  /** `work` was computed for a sequence, part of what it was promised, or more. Counts with `settle`. */
   computed(sequence: Sequence, work: number): void {
     const charge = this.#chargeOf(sequence);
     const served = work * this.#scale.scale;
@@ -232,7 +232,7 @@ export class WaitingQueue {
     this.#lastCharge = undefined;
   }
 
-  /** Running sequences of the same account and tier, as far as this queue was told. */
+  /** Running sequences of the same account and tier, as this queue counts them. */
   runningBeside(sequence: Sequence): number {
     return this.#tierOf(sequence).flows.get(sequence.account)?.running ?? 0;
   }

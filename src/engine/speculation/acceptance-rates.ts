@@ -17,9 +17,9 @@ const PRIORS: Readonly<Record<DraftSource, Readonly<Record<number, number>>>> = 
   'draft-model': { 0: 0.6 },
 };
 const LONGEST_MATCH = 8;
-/** What was seen before weighs so much after one more token. */
+/** Weight of what was seen before, after one more token. */
 const MEMORY = { engine: 0.998, sequence: 0.9 } as const;
-/** What is known from outside counts like so many tokens. */
+/** Tokens that the prior counts for. */
 const PRIOR_WEIGHT = { engine: 20, sequence: 3 } as const;
 
 interface Rate {

@@ -10,14 +10,14 @@ import { RowCosts, type RowTime } from './row-costs.ts';
  */
 const LEAST_GAIN = { few: 0.02, many: 0.3 } as const;
 const FEW_SEQUENCES = 8;
-/** A round of a draft model is thought to take so much of a step, before it was measured. */
+/** The part of a step that a round of a draft model is thought to take, before it was measured. */
 const ROUND_SHARE = 0.15;
 const ROUND_LEARNING = 0.1;
-/** A draft model that does not pay is tried again after so many steps. */
+/** Steps after which a draft model that does not pay is tried again. */
 const ROUND_AGAIN_AFTER = 64;
 const MAX_ROUNDS = 8;
 
-/** What so many rounds of the draft model for so many sequences took. */
+/** What rounds of the draft model took. */
 interface RoundTime {
   readonly sequences: number;
   readonly rounds: number;
@@ -47,7 +47,7 @@ export class DraftLengths {
     return draftLengths(probabilities, sequences, this.#stepMs(sequences));
   }
 
-  /** How many tokens a draft model should draft for each of so many sequences, one round after the other. */
+  /** How many tokens a draft model should draft for each sequence, one round after the other. */
   rounds(sequences: number, acceptanceRate: number): number {
     this.#sinceRound += 1;
     const roundMs = this.#roundMs.get(sequences) ?? ROUND_SHARE * this.#rowCosts.of(sequences);
@@ -65,14 +65,13 @@ export class DraftLengths {
     this.#roundMs.set(sequences, before + ROUND_LEARNING * (each - before));
   }
 
-  /** A step took so long. */
   observe({ items, load }: StepPlan, ms: number): void {
     const isDecode = items.every(({ samples, count, draft }) => samples && count === 1 + draft.tokens.length);
     if (isDecode) this.#rowCosts.observe(load.tokens, ms);
   }
 
   /**
-   * A step of all these sequences once they all decode, and so many draft tokens. Prompts that are computed meanwhile take
+   * A step of all these sequences once they all decode, and `draftTokens` of them together. Prompts that are computed meanwhile take
    * their time with drafts or without: they must not make them look cheap.
    */
   #stepMs(sequences: number): (draftTokens: number) => number {
@@ -80,7 +79,7 @@ export class DraftLengths {
   }
 }
 
-/** How many of each sequence's draft tokens are worth their rows, where a step with so many of them takes `stepMs`. */
+/** How many of each sequence's draft tokens are worth their rows, where a step with them takes `stepMs`. */
 export function draftLengths(
   probabilities: readonly (readonly number[])[],
   sequences: number,

@@ -11,9 +11,9 @@ import type { Lookahead } from './drafter.ts';
 
 /** Tokens of all sequences together that are computed at most before drafting begins: the large model waits meanwhile. */
 const CATCH_UP_ROWS = 256;
-/** So many new tokens are no catching up: those that came since the last draft. */
+/** Up to this many new tokens are no catching up: they came since the last draft. */
 const FEW_ROWS = 16;
-/** A sequence that found no blocks tries again after so many tokens. */
+/** A sequence that found no blocks tries again after this many tokens. */
 const TRIES_AGAIN_AFTER = 64;
 
 export interface DraftModelOptions {
@@ -55,7 +55,7 @@ export class DraftModel {
     this.#allowed = options.backend.blockCount;
   }
 
-  /** At most so many blocks hold memory from now on. */
+  /** From now on at most `blocks` hold memory. */
   allow(blocks: number): void {
     this.#allowed = blocks;
     this.#tables.pool.setLimit(blocks);
@@ -160,7 +160,7 @@ export class DraftModel {
       : this.#tables.grow(copy, count) === count;
   }
 
-  /** Whether there are blocks for so many tokens; a sequence for which there are not gives all back. */
+  /** Whether there are blocks for its tokens; a sequence for which there are not gives all back. */
   #hasRoom(sequence: Sequence, copy: Sequence, count: number): boolean {
     if (this.#tables.grow(copy, count) === count) return true;
     this.#refused.set(sequence, sequence.length);
@@ -242,7 +242,7 @@ function isHeld({ blocks }: Sequence): boolean {
   return blocks.length > 0;
 }
 
-/** Why a model cannot draft for another with so many tokens; undefined where it can. */
+/** Why a model cannot draft for another with this vocabulary; undefined where it can. */
 export function draftRefusal(
   { vocabSize, recurrentStates, headless }: Pick<ModelSpec, 'vocabSize' | 'recurrentStates' | 'headless'>,
   wanted: number,

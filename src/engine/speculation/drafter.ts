@@ -20,7 +20,7 @@ export interface Lookahead {
   accept(token: number): boolean;
   /** How the next token is sampled; undefined where that takes too long to find out. */
   row(): SampleRow | undefined;
-  /** Tokens that come next, as far as there is but one text beside white space. */
+  /** Tokens that come next, as far as there is but one text, white space aside. */
   likely(most: number): LikelyTokens;
   /** Those that would end the value at hand, and what would follow. */
   ending(most: number): readonly number[];

@@ -1,5 +1,5 @@
 // The n-gram cache: what came next in this engine's answers, by the last tokens. A table of fixed size for all sequences; those
-// of different salts share nothing, so that nobody's answers can be told from another's speed.
+// of different salts share nothing, so that the speed of an answer reveals nothing of another account's.
 
 import type { DraftToken } from '../scheduler/draft.ts';
 import type { Drafter } from './drafter.ts';

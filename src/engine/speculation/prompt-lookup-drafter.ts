@@ -8,7 +8,7 @@ import type { Drafter } from './drafter.ts';
 const LENGTHS = [4, 2, 1] as const;
 /** A match beyond this is not counted. */
 const MAX_MATCH = 8;
-/** With so long a match the text at hand is believed before the one that is expected. */
+/** From this match length on, the text at hand is believed before the one that is expected. */
 const SURE = 4;
 /** Entries of a table: of longer texts the places that were seen last are known. */
 const MOST_ENTRIES = 2 ** 16;

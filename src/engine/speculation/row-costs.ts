@@ -4,13 +4,13 @@
 
 /** Steps of more rows are not measured, and not wanted for drafts. */
 const MOST_ROWS = 64;
-/** What is known of a number of rows counts like so many comparisons at most: what they cost changes with the sequences. */
+/** What is known of a number of rows counts like this many comparisons at most: what they cost changes with the sequences. */
 const MOST_COMPARISONS = 20;
 /** A step is not believed to be further than this factor from what was expected. */
 const MOST_SURPRISE = 2;
 /** How much slower the machine is just now follows each step by this. */
 const DRIFT = 0.1;
-/** What was not measured for so many steps is forgotten, and sooner what was measured only once or twice: it may have been an accident. */
+/** What was not measured for this many steps is forgotten, and sooner what was measured only once or twice: it may have been an accident. */
 const FORGOTTEN_AFTER = 1000;
 const FORGOTTEN_AFTER_ONE = 100;
 const FRESH_FOR = 32;
@@ -35,7 +35,7 @@ export interface RowTime {
 export class RowCosts {
   readonly #ms = new Float64Array(MOST_ROWS + 1);
   readonly #comparisons = new Float64Array(MOST_ROWS + 1);
-  /** The last step of so many rows; 0 where there was none. */
+  /** By number of rows, the last step with that many; 0 where there was none. */
   readonly #seenAt = new Float64Array(MOST_ROWS + 1);
   #last: RowTime | undefined;
   /** How much slower the machine is just now, or its sequences longer. */
@@ -49,7 +49,7 @@ export class RowCosts {
     this.#usual = curveThrough(before.length < 2 ? USUAL : withoutPeaks(before));
   }
 
-  /** Whether there was a step of so many rows not long ago: others need one to be compared with. */
+  /** Whether there was a step of `rows` not long ago: others need one to be compared with. */
   isFresh(rows: number): boolean {
     const seenAt = this.#seenAt[rows] ?? 0;
     return seenAt > 0 && this.#steps - seenAt < FRESH_FOR;
@@ -62,7 +62,7 @@ export class RowCosts {
     if (this.#last !== undefined && this.#last.rows !== rows) this.#compare(this.#last, { rows, ms });
     this.#last = { rows, ms };
     this.#seenAt[rows] = this.#steps;
-    // What is usual may have another unit: the first step tells it.
+    // What is usual may have another unit: the first step shows it.
     if (this.#steps === 1) this.#pace = ms / this.of(rows);
     else this.#pace *= believable(ms / this.#pace / this.of(rows)) ** DRIFT;
   }
@@ -82,7 +82,7 @@ export class RowCosts {
     this.#comparisons[rows] = Math.min(MOST_COMPARISONS, (this.#comparisons[rows] as number) + 1);
   }
 
-  /** So many milliseconds of now, in the machine's usual state. */
+  /** Milliseconds of now, in the machine's usual state. */
   usually(ms: number): number {
     return ms / this.#pace;
   }

@@ -108,7 +108,6 @@ export class SpeculativeDecoding {
     await this.#draftModel?.keepToLimit();
   }
 
-  /** The step took so long. */
   observe(plan: StepPlan, ms: number): void {
     this.#lengths.observe(plan, ms);
   }
@@ -118,7 +117,7 @@ export class SpeculativeDecoding {
     this.#drafters.get(sequence)?.commit(draft, sampled);
   }
 
-  /** The sequence has ended. Tells what became of its draft tokens, where any were sought. */
+  /** The sequence has ended. Returns what became of its draft tokens, where any were sought. */
   end(sequence: Sequence): DraftTokenCounts | undefined {
     const counts = this.#drafters.get(sequence)?.counts;
     this.#drafters.delete(sequence);

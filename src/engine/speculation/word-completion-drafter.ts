@@ -5,10 +5,10 @@ import { longestTokens, type VocabularyTables } from '../../grammar/vocabulary.t
 import type { DraftToken } from '../scheduler/draft.ts';
 import type { Drafter } from './drafter.ts';
 
-/** The last bytes of a prompt: so much is looked at. */
+/** Of a prompt, the last bytes that are searched. */
 const MOST_BYTES = 2 ** 16;
 const LONGEST_WORD = 64;
-/** A word is found by so many of its first bytes. */
+/** First bytes of a word by which it is found. */
 const LONGEST_KEY = 3;
 
 export class WordCompletionDrafter implements Drafter {
@@ -69,7 +69,7 @@ export class WordCompletionDrafter implements Drafter {
   }
 }
 
-/** A word after further bytes, which may begin another one; of one that is too long, just so many bytes. */
+/** A word after further bytes, which may begin another one; one that is too long is cut. */
 function continued(word: Uint8Array, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const border = bytes.findLastIndex((byte) => !isWordByte(byte));
   const own = border < 0 ? [...word, ...bytes] : bytes.subarray(border + 1);
