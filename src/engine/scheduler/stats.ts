@@ -3,14 +3,14 @@
 import type { BlockTables } from '../cache/block-tables.ts';
 import type { Priority, Sequence } from './sequence.ts';
 
-export interface QueueStats {
+interface QueueStats {
   readonly priority: Priority;
   readonly waiting: number;
   /** 0 where nothing waits. */
   readonly oldestMs: number;
 }
 
-export interface RunningStats {
+interface RunningStats {
   readonly id: string;
   readonly priority: Priority;
   readonly phase: 'prefill' | 'decode';
