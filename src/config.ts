@@ -133,9 +133,9 @@ function readConfigFile({ flags, environment, home }: ConfigInputs): {
     throw new ConfigError(`${path}: the config file does not exist`);
   }
   const content = parseJson(path);
-  const stranger = Object.keys(content).find((name) => !(name in configOptions));
-  if (stranger === undefined) return { path, content };
-  throw new ConfigError(`${path}: ${stranger} is no setting; chairlift config lists them all`);
+  const unknown = Object.keys(content).find((name) => !(name in configOptions));
+  if (unknown === undefined) return { path, content };
+  throw new ConfigError(`${path}: ${unknown} is no setting; chairlift config lists them all`);
 }
 
 function parseJson(path: string): Record<string, unknown> {
@@ -202,17 +202,17 @@ function parseSeparated(raw: unknown, where: string): readonly string[] {
 
 function parseOrigins(raw: unknown, where: string): readonly string[] {
   const items = parseList(raw, where).map((item) => item.replace(/\/$/, '').toLowerCase());
-  const stranger = items.find((item) => item !== '*' && !/^[a-z][a-z\d+.-]*:\/\/[^/\s]+$/.test(item));
-  if (stranger === undefined) return Object.freeze(items);
-  throw new ConfigError(`${where}: give origins such as https://chat.example, or *, not ${stranger}`);
+  const unknown = items.find((item) => item !== '*' && !/^[a-z][a-z\d+.-]*:\/\/[^/\s]+$/.test(item));
+  if (unknown === undefined) return Object.freeze(items);
+  throw new ConfigError(`${where}: give origins such as https://chat.example, or *, not ${unknown}`);
 }
 
 function parseAddresses(raw: unknown, where: string): readonly string[] {
   const items = parseSeparated(raw, where);
-  const stranger = items.find((item) => item !== 'loopback' && !isAddress(item));
-  if (stranger === undefined) return items;
+  const unknown = items.find((item) => item !== 'loopback' && !isAddress(item));
+  if (unknown === undefined) return items;
   throw new ConfigError(
-    `${where}: give IP addresses, networks such as 10.0.0.0/8, or loopback, not ${stranger}`,
+    `${where}: give IP addresses, networks such as 10.0.0.0/8, or loopback, not ${unknown}`,
   );
 }
 

@@ -68,8 +68,8 @@ function describe({ files, spec, weights, tokenizer, template, pooling }: LocalM
     expertsUsed: mixture?.router.used ?? 0,
     expertSize: sizes.expert ?? null,
     expertLayers: bodiesOf(spec).filter((body) => body.kind === 'moe').length,
-    rememberingLayers: spec.recurrentStates.length,
-    memoryBytesPerSequence: recurrentStateBytes(spec),
+    recurrentLayers: spec.recurrentStates.length,
+    recurrentStateBytes: recurrentStateBytes(spec),
     vocabSize: spec.vocabSize,
     contextLength: spec.contextLength,
     slidingWindow: windows[0] ?? null,
@@ -136,14 +136,14 @@ function layOut(report: ReturnType<typeof describe>): string {
   const embedding = report.encoder
     ? [['kind', `encoder: texts are embedded whole, not continued; ${pooled}`] as const]
     : [];
-  const { rememberingLayers, memoryBytesPerSequence } = report;
-  const remembered =
-    rememberingLayers === 0
+  const { recurrentLayers, recurrentStateBytes } = report;
+  const recurrent =
+    recurrentLayers === 0
       ? []
       : [
           [
-            'memory, a sequence',
-            `${formatBytes(memoryBytesPerSequence)} of any length, in ${rememberingLayers} layers without KV`,
+            'recurrent state, a sequence',
+            `${formatBytes(recurrentStateBytes)} of any length, in ${recurrentLayers} layers without KV`,
           ] as const,
         ];
   return formatTable([
@@ -169,7 +169,7 @@ function layOut(report: ReturnType<typeof describe>): string {
       'memory, 1,000 tokens',
       `${formatBytes(report.kvBytesPer1000Tokens)} (${formatBytes(report.kvBytesPer1000TokensQ8)} with 8-bit KV)`,
     ],
-    ...remembered,
+    ...recurrent,
     ...report.adapters.map(
       ({ name, matrices, ranks, scales, parameters: own }) =>
         [

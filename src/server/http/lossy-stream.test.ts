@@ -19,7 +19,7 @@ async function connect(patienceMs: number) {
 const filler = 'x'.repeat(1_000_000);
 const tick = () => new Promise((resolve) => setTimeout(resolve, 1));
 
-describe('events for an onlooker', () => {
+describe('events for a viewer', () => {
   it('do not gather where it does not read, and it hears how many it has missed', async () => {
     const { response, reader, events } = await connect(60_000);
     let sent = 0;
