@@ -13,6 +13,7 @@ import {
   largestDifference,
   mlxFormulaAdapters,
   stepLogits,
+  stepsLogits,
   writeMlxAdapter,
   writePeftFolder,
 } from '../support/formula-adapter.ts';
@@ -126,6 +127,18 @@ export function adapterContract(create: CreateBackend, { tolerance, everyFormat 
   });
 
   it('have the bits that each has alone, of different ones in one step', () => haveOwnBits(create, folder));
+
+  it('are used by the steps that ask for them alone, of steps of one shape after each other', async () => {
+    const model = formulaModel('llama with biases');
+    const path = asPeftAdapter(join(folder, 'turns'), changeOf(model, /(_proj|lm_head)\.weight/));
+    const plain = [{ tokens: model.ids.slice(0, 1) }];
+    const adapted = [{ tokens: model.ids.slice(0, 1), adapter: 0 }];
+    const turns = await stepsLogits(create, asFolder(model), [path], [plain, adapted, adapted, plain]);
+    const [alone] = await stepLogits(create, asFolder(model), [path], adapted);
+    const [without] = await stepLogits(create, asFolder(model), [path], plain);
+    expect(without).not.toEqual(alone);
+    expect(turns).toEqual([[without], [alone], [alone], [without]]);
+  });
 
   it('have the bits that each has alone, also of embeddings and heads', () => {
     const model = formulaModel('gemma3 with a logit cap');

@@ -141,29 +141,52 @@ export async function stepLogits(
   create: CreateBackend,
   opened: OpenedModel,
   paths: readonly string[],
-  sequences: readonly { readonly tokens: readonly number[]; readonly adapter?: number }[],
+  sequences: readonly AdaptedTokens[],
 ): Promise<Float32Array[]> {
+  const [logits] = await stepsLogits(create, opened, paths, [sequences]);
+  return logits as Float32Array[];
+}
+
+interface AdaptedTokens {
+  readonly tokens: readonly number[];
+  readonly adapter?: number;
+}
+
+/** Logits of each sequence of each step, one step after the other on one backend. */
+export async function stepsLogits(
+  create: CreateBackend,
+  opened: OpenedModel,
+  paths: readonly string[],
+  steps: readonly (readonly AdaptedTokens[])[],
+): Promise<Float32Array[][]> {
   const adapters = paths.map((path, index) => ({ name: `${index}`, files: openAdapter(path) }));
   const { spec, weights } = withAdapters(buildSpec(opened), opened, adapters);
-  const backend = await create(spec, weights, { blockCount: 3 * sequences.length });
+  const blockCount = 3 * Math.max(...steps.map(({ length }) => length));
+  const backend = await create(spec, weights, { blockCount });
   weights.close();
-  const batch = sequences.map(
-    ({ tokens, adapter }, index): BatchSequence => ({
-      tokens,
-      start: 0,
-      blocks: [2, 0, 1].map((block) => 3 * index + block),
-      wantLogits: 'all',
-      adapter,
-    }),
-  );
-  const logits = (await backend.step(buildBatch(batch))).logits.slice();
+  const all: Float32Array[][] = [];
+  for (const sequences of steps) {
+    const batch = sequences.map(
+      ({ tokens, adapter }, index): BatchSequence => ({
+        tokens,
+        start: 0,
+        blocks: [2, 0, 1].map((block) => 3 * index + block),
+        wantLogits: 'all',
+        adapter,
+      }),
+    );
+    const { logits } = await backend.step(buildBatch(batch));
+    let row = 0;
+    all.push(
+      sequences.map(({ tokens }) => {
+        const first = row;
+        row += tokens.length;
+        return logits.slice(first * spec.vocabSize, row * spec.vocabSize);
+      }),
+    );
+  }
   backend.close();
-  let row = 0;
-  return sequences.map(({ tokens }) => {
-    const first = row;
-    row += tokens.length;
-    return logits.slice(first * spec.vocabSize, row * spec.vocabSize);
-  });
+  return all;
 }
 
 export function largestDifference(adapter: FormulaAdapter, computed: Float32Array): number {

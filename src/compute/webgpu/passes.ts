@@ -1,11 +1,12 @@
 // Runs forward passes, one at a time: writes a batch for the kernels, submits their commands, and reads results back.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { Batch } from '../backend.ts';
 import type { Gpu } from './gpu.ts';
 import { inSlowTurns, StepTimer } from './gpu-wait.ts';
 import type { Operation } from './operation.ts';
-import { type AttentionCounts, type AttentionShape, planStep, type StepCounts } from './plan-step.ts';
+import { type AttentionShape, planStep, type StepCounts } from './plan-step.ts';
 import type { Programs } from './programs.ts';
 import { RANGE_BYTES, type Scratch } from './scratch.ts';
 
@@ -184,13 +185,6 @@ function isSame(a: Commands, b: Commands): boolean {
       return source === other.source && byteLength === other.byteLength;
     }) &&
     a.samples === b.samples &&
-    a.counts.rows === b.counts.rows &&
-    a.counts.wanted === b.counts.wanted &&
-    a.counts.states === b.counts.states &&
-    a.counts.sequences === b.counts.sequences &&
-    a.counts.attention.every(({ items, merges, many }, plan) => {
-      const other = b.counts.attention[plan] as AttentionCounts;
-      return items === other.items && merges === other.merges && many === other.many;
-    })
+    isDeepStrictEqual(a.counts, b.counts)
   );
 }
