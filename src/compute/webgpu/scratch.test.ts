@@ -34,6 +34,17 @@ describe('scratch buffers', () => {
     expect((await plan.allocate(countingMemory().memory)).rows).toBe(100);
   });
 
+  it('refuse an encoder only where a text of its context does not fit', async () => {
+    const encoder = { ...tinyModel({ bidirectional: true }).spec, contextLength: 80 };
+    const allocate = (rows: number) => {
+      const plan = new ScratchPlan(encoder, BINDING_BYTES);
+      plan.request('wide', { width: BINDING_BYTES / 4 / rows });
+      return plan.allocate(countingMemory().memory);
+    };
+    expect((await allocate(100)).rows).toBe(100);
+    await expect(allocate(79)).rejects.toThrow(/texts of 80 tokens at once .* a context of at most 79/);
+  });
+
   it('take what is estimated without a device', async () => {
     const limits = {
       bindingBytes: BINDING_BYTES,

@@ -68,8 +68,7 @@ export class ScratchPlan {
     this.#wanted = roomFor(4 * spec.vocabSize, MOST_WANTED, bindingBytes);
     this.step = this.fixed('step', STEP_BYTES);
     this.logits = this.fixed('logits', 4 * this.#wanted * spec.vocabSize);
-    const words = (rows: number) => rows * paddedValues(spec.hiddenSize);
-    this.states = this.request('states', { width: spec.hiddenSize, words });
+    this.states = this.request('states', { width: paddedValues(spec.hiddenSize) });
     this.nothing = this.fixed('nothing', 16);
   }
 
@@ -86,16 +85,17 @@ export class ScratchPlan {
   }
 
   get bytes(): number {
-    const { rows } = this.#room();
+    const rows = this.#rows();
     const own = [...this.#buffers.values()].reduce((sum, { requests }) => sum + bytesOf(requests, rows), 0);
     return own + 2 * SAMPLING_BYTES + this.#foundBytes + this.#readbackBytes(rows);
   }
 
   async allocate(memory: GpuMemory): Promise<Scratch> {
-    const { rows, mostRows } = this.#room();
-    if (rows < mostRows && isEncoder(this.#spec)) {
+    const rows = this.#rows();
+    const { contextLength } = this.#spec;
+    if (rows < contextLength && isEncoder(this.#spec)) {
       throw new GpuMemoryError(
-        `texts of ${this.#spec.contextLength} tokens at once are more than this GPU can bind; choose a context of at most ${rows}`,
+        `texts of ${contextLength} tokens at once are more than this GPU can bind; choose a context of at most ${rows}`,
       );
     }
     for (const [name, { declared, requests }] of this.#buffers) {
@@ -117,14 +117,14 @@ export class ScratchPlan {
   }
 
   /** Rows of a pass: as many as every buffer can be bound with. */
-  #room(): { readonly rows: number; readonly mostRows: number } {
+  #rows(): number {
     const requests = [...this.#buffers.values()].flatMap((buffer) => buffer.requests);
     const widest = Math.max(...requests.map(({ width }) => width));
     const copies = Math.max(...requests.map((request) => request.copies ?? 1));
     // A text whose tokens see those after them is never cut.
     const mostRows = isEncoder(this.#spec) ? Math.max(MOST_ROWS, this.#spec.contextLength) : MOST_ROWS;
     const most = Math.min(mostRows, Math.floor(MOST_WORKGROUPS / copies));
-    return { rows: roomFor(4 * widest, most, this.#bindingBytes), mostRows };
+    return roomFor(4 * widest, most, this.#bindingBytes);
   }
 
   get #foundBytes(): number {
