@@ -113,12 +113,10 @@ export class EngineReports {
     const isNews = plan !== undefined || events.length > 0 || prefixes !== undefined;
     if (!isNews && isSame(blocks, this.#publishedBlocks)) return;
     this.#publishedBlocks = blocks;
-    const last = Math.max(0, events.length - MOST_EVENTS);
-    for (let from = 0; from < last; from += MOST_EVENTS) {
-      this.#publish({ events: events.slice(from, Math.min(last, from + MOST_EVENTS)), blocks });
-    }
+    const parts = inParts(events);
+    for (const part of parts.slice(0, -1)) this.#publish({ events: part, blocks });
     this.#publish({
-      events: events.slice(last),
+      events: parts.at(-1) ?? [],
       blocks,
       ...(prefixes === undefined ? {} : { prefixes }),
       ...(plan === undefined ? {} : this.#ofStep(plan, events)),
@@ -180,4 +178,19 @@ function isSame(a: BlockDemand, b: BlockDemand | undefined): boolean {
     a.short === b.short &&
     a.required === b.required
   );
+}
+
+/**
+ * The events of one request stay together, a few beyond the most: an engine that dies between two reports has then never
+ * published a token that ends an answer without the end.
+ */
+function inParts(events: readonly RequestEvent[]): (readonly RequestEvent[])[] {
+  const parts: (readonly RequestEvent[])[] = [];
+  for (let from = 0; from < events.length; ) {
+    let end = from + MOST_EVENTS;
+    while (end < events.length && events[end]?.id === events[end - 1]?.id) end++;
+    parts.push(events.slice(from, end));
+    from = end;
+  }
+  return parts;
 }
