@@ -152,6 +152,14 @@ describe('the arrows between rooms', () => {
     }
   });
 
+  it('no file imports itself by way of others, types included', () => {
+    for (const path of files) {
+      for (const next of staticImportsOf(path)) {
+        expect(metBy(next), `${path} imports ${next}`).not.toContain(path);
+      }
+    }
+  });
+
   it('nothing in src imports a benchmark, or by the name that benchmarks have for src', () => {
     for (const path of files) {
       for (const specifier of importsOf(path)) {

@@ -7,7 +7,7 @@ import { LiveLoad } from '../bench/serve/run-load.ts';
 import { benchServer } from '../bench/serve/serve-bench.ts';
 import type { ServeReport, ServeSettings } from '../bench/serve/serve-report.ts';
 import { baseUrlOf } from '../bench/serve/target.ts';
-import type { BenchRun } from '../server/admin/bench.ts';
+import type { BenchRun } from '../server/context.ts';
 import type { BenchRequest, BenchResult } from '../server/live/live-event.ts';
 
 const TELL_EVERY_MS = 250;

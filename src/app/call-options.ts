@@ -2,6 +2,7 @@
 // is refused with a line that names it.
 
 import type { Priority } from '../engine/request.ts';
+import type { ParameterNames } from '../generation/generation-error.ts';
 import {
   choiceFormat,
   grammarFormat,
@@ -10,7 +11,7 @@ import {
   regexFormat,
   schemaFormat,
 } from '../generation/response-format.ts';
-import { type ParameterNames, samplingSettings } from '../generation/sampling-settings.ts';
+import { samplingSettings } from '../generation/sampling-settings.ts';
 import {
   noTools,
   selectTools,

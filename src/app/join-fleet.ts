@@ -9,7 +9,7 @@ import { type Config, ConfigError } from '../config.ts';
 import type { JoinedNode } from '../fleet/join.ts';
 import type { NatsBus } from '../fleet/nats-bus.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
-import type { KeptRequest, RequestArchive } from '../server/jobs/resumption.ts';
+import type { KeptRequest, RequestArchive } from '../server/context.ts';
 import { isLoopback } from '../server/request/auth.ts';
 import { natsAccess, refuseWithoutServers } from './nats-access.ts';
 import { isNobodyThere, natsProblem } from './nats-problem.ts';

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Logprobs } from '../engine/request.ts';
 import { Detokenizer, type DetokenizerOptions } from '../text/detokenizer.ts';
-import type { AnswerPart, AnswerReader } from '../text/formats/format.ts';
+import type { AnswerPart, AnswerReader } from '../text/formats/answer-part.ts';
 import { StopStrings } from '../text/stop-strings.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 

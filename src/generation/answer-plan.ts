@@ -5,12 +5,13 @@ import type { AnswerGrammar } from '../engine/request.ts';
 import type { Expression } from '../grammar/expression.ts';
 import { GrammarError } from '../grammar/grammar-error.ts';
 import type { ServedModel } from '../pool/served-model.ts';
+import type { AnswerReader, Tool } from '../text/formats/answer-part.ts';
 import { detectFormat } from '../text/formats/detect.ts';
-import type { AnswerFormat, AnswerReader, Tool } from '../text/formats/format.ts';
+import type { AnswerFormat } from '../text/formats/format.ts';
 import type { JobCaller } from '../text/job-queue.ts';
 import type { AnswerGrammars } from './answer-grammars.ts';
+import type { Prompt } from './context-room.ts';
 import { invalid } from './generation-error.ts';
-import type { Prompt } from './prompt.ts';
 
 export interface AnswerRequirements {
   readonly tools: readonly Tool[];

@@ -3,9 +3,15 @@
 import { BLOCK_TOKENS } from '../compute/backend.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
+import type { ParameterNames } from './generation-error.ts';
 import { GenerationError, invalid } from './generation-error.ts';
-import type { Prompt } from './prompt.ts';
-import type { ParameterNames } from './sampling-settings.ts';
+
+export interface Prompt {
+  readonly ids: Int32Array;
+  readonly text?: string;
+  /** Whether the answer continues the prompt's text: a space before its first word is then kept. */
+  readonly continuation: boolean;
+}
 
 export function roomOf({ spec, blockCount }: Pick<ServedModel, 'spec' | 'blockCount'>): number {
   return Math.min(spec.contextLength, blockCount * BLOCK_TOKENS);

@@ -3,10 +3,10 @@
 
 import type { EmbedRequest, FinishEvent, RequestEvent } from '../engine/request.ts';
 import type { ServedModel } from '../pool/served-model.ts';
+import type { Prompt } from './context-room.ts';
 import { cancelAll, mergeStreams } from './engine-streams.ts';
 import type { GenerationObserver, GenerationRequest, TokenUsage } from './generation.ts';
 import { engineError, type GenerationError, invalid, notCapable } from './generation-error.ts';
-import type { Prompt } from './prompt.ts';
 
 type EmbeddingModel = Pick<ServedModel, 'name' | 'adapter' | 'spec' | 'pooling' | 'engine'>;
 

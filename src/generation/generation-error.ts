@@ -1,7 +1,13 @@
 // Why a request cannot be answered: a code for programs, a message, and the parameter to blame by the caller's name.
 
 import type { RequestError } from '../engine/request.ts';
-import type { ParameterNames } from './sampling-settings.ts';
+import type { SamplingParameters } from '../sampling/parameters.ts';
+
+export type SamplingNames = Readonly<Record<keyof SamplingParameters, string>>;
+
+export interface ParameterNames extends SamplingNames {
+  readonly prompt: string;
+}
 
 export type GenerationErrorCode =
   | 'invalid_value'

@@ -15,10 +15,10 @@ import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import { AnswerParts, type AnswerPiece } from './answer-parts.ts';
 import { type AnswerPlan, plainAnswer } from './answer-plan.ts';
+import type { Prompt } from './context-room.ts';
 import { cancelAll, mergeStreams } from './engine-streams.ts';
+import type { ParameterNames } from './generation-error.ts';
 import { engineError, notContinued } from './generation-error.ts';
-import type { Prompt } from './prompt.ts';
-import type { ParameterNames } from './sampling-settings.ts';
 
 export interface GenerationRequest {
   readonly id: string;

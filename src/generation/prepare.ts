@@ -9,8 +9,8 @@ import type { AnswerGrammars } from './answer-grammars.ts';
 import { type AnswerRequirements, planAnswer } from './answer-plan.ts';
 import { fitToContext, roomOf } from './context-room.ts';
 import { Generation, type GenerationRequest } from './generation.ts';
+import type { ParameterNames } from './generation-error.ts';
 import { expectedIds, type PromptEncoder, type PromptInput, readPrompt } from './prompt.ts';
-import type { ParameterNames } from './sampling-settings.ts';
 
 export interface Question extends Pick<GenerationRequest, 'stops' | 'special' | 'priority'> {
   readonly model: ServedModel;

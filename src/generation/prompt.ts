@@ -4,6 +4,7 @@ import type { ServedModel } from '../pool/served-model.ts';
 import type { EncodeWorkers } from '../text/encode-workers.ts';
 import type { EncodeOptions } from '../text/tokenizer.ts';
 import { type Conversation, chatPrompt, checkText, type TextLimits } from './chat-prompt.ts';
+import type { Prompt } from './context-room.ts';
 import { checkTextFits, roomOf } from './context-room.ts';
 import { invalid, notContinued } from './generation-error.ts';
 
@@ -19,13 +20,6 @@ export type PromptInput =
     }
   | ({ readonly kind: 'gap' } & Gap)
   | { readonly kind: 'ids'; readonly ids: Iterable<number> };
-
-export interface Prompt {
-  readonly ids: Int32Array;
-  readonly text?: string;
-  /** Whether the answer continues the prompt's text: a space before its first word is then kept. */
-  readonly continuation: boolean;
-}
 
 /** Threads for a server, the calling thread for a command. */
 export type PromptEncoder = Pick<EncodeWorkers, 'encode'>;

@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { type SamplingParameters, type SamplingRequest, validateSampling } from '../sampling/parameters.ts';
 import { type Seed, seedFrom } from '../sampling/random.ts';
+import type { ParameterNames, SamplingNames } from './generation-error.ts';
 import { invalid } from './generation-error.ts';
 
 export function samplingSettings(
@@ -18,12 +19,6 @@ export function samplingSettings(
 
 function freshSeed(): Seed {
   return seedFrom(randomBytes(8).readBigUInt64LE());
-}
-
-type SamplingNames = Readonly<Record<keyof SamplingParameters, string>>;
-
-export interface ParameterNames extends SamplingNames {
-  readonly prompt: string;
 }
 
 export const wireNames = {

@@ -1,6 +1,6 @@
 // Tools: which may or must be called, and how a model without tools in its template learns of them.
 
-import type { Tool } from '../text/formats/format.ts';
+import type { Tool } from '../text/formats/answer-part.ts';
 import { invalid } from './generation-error.ts';
 
 export const toolNamePattern = /^[\w.:-]{1,128}$/;

@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { AnswerGrammars } from '../generation/answer-grammars.ts';
 import type { Hub } from '../pool/hub.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
+import type { Seed } from '../sampling/random.ts';
 import type { BatchLines } from '../store/batch-lines.ts';
 import type { BatchStore } from '../store/batch-store.ts';
 import type { FileStore } from '../store/file-store.ts';
@@ -11,12 +12,10 @@ import type { KeyStore } from '../store/key-store.ts';
 import type { ResponseStore } from '../store/response-store.ts';
 import type { UsageStore } from '../store/usage-store.ts';
 import type { EncodeWorkers } from '../text/encode-workers.ts';
-import type { Bench } from './admin/bench.ts';
-import type { Fleet } from './admin/fleet.ts';
 import type { ApiError } from './http/errors.ts';
-import type { RequestArchive } from './jobs/resumption.ts';
 import type { KeyLimiter } from './limits/key-limiter.ts';
 import type { TypicalAnswer } from './limits/typical-answer.ts';
+import type { BenchProgress, BenchRequest, BenchResult } from './live/live-event.ts';
 import type { LiveFeed } from './live/live-feed.ts';
 import type { SlidingPercentiles } from './live/recent-measurements.ts';
 import type { RequestTraces } from './live/request-traces.ts';
@@ -28,6 +27,47 @@ import type { ConversationItem } from './responses/items.ts';
 import type { ServerSettings } from './settings.ts';
 import type { HealthCheck, Readiness } from './status/health.ts';
 import type { Metrics } from './status/metrics.ts';
+
+export interface KeptRequest {
+  readonly id: string;
+  readonly keyId: string;
+  readonly route: string;
+  readonly body: string;
+  readonly answerId: string;
+  readonly seed: Seed;
+  readonly arrivedMs: number;
+  readonly counted?: CountedTokens | undefined;
+}
+
+export interface CountedTokens {
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  readonly completionTokens: number;
+}
+
+export interface RequestArchive {
+  keep(request: KeptRequest): Promise<void>;
+  /** Finds requests of this key alone; undefined where there is none, or none any more. */
+  find(keyId: string, id: string): Promise<KeptRequest | undefined>;
+}
+
+export interface BenchRun {
+  readonly key: string | undefined;
+  readonly signal: AbortSignal;
+  onProgress(progress: BenchProgress): void;
+}
+
+export type Bench = (asked: BenchRequest, run: BenchRun) => Promise<BenchResult>;
+
+interface Fleet {
+  view(): Promise<object>;
+  place(placement: {
+    readonly model: string;
+    readonly replicas: number;
+    readonly nodes: readonly string[];
+  }): Promise<string | undefined>;
+  drain(node: string, on: boolean): Promise<string | undefined>;
+}
 
 export interface TlsPair {
   readonly cert: Buffer;

@@ -1,7 +1,7 @@
 // Batches and their lines: many requests of one key in a file, answered in a file.
 
 import type { BatchTable } from './schema.ts';
-import type { RequestUsage } from './usage-store.ts';
+import type { RequestUsage } from './usage-batch.ts';
 
 /** OpenAI's states, in their order. */
 export const BATCH_STATES = [

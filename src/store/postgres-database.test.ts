@@ -6,8 +6,9 @@ import { KeyRing } from './key-ring.ts';
 import { KeyStore } from './key-store.ts';
 import { MIGRATIONS } from './migrations.ts';
 import { openDatabase } from './open-database.ts';
+import type { RequestUsage } from './usage-batch.ts';
 import { reportUsage } from './usage-report.ts';
-import { type RequestUsage, UsageStore } from './usage-store.ts';
+import { UsageStore } from './usage-store.ts';
 
 const NOW_MS = Date.UTC(2026, 0, 31);
 const one: RequestUsage = { promptTokens: 10, cachedTokens: 4, completionTokens: 3, failed: false };

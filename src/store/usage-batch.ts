@@ -4,7 +4,14 @@
 import type { Database, Tables } from './database.ts';
 import type { KeyUsageTable } from './schema.ts';
 import { DAY_MS, gathered, type UsageRow, utcDay } from './usage-report.ts';
-import type { RequestUsage } from './usage-store.ts';
+
+/** Prompt tokens include cached ones. */
+export interface RequestUsage {
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  readonly completionTokens: number;
+  readonly failed: boolean;
+}
 
 /** A writer that has not heard of its last batch by then is gone. */
 const KEEP_FLUSH_MS = 30 * DAY_MS;

@@ -8,8 +8,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { describeStores } from '../../test/support/store-homes.ts';
 import { type Database, StoreError } from './database.ts';
 import { openDatabase } from './open-database.ts';
+import type { RequestUsage } from './usage-batch.ts';
 import { reportUsage, utcDay } from './usage-report.ts';
-import { type RequestUsage, UsageStore } from './usage-store.ts';
+import { UsageStore } from './usage-store.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const MIDNIGHT_MS = Date.UTC(2026, 1, 1);

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from './database.ts';
+import type { RequestUsage } from './usage-batch.ts';
 import { isWritten, type UsageBatch, usageRow, writeBatch } from './usage-batch.ts';
 import {
   addRow,
@@ -24,14 +25,6 @@ const CLOSE_RETRY_MS = 50;
 const LONGEST_PAUSE_MS = 30_000;
 // SQLite takes 32,766 parameters a statement; a row has seven.
 const ROWS_PER_STATEMENT = 1000;
-
-/** Prompt tokens include cached ones. */
-export interface RequestUsage {
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-  readonly completionTokens: number;
-  readonly failed: boolean;
-}
 
 export class UsageStore {
   readonly #database: Database;

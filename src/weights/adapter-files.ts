@@ -7,7 +7,14 @@ import { unreadableFile } from './file-reader.ts';
 import { openGguf } from './gguf.ts';
 import type { GgufValue } from './gguf-metadata.ts';
 import { type JsonObject, readJsonFile } from './json-file.ts';
-import { isMlxAdapter, mlxPart, mlxSettings, turnedWeights } from './mlx-adapter.ts';
+import {
+  type EmbeddingSides,
+  isMlxAdapter,
+  mlxPart,
+  mlxSettings,
+  type NamedPart,
+  turnedWeights,
+} from './mlx-adapter.ts';
 import { ModelFileError, printable } from './model-file-error.ts';
 import { floatWeights, openSafetensors, type Safetensors } from './safetensors.ts';
 import { columnsOf, type TensorInfo, type WeightSource } from './weight-source.ts';
@@ -25,13 +32,6 @@ export interface AdapterPair {
   readonly embedding?: EmbeddingSides;
   /** PEFT saves the model's matrix with adapters of embeddings and heads. It is not read. */
   readonly base?: string;
-}
-
-interface EmbeddingSides {
-  /** `down` has a row per token. */
-  readonly byToken: boolean;
-  /** Also applies to a tied head. */
-  readonly tied: boolean;
 }
 
 export interface AdapterFiles {
@@ -184,12 +184,6 @@ function expect(file: string, metadata: ReadonlyMap<string, GgufValue>, key: str
   const value = metadata.get(key);
   if (value === wanted) return;
   throw fault(file, key, value === undefined ? 'is missing' : `is not ${JSON.stringify(wanted)}`);
-}
-
-export interface NamedPart {
-  readonly target: string;
-  readonly side: 'down' | 'up' | 'magnitude' | 'base';
-  readonly embedding?: EmbeddingSides;
 }
 
 const peftSides = {

@@ -1,6 +1,5 @@
 // Typed access to a GGUF file's metadata: the value of the wanted kind, or an error that names file and key.
 
-import type { GgufFile } from './gguf.ts';
 import type { GgufCursor } from './gguf-cursor.ts';
 import { ModelFileError } from './model-file-error.ts';
 
@@ -118,7 +117,7 @@ export class MetadataReader {
   readonly #path: string;
   readonly #metadata: ReadonlyMap<string, GgufValue>;
 
-  constructor(gguf: Pick<GgufFile, 'path' | 'metadata'>) {
+  constructor(gguf: { readonly path: string; readonly metadata: ReadonlyMap<string, GgufValue> }) {
     this.#path = gguf.path;
     this.#metadata = gguf.metadata;
   }

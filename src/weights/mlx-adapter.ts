@@ -1,10 +1,22 @@
 // Adapters of `mlx_lm.lora`: adapter_config.json has the training settings, matrices are transposed.
 
-import type { NamedPart } from './adapter-files.ts';
 import { isJsonObject, type JsonObject } from './json-file.ts';
 import { ModelFileError, printable } from './model-file-error.ts';
 import { rowBytes } from './tensor-type.ts';
 import { columnsOf, requireTensor, rowsOf, type TensorInfo, type WeightSource } from './weight-source.ts';
+
+export interface NamedPart {
+  readonly target: string;
+  readonly side: 'down' | 'up' | 'magnitude' | 'base';
+  readonly embedding?: EmbeddingSides;
+}
+
+export interface EmbeddingSides {
+  /** `down` has a row per token. */
+  readonly byToken: boolean;
+  /** Also applies to a tied head. */
+  readonly tied: boolean;
+}
 
 /** PEFT names its method instead. */
 export function isMlxAdapter(config: JsonObject): boolean {

@@ -10,7 +10,7 @@ import type { JoinedFleet } from '../../src/app/join-fleet.ts';
 import { Subjects } from '../../src/fleet/bus.ts';
 import { openBucket } from '../../src/fleet/kept-values.ts';
 import { DesiredState } from '../../src/fleet/placement.ts';
-import type { KeptRequest } from '../../src/server/jobs/resumption.ts';
+import type { KeptRequest } from '../../src/server/context.ts';
 import { type Given, gatewayOf, type Log, linkOf } from '../support/fleet-link.ts';
 import { NatsOperator } from '../support/nats-accounts.ts';
 import { natsRefusal, startNats } from '../support/nats-server.ts';

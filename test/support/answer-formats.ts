@@ -1,13 +1,8 @@
 // Answers as a model would write them, for the tests of formats.
 
 import { expect, it } from 'vitest';
-import type {
-  AnswerFormat,
-  AnswerPart,
-  ReaderOptions,
-  Tool,
-  ToolFormat,
-} from '../../src/text/formats/format.ts';
+import type { AnswerPart, Tool } from '../../src/text/formats/answer-part.ts';
+import type { AnswerFormat, ReaderOptions, ToolFormat } from '../../src/text/formats/format.ts';
 import { markedAnswer } from '../../src/text/formats/marked-answer.ts';
 
 export const weather: Tool = {

@@ -6,7 +6,7 @@ import { readLinearRows, rowType } from '../../model/weight-reader.ts';
 import { dequantize } from '../../weights/quants/dequantize.ts';
 import { rowBytes } from '../../weights/tensor-type.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
-import type { Builder, DeclaredBuffer } from './builder.ts';
+import type { Builder, DeclaredBuffer, ProductOutput } from './builder.ts';
 import {
   type AdditionRows,
   type AdditionsShape,
@@ -16,7 +16,6 @@ import {
   TOKEN_VALUES,
   tokenValuesKernel,
 } from './kernels/lora.ts';
-import type { ProductOutput } from './linears.ts';
 import { GpuMemoryError } from './memory.ts';
 import type { StepCounts } from './plan-step.ts';
 

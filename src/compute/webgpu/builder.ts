@@ -12,11 +12,20 @@ import type { InputMaking } from './kernels/linear-input.ts';
 import type { NormShape } from './kernels/norm.ts';
 import { joinOutputKernel } from './kernels/residual.ts';
 import { ropeTable } from './kernels/rope.ts';
-import { Linears } from './linears.ts';
 import type { MatrixLoader } from './matrix.ts';
 import type { Bindable, ReplaceableBuffer } from './memory.ts';
 import { type Grid, Operation } from './operation.ts';
 import { ScratchPlan } from './scratch.ts';
+
+export interface ProductOutput {
+  readonly buffer: DeclaredBuffer;
+  readonly stride: number;
+  /** Where outputs start in a row; 0 where absent. */
+  readonly offset?: number;
+  readonly adds?: boolean;
+  readonly scale?: number;
+  readonly softcap?: number | undefined;
+}
 
 /** A buffer that operations bind. */
 export type DeclaredBuffer = Declared<Bindable>;
@@ -78,7 +87,6 @@ export class Builder {
   readonly limits: GpuInfo['limits'];
   readonly scratchPlan: ScratchPlan;
   readonly shapes: AttentionShapes;
-  readonly linears: Linears;
   readonly kv: readonly Declared<Bindable>[];
   readonly recurrentStates: readonly Declared<GPUBuffer>[];
   /** A table for each rope of the model. */
@@ -90,7 +98,6 @@ export class Builder {
     this.limits = limits;
     this.scratchPlan = new ScratchPlan(spec, limits.bindingBytes);
     this.shapes = new AttentionShapes(spec, kvType, limits);
-    this.linears = new Linears(this);
     this.kv = spec.caches.map(() => new Declared('KV cache'));
     this.recurrentStates = spec.recurrentStates.map(() => new Declared('recurrent state'));
     this.ropeTables = spec.ropes.map((rope) =>

@@ -3,7 +3,7 @@
 
 import type { BodySpec, BranchSpec, LayerSpec, ModelSpec, PartSpec } from '../../model/spec.ts';
 import type { KvType } from '../backend.ts';
-import { Builder, type DeclaredBuffer, type InputSource, type LayerOutput } from './builder.ts';
+import type { DeclaredBuffer, InputSource, LayerOutput } from './builder.ts';
 import type { Declared } from './declared.ts';
 import type { GpuInfo } from './gpu.ts';
 import { capKernel, EXPANDED_VALUES } from './kernels/lora.ts';
@@ -25,9 +25,10 @@ import { buildMlp } from './layers/mlp.ts';
 import { buildMoe } from './layers/moe.ts';
 import { buildPerLayerInput, makePerLayerInputs } from './layers/per-layer-inputs.ts';
 import { buildShortConv } from './layers/short-conv.ts';
+import { LayerBuilder } from './linears.ts';
 import { type GpuMatrix, loadMatrix } from './matrix.ts';
 
-type Build<Body> = (builder: Builder, body: Body, input: InputSource, output: LayerOutput) => void;
+type Build<Body> = (builder: LayerBuilder, body: Body, input: InputSource, output: LayerOutput) => void;
 
 const layers: { readonly [Kind in BodySpec['kind']]: Build<Extract<BodySpec, { kind: Kind }>> } = {
   attention: buildAttention,
@@ -42,8 +43,8 @@ const layers: { readonly [Kind in BodySpec['kind']]: Build<Extract<BodySpec, { k
 };
 
 /** Needs neither weights nor a device: the builder loads what is described here. */
-export function describeForward(spec: ModelSpec, kvType: KvType, limits: GpuInfo['limits']): Builder {
-  const builder = new Builder(spec, kvType, limits);
+export function describeForward(spec: ModelSpec, kvType: KvType, limits: GpuInfo['limits']): LayerBuilder {
+  const builder = new LayerBuilder(spec, kvType, limits);
   const rows = { inputs: spec.hiddenSize, slices: [spec.embedding] };
   const embedding = builder.declare('embedding', ({ loader }) => loadMatrix(loader, 'embedding', rows));
   buildEmbedding(builder, embedding);
@@ -62,9 +63,10 @@ export function scratchBytes(spec: ModelSpec, kvType: KvType, bindingBytes: numb
   return describeForward(spec, kvType, limits).scratchPlan.bytes;
 }
 
-const branchOf = (builder: Builder): DeclaredBuffer => builder.scratch('branch', builder.spec.hiddenSize);
+const branchOf = (builder: LayerBuilder): DeclaredBuffer =>
+  builder.scratch('branch', builder.spec.hiddenSize);
 
-function buildLayer(builder: Builder, { branches, altUp }: LayerSpec): void {
+function buildLayer(builder: LayerBuilder, { branches, altUp }: LayerSpec): void {
   if (altUp !== undefined) predictAltUp(builder, altUp);
   for (const branch of branches) buildBranch(builder, branch);
   if (altUp === undefined) return;
@@ -77,7 +79,7 @@ function buildLayer(builder: Builder, { branches, altUp }: LayerSpec): void {
 
 /** A single part adds to the residual stream itself; several are gathered first, for all read it as it was. */
 function buildBranch(
-  builder: Builder,
+  builder: LayerBuilder,
   { parts, output, scale = 1, streamScale, streamNorm }: BranchSpec,
 ): void {
   const { residual } = builder;
@@ -105,7 +107,7 @@ function buildBranch(
 }
 
 function buildPart(
-  builder: Builder,
+  builder: LayerBuilder,
   { input, body, output }: PartSpec,
   to: LayerOutput,
   stream?: DeclaredBuffer,
@@ -121,7 +123,7 @@ function buildPart(
   builder.join({ from: part, norm: builder.norm(output) }, to);
 }
 
-function buildHead(builder: Builder, embedding: Declared<GpuMatrix>): void {
+function buildHead(builder: LayerBuilder, embedding: Declared<GpuMatrix>): void {
   const { linears, scratchPlan } = builder;
   const { head, embedding: table, finalNorm, vocabSize, logitScale, logitSoftcap } = builder.spec;
   const { step, logits, states } = scratchPlan;

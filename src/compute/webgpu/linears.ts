@@ -3,7 +3,8 @@
 
 import type { LinearSpec } from '../../model/spec.ts';
 import { type Additions, addAdditions, declareAdditions } from './adapters.ts';
-import { type Builder, type DeclaredBuffer, type InputSource, type Loading, valuesOf } from './builder.ts';
+import type { ProductOutput } from './builder.ts';
+import { Builder, type DeclaredBuffer, type InputSource, type Loading, valuesOf } from './builder.ts';
 import { chooseExpertTile, chooseTile, expertRows, type Tile, tilesFor } from './choose-tile.ts';
 import type { Declared } from './declared.ts';
 import { type Format, GROUP_INPUTS, PANEL_COLUMNS } from './format.ts';
@@ -34,16 +35,6 @@ interface Linear<Matrix extends GpuMatrix | ExpertMatrix = GpuMatrix> {
   readonly additions: Additions | undefined;
 }
 
-export interface ProductOutput {
-  readonly buffer: DeclaredBuffer;
-  readonly stride: number;
-  /** Where outputs start in a row; 0 where absent. */
-  readonly offset?: number;
-  readonly adds?: boolean;
-  readonly scale?: number;
-  readonly softcap?: number | undefined;
-}
-
 /** Rows that go to experts. */
 export interface ExpertRows {
   readonly experts: number;
@@ -68,7 +59,7 @@ interface Sharing {
   readonly rows: Declared<GPUBuffer>;
 }
 
-export class Linears {
+class Linears {
   readonly #builder: Builder;
   readonly #texts = new Map<string, string>();
 
@@ -302,4 +293,9 @@ function copiesOf(rows: InputRows): number {
 function inputCount(rows: InputRows, counts: StepCounts): number {
   if (typeof rows === 'object') return counts.rows * copiesOf(rows);
   return { all: counts.rows, wanted: counts.wanted, states: counts.states }[rows];
+}
+
+/** What layers are described with. */
+export class LayerBuilder extends Builder {
+  readonly linears = new Linears(this);
 }

@@ -1,6 +1,16 @@
 // What the cache needs to know of a sequence.
 
-import type { RecurrentState } from './state-slots.ts';
+/** Of one sequence. */
+export interface RecurrentState {
+  /** With the state after the computed tokens, if there are any. */
+  slot: number | undefined;
+  /** What the step under way writes, the last for its end: states after `position` tokens of the sequence. */
+  readonly written: { readonly position: number; readonly slot: number }[];
+  /** Ends of blocks, as positions, after which others may want to go on. */
+  readonly wantedCheckpoints: Set<number>;
+  /** The checkpoint after its last full block. */
+  lastCheckpoint: { readonly block: number; readonly slot: number } | undefined;
+}
 
 export interface BlockHolder {
   readonly id: string;

@@ -12,7 +12,8 @@ import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { BlockHolder } from './block-holder.ts';
 import type { BlockOwner } from './block-owners.ts';
 import { BlockPool } from './block-pool.ts';
-import { PrefixCache, type PrefixNode } from './prefix-cache.ts';
+import { PrefixCache } from './prefix-cache.ts';
+import type { PrefixNode } from './prefix-key.ts';
 import { StateSlots } from './state-slots.ts';
 
 export function blocksFor(tokens: number): number {

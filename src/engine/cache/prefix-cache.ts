@@ -4,9 +4,7 @@
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { PrefixEventLog, type PrefixEvents } from './prefix-events.ts';
-
-/** A block, or a salt's root (negative). */
-export type PrefixNode = number;
+import type { PrefixNode } from './prefix-key.ts';
 
 /** Of one parent, looked at for the nearest; the latest first. */
 const MOST_SIBLINGS = 64;

@@ -1,6 +1,6 @@
 // What enters and leaves the prefix cache, by keys that other processes understand. Kept only while somebody is subscribed.
 
-import type { PrefixNode } from './prefix-cache.ts';
+import type { PrefixNode } from './prefix-key.ts';
 import { KEY_LANES, writeBlockKey, writeRootKey } from './prefix-key.ts';
 
 /** Keys since the last report, two numbers each; or all there are. */

@@ -4,6 +4,9 @@
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 
+/** A block, or a salt's root (negative). */
+export type PrefixNode = number;
+
 /** Numbers that a key takes in an array: its high lane, then its low one. */
 export const KEY_LANES = 2;
 

@@ -4,7 +4,8 @@
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { BlockHolder } from './block-holder.ts';
 import { reusableBlocks } from './block-tables.ts';
-import type { PrefixCache, PrefixNode } from './prefix-cache.ts';
+import type { PrefixCache } from './prefix-cache.ts';
+import type { PrefixNode } from './prefix-key.ts';
 
 export interface PrefixMiss {
   /**

@@ -8,20 +8,8 @@
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { StateUse } from '../../compute/batch-states.ts';
-import type { BlockHolder } from './block-holder.ts';
+import type { BlockHolder, RecurrentState } from './block-holder.ts';
 import { BlockPool } from './block-pool.ts';
-
-/** Of one sequence. */
-export interface RecurrentState {
-  /** With the state after the computed tokens, if there are any. */
-  slot: number | undefined;
-  /** What the step under way writes, the last for its end: states after `position` tokens of the sequence. */
-  readonly written: { readonly position: number; readonly slot: number }[];
-  /** Ends of blocks, as positions, after which others may want to go on. */
-  readonly wantedCheckpoints: Set<number>;
-  /** The checkpoint after its last full block. */
-  lastCheckpoint: { readonly block: number; readonly slot: number } | undefined;
-}
 
 /** What a step computes of a sequence. */
 interface PlannedState {

@@ -2,9 +2,8 @@
 // hold it. There is no prefill or decode phase: `computed` simply catches up with `length`. The scheduler
 // and the cache change it; everyone else reads.
 
-import type { BlockHolder } from '../cache/block-holder.ts';
+import type { BlockHolder, RecurrentState } from '../cache/block-holder.ts';
 import type { PrefixMiss } from '../cache/prefix-miss.ts';
-import type { RecurrentState } from '../cache/state-slots.ts';
 import type { PooledStates } from './pooled-states.ts';
 
 /** HIGH, NORMAL, LOW. */

@@ -35,8 +35,7 @@ export interface MlaSpec {
   readonly scale: number;
 }
 
-export interface MlaOptions
-  extends Pick<MlaSpec, 'kvLoraRank' | 'qkNopeHeadDim' | 'qkRopeHeadDim' | 'vHeadDim'> {
+interface MlaOptions extends Pick<MlaSpec, 'kvLoraRank' | 'qkNopeHeadDim' | 'qkRopeHeadDim' | 'vHeadDim'> {
   /** Of what queries are made of, where it is not the input. */
   readonly qLoraRank?: number | undefined;
   readonly rope: number;

@@ -3,22 +3,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { messageOf } from '../../runtime/error-message.ts';
-import type { ServerContext } from '../context.ts';
+import type { BenchRun, ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
 import { readExactBody, rulesFor } from '../http/parse-body.ts';
 import { namedEvents, SseStream } from '../http/sse.ts';
-import type { BenchProgress, BenchRequest, BenchResult } from '../live/live-event.ts';
+import type { BenchProgress, BenchResult } from '../live/live-event.ts';
 import { keyOf } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
 import type { Route } from '../route.ts';
-
-export interface BenchRun {
-  readonly key: string | undefined;
-  readonly signal: AbortSignal;
-  onProgress(progress: BenchProgress): void;
-}
-
-export type Bench = (asked: BenchRequest, run: BenchRun) => Promise<BenchResult>;
 
 const upTo = (most: number) => z.int().min(1).max(most);
 

@@ -6,16 +6,6 @@ import { ApiError } from '../http/errors.ts';
 import { parseBody, rulesFor } from '../http/parse-body.ts';
 import type { Route } from '../route.ts';
 
-export interface Fleet {
-  view(): Promise<object>;
-  place(placement: {
-    readonly model: string;
-    readonly replicas: number;
-    readonly nodes: readonly string[];
-  }): Promise<string | undefined>;
-  drain(node: string, on: boolean): Promise<string | undefined>;
-}
-
 const placementSchema = z.object({
   model: z.string().meta({ description: "A model's name." }),
   replicas: z.int().min(0).max(10_000).meta({ description: 'Workers that have it loaded; 0 wants none.' }),

@@ -2,7 +2,7 @@
 // runner says in whose name a line runs, so that no request from outside can claim that.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { RequestUsage } from '../../store/usage-store.ts';
+import type { RequestUsage } from '../../store/usage-batch.ts';
 import type { ServerContext } from '../context.ts';
 import { badRequest, shuttingDown } from '../http/errors.ts';
 import { serveCompletion } from '../jobs/serve-completion.ts';

@@ -1,15 +1,15 @@
 // How many tokens a completion demands of its key's limits, and how long its answers may be where those leave less.
 
+import type { Prompt } from '../../generation/context-room.ts';
 import { roomOf } from '../../generation/context-room.ts';
-import type { Prompt } from '../../generation/prompt.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { SamplingParameters } from '../../sampling/parameters.ts';
-import type { ServerContext } from '../context.ts';
+import type { CountedTokens, ServerContext } from '../context.ts';
 import { AnswerBudget, shareTokens } from '../limits/answer-budget.ts';
 import { limitsTokens, type Permit, type TokenDemand, type Weighed } from '../limits/key-limiter.ts';
 import type { Caller } from '../request/auth.ts';
 import { tokensOf } from './encode-prompts.ts';
-import type { CountedTokens, Resumption } from './resumption.ts';
+import type { Resumption } from './resumption.ts';
 
 /** How many tokens all answers of a request may have together, where the key's limits leave fewer than were asked for. */
 export const CAPPED_HEADER = 'x-ratelimit-capped-tokens';

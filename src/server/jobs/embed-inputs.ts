@@ -2,10 +2,11 @@
 // record of what was used.
 
 import { setImmediate } from 'node:timers/promises';
+import type { Prompt } from '../../generation/context-room.ts';
 import { checkFits, cutPrompt, cutText, roomOf } from '../../generation/context-room.ts';
 import { Embedding, poolingOf } from '../../generation/embedding.ts';
 import type { TokenUsage } from '../../generation/generation.ts';
-import type { Prompt, PromptInput } from '../../generation/prompt.ts';
+import type { PromptInput } from '../../generation/prompt.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { badRequest, warn } from '../http/errors.ts';
 import { kvShareOf, priorityOf } from '../request/auth.ts';

@@ -1,6 +1,7 @@
 // The prompts of a request, encoded for its model.
 
-import { type Prompt, type PromptInput, readPrompt } from '../../generation/prompt.ts';
+import type { Prompt } from '../../generation/context-room.ts';
+import { type PromptInput, readPrompt } from '../../generation/prompt.ts';
 import type { RequestScope } from '../request/request-scope.ts';
 
 /**

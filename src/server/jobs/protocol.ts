@@ -3,8 +3,8 @@
 
 import type { z } from 'zod';
 import type { AnswerRequirements } from '../../generation/answer-plan.ts';
+import type { ParameterNames } from '../../generation/generation-error.ts';
 import type { PromptInput } from '../../generation/prompt.ts';
-import type { ParameterNames } from '../../generation/sampling-settings.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { SamplingParameters } from '../../sampling/parameters.ts';
 import type { BodyRules } from '../http/parse-body.ts';

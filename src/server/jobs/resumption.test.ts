@@ -3,7 +3,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import { messages, startWithKeys } from '../../../test/support/keyed-server.ts';
 import { reportUsage } from '../../store/usage-report.ts';
-import { type KeptRequest, type RequestArchive, StreamPosition } from './resumption.ts';
+import type { KeptRequest, RequestArchive } from '../context.ts';
+import { StreamPosition } from './resumption.ts';
 
 class MemoryArchive implements RequestArchive {
   readonly kept = new Map<string, KeptRequest>();

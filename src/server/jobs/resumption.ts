@@ -4,7 +4,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import type { Seed } from '../../sampling/random.ts';
-import type { ServerContext } from '../context.ts';
+import type { CountedTokens, KeptRequest, ServerContext } from '../context.ts';
 import { ApiError, badRequest } from '../http/errors.ts';
 import { callerOf } from '../request/auth.ts';
 import type { RequestContext } from '../request/request-scope.ts';
@@ -51,29 +51,6 @@ export class StreamPosition {
   #countOf(index: number): number {
     return this.#counts[index] ?? 0;
   }
-}
-
-export interface KeptRequest {
-  readonly id: string;
-  readonly keyId: string;
-  readonly route: string;
-  readonly body: string;
-  readonly answerId: string;
-  readonly seed: Seed;
-  readonly arrivedMs: number;
-  readonly counted?: CountedTokens | undefined;
-}
-
-export interface CountedTokens {
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-  readonly completionTokens: number;
-}
-
-export interface RequestArchive {
-  keep(request: KeptRequest): Promise<void>;
-  /** Finds requests of this key alone; undefined where there is none, or none any more. */
-  find(keyId: string, id: string): Promise<KeptRequest | undefined>;
 }
 
 export interface Resumption {

@@ -2,7 +2,8 @@
 // one that several gateways share.
 
 import type { KeyLimits } from '../../store/key-record.ts';
-import type { LimitHeaders } from './key-state.ts';
+
+export type LimitHeaders = Readonly<Record<string, string>>;
 
 export type Awaitable<Value> = Value | Promise<Value>;
 

@@ -3,7 +3,7 @@
 
 import type { KeyLimits } from '../../store/key-record.ts';
 import type { DailyBudget } from './daily-budget.ts';
-import type { LimitRefusal, TokenDemand, Weighed } from './key-limiter.ts';
+import type { LimitHeaders, LimitRefusal, TokenDemand, Weighed } from './key-limiter.ts';
 import type { MinuteBucket } from './minute-bucket.ts';
 import type { RunningRequests } from './running-requests.ts';
 
@@ -118,8 +118,6 @@ export function limitHeaders(
   }
   return headers;
 }
-
-export type LimitHeaders = Readonly<Record<string, string>>;
 
 interface LimitStatus {
   readonly limit: number;

@@ -3,6 +3,7 @@
 
 import type { KeyLimits } from '../../store/key-record.ts';
 import { DailyBudget } from './daily-budget.ts';
+import type { LimitHeaders } from './key-limiter.ts';
 import {
   type KeyLimiter,
   LEAST_DEMAND,
@@ -11,15 +12,7 @@ import {
   type TokenDemand,
   type Weighed,
 } from './key-limiter.ts';
-import {
-  heldTokens,
-  type KeyState,
-  type LimitHeaders,
-  limitHeaders,
-  refusalOf,
-  tokenWaits,
-  weighed,
-} from './key-state.ts';
+import { heldTokens, type KeyState, limitHeaders, refusalOf, tokenWaits, weighed } from './key-state.ts';
 import { type Hold, MinuteBucket } from './minute-bucket.ts';
 import { RunningRequests } from './running-requests.ts';
 

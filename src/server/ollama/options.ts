@@ -2,7 +2,7 @@
 // accepted without effect; one that would, and is not supported, is refused by its name.
 
 import { z } from 'zod';
-import type { ParameterNames } from '../../generation/sampling-settings.ts';
+import type { ParameterNames } from '../../generation/generation-error.ts';
 import type { Refusal } from '../http/parse-body.ts';
 import { type SamplingBody, samplingFields } from '../openai/schemas/sampling.ts';
 

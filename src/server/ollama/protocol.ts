@@ -1,7 +1,8 @@
 // Ollama's chat, generate and raw generate as protocols of this server.
 
 import { roomOf } from '../../generation/context-room.ts';
-import { type ParameterNames, wireNames } from '../../generation/sampling-settings.ts';
+import type { ParameterNames } from '../../generation/generation-error.ts';
+import { wireNames } from '../../generation/sampling-settings.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { badRequest } from '../http/errors.ts';
 import { jsonLines } from '../http/sse.ts';

@@ -8,7 +8,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { messages, start, startWithKeys } from '../../../test/support/keyed-server.ts';
 import { opened } from '../../../test/support/opened.ts';
 import type { KeyStatus } from '../../store/key-ring.ts';
-import type { Bench } from '../admin/bench.ts';
+import type { Bench } from '../context.ts';
 import { bindRefusal } from './auth.ts';
 
 describe('without keys', () => {

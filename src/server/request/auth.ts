@@ -6,9 +6,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Priority } from '../../engine/request.ts';
 import { ANONYMOUS_KEY_ID, type KeyLimits, type Tier } from '../../store/key-record.ts';
 import type { KeyRing } from '../../store/key-ring.ts';
-import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
 import type { ServerSettings } from '../settings.ts';
+import type { Activity } from './activity.ts';
 
 export type Keys = Pick<KeyRing, 'findByKey' | 'findById' | 'status'>;
 
@@ -164,7 +164,13 @@ const CHECK_EVERY_MS = 250;
 /** A client that does not read the end of its feed is cut off. */
 const LAST_READ_MS = 2000;
 
-export function endWithAuthority(context: ServerContext, request: FastifyRequest, reply: FastifyReply): void {
+interface Authority {
+  readonly keys?: Keys | undefined;
+  readonly settings: Pick<ServerSettings, 'allowAnonymous'>;
+  readonly activity: Pick<Activity, 'abort'>;
+}
+
+export function endWithAuthority(context: Authority, request: FastifyRequest, reply: FastifyReply): void {
   const { raw } = reply;
   const timer = setInterval(async () => {
     const refusal = await refusalOf(context, request);
@@ -185,7 +191,7 @@ export function endWithAuthority(context: ServerContext, request: FastifyRequest
 
 /** While the store cannot be asked, the key keeps its right. */
 async function refusalOf(
-  { keys, settings }: ServerContext,
+  { keys, settings }: Authority,
   request: FastifyRequest,
 ): Promise<ApiError | undefined> {
   try {

@@ -3,13 +3,14 @@
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Prompt } from '../../generation/context-room.ts';
 import type { GenerationObserver, TokenUsage } from '../../generation/generation.ts';
-import type { Prompt } from '../../generation/prompt.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import type { Tier } from '../../store/key-record.ts';
+import type { CountedTokens } from '../context.ts';
 import { kindOf } from '../http/errors.ts';
 import { tokensOf } from '../jobs/encode-prompts.ts';
-import type { CountedTokens, Resumption } from '../jobs/resumption.ts';
+import type { Resumption } from '../jobs/resumption.ts';
 import type { Trace } from '../live/request-traces.ts';
 import type { RequestLabels } from '../status/metrics.ts';
 import type { QueuePosition } from './queue-position.ts';

@@ -1,6 +1,6 @@
 // Collects the parts that a reader finds, joining neighbours of one kind.
 
-import type { AnswerPart, AnswerReader, Tool } from './format.ts';
+import type { AnswerPart, AnswerReader, Tool } from './answer-part.ts';
 import type { Reading, Tape } from './tape.ts';
 
 /** A call that is emitted when it is complete or the answer is cut off. */

@@ -8,7 +8,8 @@ import {
   sequence,
   text,
 } from '../../grammar/expression.ts';
-import type { CallMode, Tool } from './format.ts';
+import type { Tool } from './answer-part.ts';
+import type { CallMode } from './format.ts';
 
 export function mark(spelled: string): Expression {
   return { kind: 'mark', text: spelled };

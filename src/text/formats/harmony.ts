@@ -2,9 +2,10 @@
 // text and calls are all messages.
 
 import { choice, type Expression, optional, sequence, text } from '../../grammar/expression.ts';
+import type { Tool } from './answer-part.ts';
 import { AnswerWriter, answerReader } from './answer-writer.ts';
 import { anyNumber, free, mark, objectSchema, oneOf } from './call-grammar.ts';
-import type { AnswerFormat, Tool } from './format.ts';
+import type { AnswerFormat } from './format.ts';
 import { jsonArguments } from './json-call.ts';
 import { type Reading, Tape } from './tape.ts';
 

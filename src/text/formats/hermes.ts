@@ -3,6 +3,7 @@
 // the model's training.
 
 import { type Expression, optional, sequence, text } from '../../grammar/expression.ts';
+import type { Tool } from './answer-part.ts';
 import {
   jsonCallGrammar,
   jsonListGrammar,
@@ -12,7 +13,7 @@ import {
   several,
   triggered,
 } from './call-grammar.ts';
-import type { FormatName, Tool, ToolFormat } from './format.ts';
+import type { FormatName, ToolFormat } from './format.ts';
 import { jsonCall, jsonCalls } from './json-call.ts';
 
 interface JsonBlock {

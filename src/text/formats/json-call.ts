@@ -1,8 +1,8 @@
 // Calls that are JSON: an object with a name and arguments, or a list of them. Arguments are emitted as they come
 // once the name is a tool's; until then all may turn out to be text.
 
+import type { Tool } from './answer-part.ts';
 import type { AnswerWriter } from './answer-writer.ts';
-import type { Tool } from './format.ts';
 import type { Reading, Tape } from './tape.ts';
 
 /** Some models write `parameters`. */

@@ -2,8 +2,8 @@
 
 import { choice, type Expression, optional, sequence } from '../../grammar/expression.ts';
 import { GrammarError, tooLarge } from '../../grammar/grammar-error.ts';
+import type { Tool } from './answer-part.ts';
 import { schema as valid } from './call-grammar.ts';
-import type { Tool } from './format.ts';
 import type { Reading, Tape } from './tape.ts';
 
 type Schema = Readonly<Record<string, unknown>>;

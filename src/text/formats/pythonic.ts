@@ -2,9 +2,10 @@
 // code block. Emitted when the list is complete.
 
 import { choice, type Expression, optional, sequence, text } from '../../grammar/expression.ts';
+import type { Tool } from './answer-part.ts';
 import type { AnswerWriter } from './answer-writer.ts';
 import { leading, mark, oneOf, schema, several, triggered } from './call-grammar.ts';
-import type { Tool, ToolFormat } from './format.ts';
+import type { ToolFormat } from './format.ts';
 import { jsonCalls } from './json-call.ts';
 import { listed, literal, python } from './literal.ts';
 import { objectStart, objectText, type Parameter, parameterList, parametersOf } from './parameters.ts';

@@ -1,9 +1,10 @@
 // Calls between marks in a section between marks: DeepSeek and Kimi K2. A mark separates name and arguments.
 
 import { type Expression, sequence, text } from '../../grammar/expression.ts';
+import type { Tool } from './answer-part.ts';
 import type { AnswerWriter } from './answer-writer.ts';
 import { mark, objectSchema, oneOf, several, triggered } from './call-grammar.ts';
-import type { FormatName, Tool, ToolFormat } from './format.ts';
+import type { FormatName, ToolFormat } from './format.ts';
 import { jsonArguments } from './json-call.ts';
 import type { Reading, Tape } from './tape.ts';
 

@@ -2,9 +2,10 @@
 // for keys and values. Values have no quotes; a call is passed on when it is complete.
 
 import { type Expression, optional, sequence, text } from '../../grammar/expression.ts';
+import type { Tool } from './answer-part.ts';
 import type { AnswerWriter } from './answer-writer.ts';
 import { mark, oneOf, triggered } from './call-grammar.ts';
-import type { FormatName, Tool, ToolFormat } from './format.ts';
+import type { FormatName, ToolFormat } from './format.ts';
 import {
   asJson,
   bareValue,

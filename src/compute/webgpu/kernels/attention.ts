@@ -246,7 +246,7 @@ function gather(layout: KvLayout): string {
 }
 
 /** Writes `ACC… / L` to the query's head. */
-export function writeOutput(shape: AttendShape): string {
+function writeOutput(shape: AttendShape): string {
   const { headCount, layout } = shape;
   const { headSize, perWord } = layout;
   const lines = Array.from({ length: laneWords(layout) * perWord }, (_, i) => {

@@ -2,7 +2,7 @@
 // it, and gathered after the last.
 
 import type { AltUpSpec, LayerAltUpSpec, LinearSpec, ModelSpec } from '../../../model/spec.ts';
-import type { Builder, DeclaredBuffer, InputSource } from '../builder.ts';
+import type { DeclaredBuffer, InputSource } from '../builder.ts';
 import {
   type AltUpShape,
   addToStreamsKernel,
@@ -11,6 +11,7 @@ import {
   scaleAltUpKernel,
   scaleFirstKernel,
 } from '../kernels/altup.ts';
+import type { LayerBuilder } from '../linears.ts';
 
 const shapeOf = ({ hiddenSize, altUp }: ModelSpec): AltUpShape => ({
   size: hiddenSize,
@@ -18,22 +19,22 @@ const shapeOf = ({ hiddenSize, altUp }: ModelSpec): AltUpShape => ({
 });
 
 /** All streams but the first, side by side. */
-function streamsOf(builder: Builder): DeclaredBuffer {
+function streamsOf(builder: LayerBuilder): DeclaredBuffer {
   const { size, others } = shapeOf(builder.spec);
   return builder.scratch('AltUp streams', others * size);
 }
 
-const predictionOf = (builder: Builder): DeclaredBuffer =>
+const predictionOf = (builder: LayerBuilder): DeclaredBuffer =>
   builder.scratch('AltUp prediction', builder.spec.hiddenSize);
 
 /** The others are made of the first. */
-export function spreadAltUp(builder: Builder, { spread }: AltUpSpec): void {
+export function spreadAltUp(builder: LayerBuilder, { spread }: AltUpSpec): void {
   mapEach(builder, spread, () => builder.stream(undefined));
   add(builder, 'spread streams', (shape) => scaleAltUpKernel(shape, 'scaled'));
 }
 
 /** The first becomes the mean of all. */
-export function gatherAltUp(builder: Builder, { gather }: AltUpSpec): void {
+export function gatherAltUp(builder: LayerBuilder, { gather }: AltUpSpec): void {
   const { size, others } = shapeOf(builder.spec);
   mapEach(builder, gather, (index) => ({
     making: { kind: 'plain', offset: index * size },
@@ -45,7 +46,7 @@ export function gatherAltUp(builder: Builder, { gather }: AltUpSpec): void {
 }
 
 function mapEach(
-  builder: Builder,
+  builder: LayerBuilder,
   specs: readonly LinearSpec[],
   source: (index: number) => InputSource,
 ): void {
@@ -58,18 +59,18 @@ function mapEach(
   }
 }
 
-export function predictAltUp(builder: Builder, layer: LayerAltUpSpec): void {
+export function predictAltUp(builder: LayerBuilder, layer: LayerAltUpSpec): void {
   const coefficients = makeCoefficients(builder, layer, layer.prediction);
   add(builder, 'predict streams', predictAltUpKernel, coefficients, predictionOf(builder));
 }
 
-export function correctAltUp(builder: Builder, layer: LayerAltUpSpec): void {
+export function correctAltUp(builder: LayerBuilder, layer: LayerAltUpSpec): void {
   const coefficients = makeCoefficients(builder, layer, layer.correction);
   add(builder, 'correct streams', correctAltUpKernel, coefficients, predictionOf(builder));
 }
 
 /** Where the first stream lies as the per-layer part reads it. */
-export function perLayerStream(builder: Builder, { perLayerScale }: LayerAltUpSpec): DeclaredBuffer {
+export function perLayerStream(builder: LayerBuilder, { perLayerScale }: LayerAltUpSpec): DeclaredBuffer {
   const { residual, scratchPlan, spec } = builder;
   const factors = builder.vectors('factors on a stream', [perLayerScale]);
   if (factors.length === 0) return residual;
@@ -85,11 +86,11 @@ export function perLayerStream(builder: Builder, { perLayerScale }: LayerAltUpSp
 }
 
 /** All streams but the first have this added. */
-export function addToStreams(builder: Builder, added: DeclaredBuffer): void {
+export function addToStreams(builder: LayerBuilder, added: DeclaredBuffer): void {
   add(builder, 'add to streams', addToStreamsKernel, added);
 }
 
-function makeCoefficients(builder: Builder, layer: LayerAltUpSpec, map: LinearSpec): DeclaredBuffer {
+function makeCoefficients(builder: LayerBuilder, layer: LayerAltUpSpec, map: LinearSpec): DeclaredBuffer {
   const { linears } = builder;
   const size = layer.features.weight.rows;
   const features = builder.scratch('AltUp features', size);
@@ -104,7 +105,7 @@ function makeCoefficients(builder: Builder, layer: LayerAltUpSpec, map: LinearSp
 }
 
 function add(
-  builder: Builder,
+  builder: LayerBuilder,
   label: string,
   text: (shape: AltUpShape) => string,
   ...others: readonly DeclaredBuffer[]

@@ -4,14 +4,15 @@
 import type { AttentionSpec, CacheSpec, HeadNormSpec } from '../../../model/spec.ts';
 import { readNorm } from '../../../model/weight-reader.ts';
 import type { WeightSource } from '../../../weights/weight-source.ts';
-import { type Builder, type DeclaredBuffer, type InputSource, joined, type LayerOutput } from '../builder.ts';
+import { type DeclaredBuffer, type InputSource, joined, type LayerOutput } from '../builder.ts';
 import { type AttendShape, attendKernel, mergeKernel } from '../kernels/attention.ts';
 import { type HeadNorm, type RotateShape, rotatedHeads, rotateStoreKernel } from '../kernels/rope.ts';
 import { attendManyKernel } from '../kernels/tiled-attention.ts';
+import type { LayerBuilder } from '../linears.ts';
 import type { AttentionCounts, StepCounts } from '../plan-step.ts';
 
 export function buildAttention(
-  builder: Builder,
+  builder: LayerBuilder,
   attention: AttentionSpec,
   input: InputSource,
   output: LayerOutput,
@@ -48,7 +49,7 @@ interface ProjectedRows {
 
 /** Queries go where they are read, keys and values into the cache. */
 function rotate(
-  builder: Builder,
+  builder: LayerBuilder,
   attention: AttentionSpec,
   { projections, stride, queries }: ProjectedRows,
 ): void {
@@ -99,7 +100,7 @@ type Attending = Pick<
 
 /** Attends with each query; gives the buffer of results, in rows of `width` values. */
 export function attend(
-  builder: Builder,
+  builder: LayerBuilder,
   attention: Attending,
   queries: DeclaredBuffer,
   width: number,

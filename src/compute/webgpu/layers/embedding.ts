@@ -1,15 +1,16 @@
 // Token embeddings, and rows of other tables that each token of a step has.
 
 import { addToEmbeddings } from '../adapters.ts';
-import { type Builder, type DeclaredBuffer, valuesOf } from '../builder.ts';
+import { type DeclaredBuffer, valuesOf } from '../builder.ts';
 import type { Declared } from '../declared.ts';
 import { type EmbedShape, embedKernel } from '../kernels/embedding.ts';
+import type { LayerBuilder } from '../linears.ts';
 import { panelBuffers } from '../linears.ts';
 import { type GpuMatrix, loadMatrix } from '../matrix.ts';
 import { Operation } from '../operation.ts';
 
 /** What is added to embeddings is added where they are made: those with a norm come to the residual stream after it. */
-export function buildEmbedding(builder: Builder, embedding: Declared<GpuMatrix>): void {
+export function buildEmbedding(builder: LayerBuilder, embedding: Declared<GpuMatrix>): void {
   const { residual, spec } = builder;
   const { embeddingScale: scale, embeddingNorm, hiddenSize, positions, textKinds } = spec;
   const into = embeddingNorm === undefined ? residual : builder.scratch('branch', hiddenSize);
@@ -32,7 +33,7 @@ export function buildEmbedding(builder: Builder, embedding: Declared<GpuMatrix>)
 
 /** Rows of a table, one for each token. */
 export function embed(
-  builder: Builder,
+  builder: LayerBuilder,
   table: Declared<GpuMatrix>,
   into: DeclaredBuffer,
   how: Pick<EmbedShape, 'scale' | 'by' | 'known' | 'adds'>,

@@ -1,13 +1,14 @@
 // A gated delta net.
 
 import type { GatedDeltaNetSpec } from '../../../model/spec.ts';
-import type { Builder, InputSource, LayerOutput } from '../builder.ts';
+import type { InputSource, LayerOutput } from '../builder.ts';
 import { type DeltaShape, learnDeltaKernel, toLengthKernel } from '../kernels/delta-rule.ts';
 import { recurrenceGroups } from '../kernels/recurrence.ts';
+import type { LayerBuilder } from '../linears.ts';
 import { convolve, mapBack, normAndGate, project } from './recurrent.ts';
 
 export function buildGatedDeltaNet(
-  builder: Builder,
+  builder: LayerBuilder,
   body: GatedDeltaNetSpec,
   input: InputSource,
   output: LayerOutput,

@@ -1,11 +1,12 @@
 // LAuReL: a low-rank map whose input is added to its output.
 
 import type { LaurelSpec } from '../../../model/spec.ts';
-import type { Builder, InputSource, LayerOutput } from '../builder.ts';
+import type { InputSource, LayerOutput } from '../builder.ts';
 import { paddedValues } from '../kernels/linear-input.ts';
+import type { LayerBuilder } from '../linears.ts';
 
 export function buildLaurel(
-  builder: Builder,
+  builder: LayerBuilder,
   { down, up, norm }: LaurelSpec,
   input: InputSource,
   output: LayerOutput,

@@ -1,13 +1,14 @@
 // A state space (Mamba 2).
 
 import type { Mamba2Spec } from '../../../model/spec.ts';
-import type { Builder, InputSource, LayerOutput } from '../builder.ts';
+import type { InputSource, LayerOutput } from '../builder.ts';
 import { recurrenceGroups } from '../kernels/recurrence.ts';
 import { advanceSpaceKernel } from '../kernels/ssm.ts';
+import type { LayerBuilder } from '../linears.ts';
 import { convolve, mapBack, normAndGate, project } from './recurrent.ts';
 
 export function buildMamba2(
-  builder: Builder,
+  builder: LayerBuilder,
   body: Mamba2Spec,
   input: InputSource,
   output: LayerOutput,

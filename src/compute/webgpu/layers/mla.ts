@@ -1,20 +1,20 @@
 // MLA. Maps that each head has for itself are computed as those of experts, of which every row has chosen all.
 
 import type { LinearSpec, MlaSpec } from '../../../model/spec.ts';
-import {
-  type Builder,
-  type DeclaredBuffer,
-  type InputSource,
-  type LayerOutput,
-  valuesOf,
-} from '../builder.ts';
+import { type DeclaredBuffer, type InputSource, type LayerOutput, valuesOf } from '../builder.ts';
 import { groupHeadsKernel, headGroups } from '../kernels/moe-routing.ts';
 import { storeMlaKernel } from '../kernels/store-mla.ts';
+import type { LayerBuilder } from '../linears.ts';
 import { Operation } from '../operation.ts';
 import type { StepCounts } from '../plan-step.ts';
 import { attend } from './attention.ts';
 
-export function buildMla(builder: Builder, body: MlaSpec, input: InputSource, output: LayerOutput): void {
+export function buildMla(
+  builder: LayerBuilder,
+  body: MlaSpec,
+  input: InputSource,
+  output: LayerOutput,
+): void {
   const { headCount, qkNopeHeadDim, kvLoraRank, qkRopeHeadDim, vHeadDim } = body;
   const { linears, spec } = builder;
   const rows = project(builder, body, input);
@@ -42,7 +42,7 @@ interface ProjectedRows {
   readonly contents: DeclaredBuffer;
 }
 
-function project(builder: Builder, body: MlaSpec, input: InputSource): ProjectedRows {
+function project(builder: LayerBuilder, body: MlaSpec, input: InputSource): ProjectedRows {
   const { queryInput, query, queryRope, kvDown, keyRope } = body;
   const { linears } = builder;
   const first = [queryInput?.down, kvDown, keyRope].filter((linear) => linear !== undefined);
@@ -68,7 +68,7 @@ function project(builder: Builder, body: MlaSpec, input: InputSource): Projected
   return { projections, stride, contents };
 }
 
-function groupHeads(builder: Builder, heads: number): void {
+function groupHeads(builder: LayerBuilder, heads: number): void {
   const { linears, scratchPlan } = builder;
   const buffers = [scratchPlan.step, linears.expertTiles(heads)];
   const grid = ({ rows }: StepCounts) => [headGroups(heads, rows), 1] as const;
@@ -90,7 +90,7 @@ interface HeadRows {
 
 /** The head's own rows of a map, of its own values. */
 function mapHeads(
-  { linears }: Builder,
+  { linears }: LayerBuilder,
   linear: LinearSpec,
   heads: number,
   { size, stride, from }: HeadRows,
@@ -115,7 +115,7 @@ function rowsOfHead({ leaf, weight, columns }: LinearSpec, head: number, heads: 
 }
 
 function store(
-  builder: Builder,
+  builder: LayerBuilder,
   body: MlaSpec,
   { projections, stride }: ProjectedRows,
   queries: DeclaredBuffer,

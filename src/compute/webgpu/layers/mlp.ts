@@ -1,15 +1,21 @@
 // A feed-forward, which each row may multiply by a gate of its own.
 
 import type { MlpSpec } from '../../../model/spec.ts';
-import type { Builder, DeclaredBuffer, InputSource, LayerOutput } from '../builder.ts';
+import type { DeclaredBuffer, InputSource, LayerOutput } from '../builder.ts';
 import { cutGatesKernel } from '../kernels/gaussian-topk.ts';
+import type { LayerBuilder } from '../linears.ts';
 
 /** Values that the first maps make of a row: gate, up, and the row's own gate. */
 export function mlpValues({ size, gate, share }: MlpSpec): number {
   return (gate === undefined ? size : 2 * size) + (share === undefined ? 0 : 1);
 }
 
-export function buildMlp(builder: Builder, body: MlpSpec, input: InputSource, output: LayerOutput): void {
+export function buildMlp(
+  builder: LayerBuilder,
+  body: MlpSpec,
+  input: InputSource,
+  output: LayerOutput,
+): void {
   const { gate, up, down, share } = body;
   const { linears, scratchPlan } = builder;
   const { hiddenSize } = builder.spec;

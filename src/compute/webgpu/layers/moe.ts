@@ -2,24 +2,23 @@
 // once for all its rows. Weights of others are not read.
 
 import type { MlpSpec, MoeSpec, RouterSpec } from '../../../model/spec.ts';
-import {
-  type Builder,
-  type DeclaredBuffer,
-  type InputSource,
-  type LayerOutput,
-  valuesOf,
-} from '../builder.ts';
+import { type DeclaredBuffer, type InputSource, type LayerOutput, valuesOf } from '../builder.ts';
 import {
   COMBINED_VALUES,
   chooseExpertsKernel,
   combineExpertsKernel,
   groupChoicesKernel,
 } from '../kernels/moe-routing.ts';
-import type { ExpertRows } from '../linears.ts';
+import type { ExpertRows, LayerBuilder } from '../linears.ts';
 import { Operation } from '../operation.ts';
 import { activated, mlpValues } from './mlp.ts';
 
-export function buildMoe(builder: Builder, body: MoeSpec, input: InputSource, output: LayerOutput): void {
+export function buildMoe(
+  builder: LayerBuilder,
+  body: MoeSpec,
+  input: InputSource,
+  output: LayerOutput,
+): void {
   const { router, experts } = body;
   if (experts.some(({ share }) => share !== undefined)) throw new Error('an expert has no gate of its own');
   const { linears, spec } = builder;
@@ -64,7 +63,7 @@ export function buildMoe(builder: Builder, body: MoeSpec, input: InputSource, ou
 
 /** The experts of each row, and their factors. */
 function choose(
-  builder: Builder,
+  builder: LayerBuilder,
   router: RouterSpec,
   experts: number,
   logits: DeclaredBuffer,
@@ -84,7 +83,7 @@ function choose(
 }
 
 /** The rows of each expert, in tiles that fit the step. */
-function gather(builder: Builder, { experts, choices }: ExpertRows, chosen: DeclaredBuffer): void {
+function gather(builder: LayerBuilder, { experts, choices }: ExpertRows, chosen: DeclaredBuffer): void {
   const { linears, scratchPlan } = builder;
   const buffers = [scratchPlan.step, chosen, linears.expertTiles(choices)];
   builder.addAll(async ({ rows: mostRows }) => {
@@ -98,7 +97,7 @@ function gather(builder: Builder, { experts, choices }: ExpertRows, chosen: Decl
 }
 
 function combine(
-  builder: Builder,
+  builder: LayerBuilder,
   { choices, sharesInput }: ExpertRows,
   { outputs, chosen }: { readonly outputs: DeclaredBuffer; readonly chosen: DeclaredBuffer },
   { buffer, adds, scale }: LayerOutput,

@@ -1,12 +1,13 @@
 // Per-layer inputs: how those of all layers are made before the first, and the layer that lets its own through a gate.
 
 import type { PerLayerInputSpec, PerLayerInputsSpec } from '../../../model/spec.ts';
-import type { Builder, InputSource, LayerOutput } from '../builder.ts';
+import type { InputSource, LayerOutput } from '../builder.ts';
 import { normGateKernel } from '../kernels/norm.ts';
+import type { LayerBuilder } from '../linears.ts';
 import { loadMatrix } from '../matrix.ts';
 import { embed } from './embedding.ts';
 
-export function makePerLayerInputs(builder: Builder, spec: PerLayerInputsSpec): void {
+export function makePerLayerInputs(builder: LayerBuilder, spec: PerLayerInputsSpec): void {
   const { linears, scratchPlan } = builder;
   const { count, size, table, tableScale } = spec;
   const { normEpsilon: epsilon } = builder.spec;
@@ -28,7 +29,7 @@ export function makePerLayerInputs(builder: Builder, spec: PerLayerInputsSpec): 
 }
 
 export function buildPerLayerInput(
-  builder: Builder,
+  builder: LayerBuilder,
   { index, activation, gate, output: back }: PerLayerInputSpec,
   input: InputSource,
   output: LayerOutput,

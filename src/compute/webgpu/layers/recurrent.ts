@@ -2,7 +2,7 @@
 
 import { channelsOf } from '../../../model/layers/convolution.ts';
 import type { LinearSpec, NormSpec, RecurrentSpec, RecurrentStateSpec } from '../../../model/spec.ts';
-import type { Builder, DeclaredBuffer, InputSource, LayerOutput } from '../builder.ts';
+import type { DeclaredBuffer, InputSource, LayerOutput } from '../builder.ts';
 import {
   CONVOLVED_CHANNELS,
   type ConvolveShape,
@@ -10,6 +10,7 @@ import {
   keepChannelsKernel,
 } from '../kernels/causal-conv.ts';
 import { type NormGateShape, normGateKernel } from '../kernels/norm.ts';
+import type { LayerBuilder } from '../linears.ts';
 
 interface RecurrentRows {
   readonly projections: DeclaredBuffer;
@@ -25,7 +26,7 @@ interface RecurrentRows {
 }
 
 export function project(
-  builder: Builder,
+  builder: LayerBuilder,
   body: RecurrentSpec,
   specs: readonly LinearSpec[],
   input: InputSource,
@@ -45,7 +46,7 @@ export function project(
 
 /** Channels of all rows, convolved with those before, which are then kept for the next step. */
 export function convolve(
-  builder: Builder,
+  builder: LayerBuilder,
   { convolution }: RecurrentSpec,
   { projections, state, places }: RecurrentRows,
   made: Pick<ConvolveShape, 'activated' | 'before' | 'after'>,
@@ -73,7 +74,7 @@ export function convolve(
 
 /** Normalizes and gates values in place. */
 export function normAndGate(
-  builder: Builder,
+  builder: LayerBuilder,
   spec: NormSpec,
   values: DeclaredBuffer,
   gates: DeclaredBuffer,
@@ -90,7 +91,7 @@ export function normAndGate(
 }
 
 export function mapBack(
-  { linears, spec }: Builder,
+  { linears, spec }: LayerBuilder,
   { output: linear }: RecurrentSpec,
   from: DeclaredBuffer,
   output: LayerOutput,

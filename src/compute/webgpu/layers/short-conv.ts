@@ -1,11 +1,12 @@
 // A convolution between two gates.
 
 import type { ShortConvSpec } from '../../../model/spec.ts';
-import type { Builder, InputSource, LayerOutput } from '../builder.ts';
+import type { InputSource, LayerOutput } from '../builder.ts';
+import type { LayerBuilder } from '../linears.ts';
 import { convolve, mapBack, project } from './recurrent.ts';
 
 export function buildShortConv(
-  builder: Builder,
+  builder: LayerBuilder,
   body: ShortConvSpec,
   input: InputSource,
   output: LayerOutput,

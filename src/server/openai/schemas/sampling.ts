@@ -2,7 +2,8 @@
 // here; the engine alone checks ranges.
 
 import { z } from 'zod';
-import { type ParameterNames, samplingSettings, wireNames } from '../../../generation/sampling-settings.ts';
+import type { ParameterNames } from '../../../generation/generation-error.ts';
+import { samplingSettings, wireNames } from '../../../generation/sampling-settings.ts';
 import type { ServedModel } from '../../../pool/served-model.ts';
 import {
   defaultableNames,
