@@ -11,7 +11,7 @@ struct ShortConv final : Body {
   // Index of its recurrent state.
   int state = 0;
   int size = 0;
-  // The gate before, the value, the gate after.
+  // The gate before (B of LFM 2), the value (x), the gate after (C).
   Linear projection;
   Linear output;
   int taps = 1;
@@ -32,12 +32,12 @@ struct ShortConv final : Body {
     work.pool.forEachOne(rows, [&](int row) {
       float* const before = projected + size_t(row) * stride;
       float* const value = before + valueAt();
-      kernels.multiplyRow(value, before, false, value, size);
+      kernels.multiplyRow(value, before, /*activates=*/false, value, size);
     });
     convolveRows(convolution, layout(), state, projected + valueAt(), stride, mixed, mixedStride, work);
     work.pool.forEachOne(rows, [&](int row) {
       float* const own = mixed + size_t(row) * mixedStride;
-      kernels.multiplyRow(own, projected + size_t(row) * stride + afterAt(), false, own, size);
+      kernels.multiplyRow(own, projected + size_t(row) * stride + afterAt(), /*activates=*/false, own, size);
     });
     work.multiplier.apply(output, {mixed, mixedStride, size}, rows, out, work.stream.stride);
   }
@@ -56,7 +56,7 @@ std::unique_ptr<Body> readShortConv(const Record& from, Reader& reader) {
   reader.join(body->projection, from.object("value"), body->valueAt(), body->size, hidden);
   reader.join(body->projection, from.object("after"), body->afterAt(), body->size, hidden);
   body->output = reader.linear(from.object("output"), hidden, body->size);
-  body->convolution = readConvolution(from.object("convolution"), body->layout(), false);
+  body->convolution = readConvolution(from.object("convolution"), body->layout(), /*activates=*/false);
   return body;
 }
 

@@ -27,6 +27,7 @@ import { type AcceptedTokens, acceptTokens, sampleStep, samplingOf } from './ste
 
 export interface EngineOptions extends SchedulerOptions, SpeculationOptions, RequestLimits {
   readonly blockCount: number;
+  /** Of encoders: a text is computed whole, in one step. */
   readonly wholeTexts?: boolean | undefined;
   /** Maps of vectors, once they are pooled. Default none. */
   readonly dense?: readonly DenseLayer[];
@@ -164,7 +165,6 @@ export class Engine {
   /** Advances all that runs; false where there is nothing to do until something happens. Steps never overlap. */
   async step(): Promise<boolean> {
     const { recorder } = this.#reports;
-    // A new limit is reported after the plan that goes by it, together with what that plan still wanted.
     const gone = this.#applyCancellations();
     if (gone.length > 0) this.#reports.report(gone);
     const modelDrafts = await this.#speculation?.runDraftModel(
@@ -191,7 +191,11 @@ export class Engine {
     const samples = sampleStep(sampling, result, this.#requests, this.#backend, this.#options.vocabSize);
     recorder.lap('sampleMs');
     const accepted = samples.map(acceptTokens);
-    this.#reports.stepped(plan, [...cancelled, ...this.#commit(plan, accepted), ...this.#pool(plan, result)]);
+    this.#reports.stepped(plan, [
+      ...cancelled,
+      ...this.#commit(plan, accepted),
+      ...this.#poolStates(plan, result),
+    ]);
     return true;
   }
 
@@ -280,7 +284,7 @@ export class Engine {
   }
 
   /** Adds up states and ends what has all of them. */
-  #pool({ items }: StepPlan, { states }: StepResult): FinishEvent[] {
+  #poolStates({ items }: StepPlan, { states }: StepResult): FinishEvent[] {
     const events: FinishEvent[] = [];
     const rows = items.reduce((sum, { states: [from, to] }) => sum + to - from, 0);
     const size = rows === 0 ? 0 : states.length / rows;

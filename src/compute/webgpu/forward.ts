@@ -83,11 +83,11 @@ function buildBranch(
   { parts, output, scale = 1, streamScale, streamNorm }: BranchSpec,
 ): void {
   const { residual } = builder;
-  const stream = { buffer: residual, adds: true, scale };
+  const target = { buffer: residual, adds: true, scale };
   const [only, ...others] = parts;
   const isPlain = output === undefined && streamScale === undefined && streamNorm === undefined;
   if (only !== undefined && others.length === 0 && isPlain) {
-    buildPart(builder, only, stream);
+    buildPart(builder, only, target);
     return;
   }
   const branch = branchOf(builder);
@@ -96,10 +96,10 @@ function buildBranch(
   }
   const [norm, sumNorm] = [builder.optionalNorm(output), builder.optionalNorm(streamNorm)];
   if (norm === undefined && streamScale === undefined && sumNorm !== undefined) {
-    builder.join({ from: branch, norm: sumNorm, normsSum: true }, stream);
+    builder.join({ from: branch, norm: sumNorm, normsSum: true }, target);
     return;
   }
-  builder.join({ from: branch, norm, sumScale: streamScale }, stream);
+  builder.join({ from: branch, norm, sumScale: streamScale }, target);
   if (sumNorm === undefined) return;
   const whole = { adds: false, scale: 1 };
   builder.join({ from: residual }, { buffer: branch, ...whole });
@@ -110,10 +110,10 @@ function buildPart(
   builder: LayerBuilder,
   { input, body, output }: PartSpec,
   to: LayerOutput,
-  stream?: DeclaredBuffer,
+  from?: DeclaredBuffer,
 ): void {
   const build = layers[body.kind] as Build<BodySpec>;
-  const source = builder.stream(builder.optionalNorm(input), stream);
+  const source = builder.stream(builder.optionalNorm(input), from);
   if (output === undefined) {
     build(builder, body, source, to);
     return;

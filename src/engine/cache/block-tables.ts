@@ -20,8 +20,8 @@ export function blocksFor(tokens: number): number {
   return Math.ceil(tokens / BLOCK_TOKENS);
 }
 
-/** Whole blocks that are computed, and therefore published. */
-export function publishedBlocks(holder: BlockHolder): number {
+/** Leading blocks whose every row is computed: the published ones, where blocks are published at all. */
+export function fullBlocks(holder: BlockHolder): number {
   return Math.floor(holder.computed / BLOCK_TOKENS);
 }
 
@@ -92,23 +92,23 @@ export class BlockTables {
   }
 
   /**
-   * Whether its account may have `blocks` more in use. What it has cached goes for them, and an account that runs nothing
+   * Whether its account may have `blocks` more in use. Its cached blocks are evicted for them, and an account that runs nothing
    * else always may: others may use what counts for it, and the limit may have been lowered.
    */
-  fitsShare({ account, kvShare }: BlockHolder, blocks: number): boolean {
+  fitsShareAfterEviction({ account, kvShare }: BlockHolder, blocks: number): boolean {
     if (kvShare === undefined) return true;
     const owner = this.pool.owners?.of(account);
     if (owner === undefined || owner.running === 0) return true;
     return owner.held - owner.evictable + blocks <= this.shareBlocks(kvShare);
   }
 
-  /** Whether a running sequence may take another block; its account's cached ones go for it. */
-  mayTake(holder: BlockHolder): boolean {
-    return this.pool.owners?.of(holder.account)?.running === 1 || this.fitsShare(holder, 1);
+  /** Whether a running sequence may take another block; a cached one of its account may be evicted for it. */
+  mayTakeBlock(holder: BlockHolder): boolean {
+    return this.pool.owners?.of(holder.account)?.running === 1 || this.fitsShareAfterEviction(holder, 1);
   }
 
-  /** Whether it may do so without losing a cached one. */
-  isWithinShare({ account, kvShare }: BlockHolder): boolean {
+  /** Whether it may do so while all cached blocks of its account stay. */
+  fitsShareWithoutEviction({ account, kvShare }: BlockHolder): boolean {
     if (kvShare === undefined) return true;
     return (this.pool.owners?.of(account)?.held ?? 0) < this.shareBlocks(kvShare);
   }
@@ -126,7 +126,7 @@ export class BlockTables {
 
   /** Whether the next position can be written without taking a block. */
   hasRoom(holder: BlockHolder): boolean {
-    return holder.blocks.length > publishedBlocks(holder);
+    return holder.blocks.length > fullBlocks(holder);
   }
 
   /** Makes positions from `computed` on writable: as many of `count` as free blocks allow, which is returned. */
@@ -145,7 +145,7 @@ export class BlockTables {
   /** Throws unless the next `count` positions lie in blocks that only this sequence holds. */
   assertWritable(holder: BlockHolder, count: number): void {
     const last = blocksFor(holder.computed + count);
-    for (let i = publishedBlocks(holder); i < last; i++) {
+    for (let i = fullBlocks(holder); i < last; i++) {
       const block = holder.blocks[i];
       if (block === undefined || this.pool.references(block) !== 1 || this.pool.isCached(block)) {
         throw new Error(`sequence ${holder.id} must not write to its block ${i} (${block})`);
@@ -155,11 +155,11 @@ export class BlockTables {
 
   /** Advances `computed` and puts the blocks that became full into the prefix cache. */
   advance(holder: BlockHolder, count: number): void {
-    const first = publishedBlocks(holder);
+    const first = fullBlocks(holder);
     holder.computed += count;
     if (!this.#publishes) return;
     let parent = first > 0 ? (holder.blocks[first - 1] as number) : this.prefixes.root(holder.salt);
-    for (let i = first; i < publishedBlocks(holder); i++) parent = this.#publish(holder, i, parent);
+    for (let i = first; i < fullBlocks(holder); i++) parent = this.#publish(holder, i, parent);
     this.recurrentStates?.commit(holder);
   }
 
@@ -182,8 +182,8 @@ export class BlockTables {
   #take(holder: BlockHolder): number | undefined {
     const owner = holder.kvShare === undefined ? undefined : this.pool.owners?.of(holder.account);
     if (owner === undefined) return this.pool.take(holder.low);
-    if (!this.mayTake(holder)) return undefined;
-    while (!this.isWithinShare(holder) && owner.evictable > 0) this.#evictOf(owner);
+    if (!this.mayTakeBlock(holder)) return undefined;
+    while (!this.fitsShareWithoutEviction(holder) && owner.evictable > 0) this.#evictOf(owner);
     return this.pool.take(holder.low, owner);
   }
 

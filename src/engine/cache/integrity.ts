@@ -4,7 +4,7 @@
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { BlockHolder } from './block-holder.ts';
 import type { BlockList, BlockPool } from './block-pool.ts';
-import { type BlockTables, blocksFor, publishedBlocks } from './block-tables.ts';
+import { type BlockTables, blocksFor, fullBlocks } from './block-tables.ts';
 import type { StateSlots } from './state-slots.ts';
 
 /** `holders`: all that hold blocks. */
@@ -177,7 +177,7 @@ function checkHolder({ pool, prefixes }: BlockTables, holder: BlockHolder): void
   invariant(new Set(blocks).size === blocks.length, `${id} holds each block once`);
   let parent = prefixes.root(holder.salt);
   for (const [i, block] of blocks.entries()) {
-    if (i >= publishedBlocks(holder)) {
+    if (i >= fullBlocks(holder)) {
       invariant(!pool.isCached(block), `${id}: block ${block}, not full yet, is not cached`);
       invariant(pool.references(block) === 1, `${id} alone holds block ${block}, which it writes to`);
       continue;

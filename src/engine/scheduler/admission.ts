@@ -114,7 +114,7 @@ export class Admission {
     if (kvShare === undefined) return true;
     const own = this.#batch.running.filter((each) => each.account === account);
     const outstanding = own.reduce((sum, each) => sum + outstandingBlocks(each), 0);
-    const fits = this.#batch.tables.fitsShare(sequence, outstanding + added);
+    const fits = this.#batch.tables.fitsShareAfterEviction(sequence, outstanding + added);
     if (!fits) this.#batch.queue.hold(account);
     return fits;
   }

@@ -1,7 +1,7 @@
 // Sequences that wait for a running one because it is about to compute a prefix they share, so that it is
 // computed once. The owner takes over the urgency of those that wait for it.
 
-import { publishedBlocks } from '../cache/block-tables.ts';
+import { fullBlocks } from '../cache/block-tables.ts';
 import { Heap } from './heap.ts';
 import { compareKeys, type Sequence } from './sequence.ts';
 
@@ -84,7 +84,7 @@ export class Deferrals {
   takeServed(owner: Sequence): Sequence[] {
     const waiters = this.#waiters.get(owner);
     if (waiters === undefined) return [];
-    const published = publishedBlocks(owner);
+    const published = fullBlocks(owner);
     const served: Sequence[] = [];
     for (let next = waiters.next; next !== undefined; next = waiters.next) {
       if ((waiters.until.get(next) as number) > published) break;

@@ -1,6 +1,6 @@
 // Every invariant of the scheduler between steps, stated as code, those of its cache included.
 
-import { publishedBlocks } from '../cache/block-tables.ts';
+import { fullBlocks } from '../cache/block-tables.ts';
 import { checkCacheIntegrity, invariant } from '../cache/integrity.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
@@ -29,7 +29,7 @@ export function checkIntegrity(scheduler: Scheduler): void {
   for (const { sequence, owner, blocks } of scheduler.deferred()) {
     invariant(owner.state === 'running', `${sequence.id} waits for ${owner.id}, which runs`);
     invariant(
-      publishedBlocks(owner) < blocks,
+      fullBlocks(owner) < blocks,
       `${sequence.id} waits for blocks that ${owner.id} has yet to compute`,
     );
     invariant(owner.rank <= sequence.key, `${owner.id} is as urgent as ${sequence.id}, which waits for it`);

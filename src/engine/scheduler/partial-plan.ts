@@ -67,14 +67,14 @@ export class PartialPlan {
   /** Puts up to `tokens` tokens of a running sequence into the step, preempting where no block is left. */
   place(sequence: Sequence, tokens: number): number {
     const { tables } = this.#batch;
-    while (!tables.hasRoom(sequence) && !tables.mayTake(sequence)) {
+    while (!tables.hasRoom(sequence) && !tables.mayTakeBlock(sequence)) {
       if (this.#preemptOwn(sequence) === sequence) return 0;
     }
     while (tables.pool.freeCount === 0 && !tables.hasRoom(sequence)) {
       if (this.#preemptLast() === sequence) return 0;
     }
     const count = tables.grow(sequence, tokens);
-    if (count < tokens && tables.mayTake(sequence)) this.short = true;
+    if (count < tokens && tables.mayTakeBlock(sequence)) this.short = true;
     this.items.push({ sequence, count, draft: noDraft });
     return count;
   }
@@ -134,7 +134,7 @@ export class PartialPlan {
     const room = sequence.blocks.length * BLOCK_TOKENS - sequence.computed - 1;
     return Math.min(
       sequence.maxTokens - 1 - sequence.length,
-      freeCount > cachedFreeCount && tables.isWithinShare(sequence) ? room + BLOCK_TOKENS : room,
+      freeCount > cachedFreeCount && tables.fitsShareWithoutEviction(sequence) ? room + BLOCK_TOKENS : room,
     );
   }
 

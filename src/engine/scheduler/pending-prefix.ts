@@ -1,7 +1,7 @@
 // Finds the running sequence that is about to compute the very block a waiting one needs next.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
-import { publishedBlocks, reusableBlocks } from '../cache/block-tables.ts';
+import { fullBlocks, reusableBlocks } from '../cache/block-tables.ts';
 import type { Sequence } from './sequence.ts';
 
 interface PendingPrefix {
@@ -29,9 +29,7 @@ export function pendingPrefix(
 /** Whether what the owner has published is exactly the matched prefix. Equal blocks mean equal prefixes. */
 function endsAt(owner: Sequence, matched: readonly number[], salt: string): boolean {
   const last = matched.length - 1;
-  return (
-    publishedBlocks(owner) === matched.length && owner.salt === salt && owner.blocks[last] === matched[last]
-  );
+  return fullBlocks(owner) === matched.length && owner.salt === salt && owner.blocks[last] === matched[last];
 }
 
 /** Leading blocks with equal tokens, knowing that the first `known` are, up to `limit`. */

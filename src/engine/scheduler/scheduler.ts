@@ -1,9 +1,10 @@
 // Decides who computes how many tokens in each step. One cycle: `plan`, the engine computes and samples,
 // `commit`, then the engine `finish`es what ended. Knows no clock, no sampling and no backend.
 //
-// One order, the static key, rules tiers and ages: who computes first, who is admitted first, and, from the other end, who is
-// preempted. Within a tier the account that has had least work goes first (see waiting-queue.ts), and accounts that run several
-// make place for one that runs nothing (see give-way.ts). The most urgent sequence is preempted last, so every one ends.
+// Sequences go by rank: their tier and age, or those of a more urgent sequence that waits for them. It says who computes first,
+// who is admitted first and, from the other end, who is preempted. Within a tier the account that was served least goes first
+// (waiting-queue.ts), and accounts that run several sequences give way to one that runs none (give-way.ts). The most urgent
+// sequence is preempted last, so every one ends.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { BlockTables, blocksFor } from '../cache/block-tables.ts';
@@ -222,8 +223,8 @@ export class Scheduler {
     const [, ...shorter] = prefillOrder(running, accounts.servedOf);
     const kept = this.#admission.couldAdmit(1) && this.#admission.guestWaits() ? MINIMUM_SHARE : 0;
     for (const [i, sequence] of shorter.entries()) {
-      const mayTake = this.tables.pool.freeCount > 0 && this.tables.mayTake(sequence);
-      if (!mayTake && !this.tables.hasRoom(sequence)) continue;
+      const mayTakeBlock = this.tables.pool.freeCount > 0 && this.tables.mayTakeBlock(sequence);
+      if (!mayTakeBlock && !this.tables.hasRoom(sequence)) continue;
       const others = i < shorter.length - 1 || this.#admission.couldAdmit(1);
       const left = Math.max(0, partial.left - kept);
       partial.placeChunk(sequence, furtherShare(left, sequence.remaining, others));
@@ -237,9 +238,9 @@ export class Scheduler {
    */
   commit(plan: StepPlan, newTokens: readonly (readonly number[])[], stepMs: number): void {
     if (plan !== this.#planned) throw new Error('only the last plan can be committed, and once');
-    const samples = plan.items.reduce((count, item) => count + Number(item.samples), 0);
-    if (newTokens.length !== samples) {
-      throw new Error(`the plan samples ${samples}, got tokens of ${newTokens.length}`);
+    const samplingItems = plan.items.reduce((count, item) => count + Number(item.samples), 0);
+    if (newTokens.length !== samplingItems) {
+      throw new Error(`the plan samples ${samplingItems}, got tokens of ${newTokens.length}`);
     }
     this.#planned = undefined;
     let sampled = 0;

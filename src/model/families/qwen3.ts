@@ -40,7 +40,7 @@ export const qwen3Moe: Architecture = {
     norm_topk_prob: false,
   },
   build(source) {
-    // GGUF files do not say that the weights of chosen experts sum to one, as they do by default.
+    // GGUF files have no norm_topk_prob, and `defaults` are of config.json alone: the weights of chosen experts then sum to one.
     return build(source, hasExperts(source.config) ? moeOptions(source) : undefined);
   },
 };

@@ -50,7 +50,7 @@ export interface AttentionSpec {
   readonly sinks?: VectorSpec;
   /** What is attended to is multiplied by the sigmoid of this. */
   readonly gate?: LinearSpec;
-  /** Queries grow with their position: `1 + weight * log(1 + floor((position + shift) / length))`. */
+  /** Attention temperature tuning (Llama 4), a factor on queries by position: `1 + weight * log(1 + floor((position + shift) / length))`. */
   readonly growth?: { readonly weight: number; readonly length: number; readonly shift: number };
 }
 
@@ -137,7 +137,7 @@ export function attention(layer: LayerBuilder, options: AttentionOptions): Atten
     bidirectional: options.bidirectional || undefined,
     window: options.window,
     chunk: options.chunk,
-    scale: options.scale ?? layer.sizes.headSize ** -0.5,
+    scale: options.scale ?? headSize ** -0.5,
     softcap: options.softcap,
     sinks: options.sinks ? leaves.vector('sinks', headCount) : undefined,
     gate,
@@ -167,11 +167,11 @@ function projections(
   const queryRows = headCount * headSize;
   const kvRows = kvHeadCount * headSize;
   const queries = { ...common, rows: queryRows };
-  const turns = gated ? { runs: { rows: headSize, every: 2 * headSize } } : {};
+  const alternating = gated ? { runs: { rows: headSize, every: 2 * headSize } } : {};
   const queryRole = fused ? 'queryKeyValue' : 'query';
   return {
-    query: leaves.linear(queryRole, { ...queries, ...turns, ...pairs(headCount) }),
-    gate: gated ? leaves.linear(queryRole, { ...queries, ...turns, firstRow: headSize }) : undefined,
+    query: leaves.linear(queryRole, { ...queries, ...alternating, ...pairs(headCount) }),
+    gate: gated ? leaves.linear(queryRole, { ...queries, ...alternating, firstRow: headSize }) : undefined,
     key: leaves.linear(fused ? 'queryKeyValue' : 'key', {
       ...common,
       rows: kvRows,
