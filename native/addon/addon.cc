@@ -179,7 +179,7 @@ napi_value assemble(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 5);
     Handle& handle = toHandle(env, args[0]);
-    ModelParts parts = readModel(toRecord(env, args[1]), handle.matrices);
+    ModelParts parts = readModel(toRecord(env, args[1], "model"), handle.matrices);
     parts.kv.type = toKvType(env, args[2]);
     handle.model = std::make_shared<Model>(std::move(parts), toInt(env, args[3]), toInt(env, args[4]),
                                            *handle.kernels, handle.pool);
@@ -293,7 +293,7 @@ napi_value instructionSetNames(napi_env env, napi_callback_info) {
 napi_value kvBlockBytes(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 2);
-    const KvLayout layout{toKvType(env, args[0]), readCaches(toRecord(env, args[1]))};
+    const KvLayout layout{toKvType(env, args[0]), readCaches(toRecord(env, args[1], "caches"))};
     return fromNumber(env, double(layout.blockBytes()));
   });
 }

@@ -20,9 +20,9 @@ std::vector<napi_value> elementsOf(napi_env env, napi_value list) {
   return all;
 }
 
-Record listOf(napi_env env, napi_value value) {
+Record listOf(napi_env env, napi_value value, const char* name) {
   Record::List list;
-  for (napi_value element : elementsOf(env, value)) list.push_back(toRecord(env, element));
+  for (napi_value element : elementsOf(env, value)) list.push_back(toRecord(env, element, name));
   return Record(std::move(list));
 }
 
@@ -33,14 +33,14 @@ Record objectOf(napi_env env, napi_value value) {
   for (napi_value name : elementsOf(env, names)) {
     const std::string text = toString(env, name);
     const napi_value field = property(env, value, text.c_str());
-    if (typeOf(env, field) != napi_undefined) fields.push_back({text, toRecord(env, field)});
+    if (typeOf(env, field) != napi_undefined) fields.push_back({text, toRecord(env, field, text.c_str())});
   }
   return Record(std::move(fields));
 }
 
 }  // namespace
 
-Record toRecord(napi_env env, napi_value value) {
+Record toRecord(napi_env env, napi_value value, const char* name) {
   const napi_valuetype type = typeOf(env, value);
   if (type == napi_number) return Record(toNumber(env, value));
   if (type == napi_string) return Record(toString(env, value));
@@ -49,11 +49,12 @@ Record toRecord(napi_env env, napi_value value) {
     check(napi_get_value_bool(env, value, &flag), "expected a flag");
     return Record(flag);
   }
+  if (type != napi_object) throw ScriptError(std::string("native addon: expected plain data: ") + name);
   bool isTyped = false, isList = false;
   check(napi_is_typedarray(env, value, &isTyped), "expected plain data");
-  if (isTyped) return Record(toFloatArray(env, value, "floats").copy());
+  if (isTyped) return Record(toFloatArray(env, value, name).copy());
   check(napi_is_array(env, value, &isList), "expected plain data");
-  return isList ? listOf(env, value) : objectOf(env, value);
+  return isList ? listOf(env, value, name) : objectOf(env, value);
 }
 
 }  // namespace chairlift
