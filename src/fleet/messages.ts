@@ -11,7 +11,7 @@ import type { ModelReport } from './routing/heartbeat.ts';
 import type { TextSide } from './text-side.ts';
 
 /** Nodes with other numbers do not understand each other. */
-export const PROTOCOL = 1;
+export const PROTOCOL = 2;
 
 export interface NodeStatus {
   readonly protocol: number;

@@ -1,0 +1,14 @@
+import { expect, it } from 'vitest';
+import { engineRequest } from '../../../test/support/engine-requests.ts';
+import { OpenAnswer } from './open-answer.ts';
+
+it('what ends an answer goes with its last token, also where earlier ones come again', () => {
+  const open = new OpenAnswer({ name: 'm', key: 'k' }, engineRequest({ prompt: [1] }), 0);
+  const { id } = open.request;
+  open.accept({ id, attempt: 1, from: 0, tokens: [5] });
+  expect(open.accept({ id, attempt: 1, from: 0, tokens: [5, 6, 7], stop: 'eos' })).toEqual([
+    { kind: 'token', id, token: 6 },
+    { kind: 'token', id, token: 7, stop: 'eos' },
+  ]);
+  expect(open.accept({ id, attempt: 1, from: 3, tokens: [], stop: 'eos' })).toEqual([]);
+});
