@@ -22,6 +22,8 @@ export { checkCacheIntegrity } from './engine/cache/integrity.ts';
 export { PrefixCache } from './engine/cache/prefix-cache.ts';
 export type { PrefixNode } from './engine/cache/prefix-key.ts';
 export { Engine, type EngineOptions, type EngineStats } from './engine/engine.ts';
+export type { EngineClient } from './engine/engine-client.ts';
+export type { EngineMonitor, EngineSubscriber, EngineSubscription } from './engine/engine-monitor.ts';
 export type { ReportListener } from './engine/engine-reports.ts';
 export { LocalEngine } from './engine/local-engine.ts';
 export { planBatch } from './engine/plan-batch.ts';

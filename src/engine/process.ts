@@ -3,7 +3,6 @@
 import { messageOf } from '../runtime/error-message.ts';
 import { Engine } from './engine.ts';
 import { loadEngine, readyMessage } from './load-engine.ts';
-
 import { type EngineSettings, type FromEngine, handleCommand, type ToEngine } from './protocol.ts';
 
 function send(message: FromEngine): void {

@@ -8,7 +8,8 @@ import type { AdapterFiles } from '../weights/adapter-files.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
 import { type NamedAdapter, withAdapters } from './adapters.ts';
 import { buildSpec } from './build-spec.ts';
-import { additionsOf } from './spec-walk.ts';
+import type { ModelSpec } from './spec.ts';
+import { adaptableLinears } from './spec-walk.ts';
 
 /** An adapter of rank 2 for one matrix. */
 function adapterFor(
@@ -32,6 +33,8 @@ const adapted = (opened: OpenedModel, adapter: NamedAdapter) =>
 const llama = formulaModel('llama with a tied head');
 const query = 'model.layers.1.self_attn.q_proj.weight';
 const [rows = 0, columns = 0] = llama.tensors[query] ?? [];
+
+const additionsOf = (spec: ModelSpec) => adaptableLinears(spec).flatMap(({ additions = [] }) => additions);
 
 describe('an adapter', () => {
   it('adds to the matrix that it names, and its tensors join the model’s', () => {

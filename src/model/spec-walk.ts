@@ -2,7 +2,6 @@
 
 import { leavesOf } from './leaves.ts';
 import type {
-  AdditionSpec,
   AttentionSpec,
   BodySpec,
   LayerSpec,
@@ -86,10 +85,6 @@ export function layerLinears(spec: ModelSpec): LinearSpec[] {
 
 export function adaptableLinears(spec: ModelSpec): LinearSpec[] {
   return [...layerLinears(spec), spec.head];
-}
-
-export function additionsOf(spec: ModelSpec): AdditionSpec[] {
-  return adaptableLinears(spec).flatMap(({ additions = [] }) => additions);
 }
 
 /** Matrices of what adapters add to the head, and to embeddings, without their tables. */

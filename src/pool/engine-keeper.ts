@@ -9,8 +9,13 @@ import type { EngineSnapshot } from '../engine/live/snapshot.ts';
 import type { EngineSettings, FromEngine, ToEngine } from '../engine/protocol.ts';
 import type { StepReport } from '../engine/step-report.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
-import type { EngineHost, HostListener } from './engine-host.ts';
-import { EngineInServer, type EngineProcess, spawnEngine } from './engine-host.ts';
+import {
+  type EngineHost,
+  EngineInServer,
+  type EngineProcess,
+  type HostListener,
+  spawnEngine,
+} from './engine-host.ts';
 import { Watchdog } from './watchdog.ts';
 
 const FIRST_BACKOFF_MS = 50;

@@ -31,6 +31,17 @@ describe('unfinished requests', () => {
     expect(unfinished.size).toBe(0);
   });
 
+  it('are given again where the engine did not take them, which is no death', () => {
+    const unfinished = new UnfinishedRequests();
+    const request = engineRequest({ prompt: [1, 2] });
+    unfinished.add(request);
+    for (let time = 0; time < 5; time++) {
+      expect(unfinished.takeSubmittable()).toEqual([request]);
+      unfinished.resubmit(request.id);
+      expect(unfinished.unsubmitted(request.id)).toEqual(request);
+    }
+  });
+
   it('are tried one at a time after two deaths, so that the guilty one is found and the others live', () => {
     const unfinished = new UnfinishedRequests();
     const [innocent, guilty, other] = Array.from({ length: 3 }, () => engineRequest({ prompt: [1] })) as [

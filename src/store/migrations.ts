@@ -1,4 +1,5 @@
-// The schema, one step per version. A released step is never edited; a change is a new step. Steps are written for
+// The schema, one step per version. A released step is never edited; a change is a new step (step 4
+// no longer creates functions that step 6 drops and creates again). Steps are written for
 // the embedded database, with a line for each column, and translated for Postgres unless it has its own text.
 
 import { CAPPED_LIMITS, KEY_VERSION, SHARED_LIMITS } from './shared-schema.ts';

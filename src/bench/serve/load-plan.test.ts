@@ -64,7 +64,7 @@ describe('a planned load', () => {
     expect(prefixes({ ...shape, prefixTokens: 0 })).toEqual(new Set([undefined]));
   });
 
-  it('purposes prompt and output lengths apart from each other', () => {
+  it('samples prompt and output lengths apart from each other', () => {
     const { requests } = planLoad(shape, randomLoad(5));
     expect(requests.filter((one) => one.promptTokens === one.outputTokens).length).toBeLessThan(40);
   });
@@ -108,7 +108,7 @@ describe('dealing requests to keys', () => {
 });
 
 const random = randomLoad(7);
-const purposes = (text: string, count = 4000) => {
+const sampled = (text: string, count = 4000) => {
   const lengths = parseLengths(text);
   if (lengths === undefined) throw new Error(`${text} is no distribution`);
   return Array.from({ length: count }, (_, n) => sampleLength(lengths, random.of('promptTokens', n)));
@@ -130,25 +130,25 @@ describe('a distribution of lengths', () => {
     },
   );
 
-  it('purposes whole numbers as its form says', () => {
-    expect(new Set(purposes('17', 50))).toEqual(new Set([17]));
-    const uniform = purposes('3-7');
+  it('samples whole numbers as its form says', () => {
+    expect(new Set(sampled('17', 50))).toEqual(new Set([17]));
+    const uniform = sampled('3-7');
     expect([...new Set(uniform)].sort()).toEqual([3, 4, 5, 6, 7]);
     expect(mean(uniform)).toBeCloseTo(5, 0);
-    const normal = purposes('normal:256,64');
+    const normal = sampled('normal:256,64');
     expect(mean(normal)).toBeGreaterThan(252);
     expect(mean(normal)).toBeLessThan(260);
     const deviation = Math.sqrt(mean(normal.map((value) => (value - mean(normal)) ** 2)));
     expect(deviation).toBeGreaterThan(60);
     expect(deviation).toBeLessThan(68);
-    const lognormal = purposes('lognormal:256,0.5').sort((left, right) => left - right);
+    const lognormal = sampled('lognormal:256,0.5').sort((left, right) => left - right);
     expect(lognormal[2000]).toBeGreaterThan(245);
     expect(lognormal[2000]).toBeLessThan(267);
     // exp(0.5² / 2) times the median.
     expect(mean(lognormal) / 256).toBeCloseTo(1.13, 1);
   });
 
-  it('never purposes less than one token', () => {
-    expect(Math.min(...purposes('normal:2,50'))).toBe(1);
+  it('never samples less than one token', () => {
+    expect(Math.min(...sampled('normal:2,50'))).toBe(1);
   });
 });
