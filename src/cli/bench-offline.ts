@@ -79,7 +79,7 @@ export function addBenchOffline(parent: Command): void {
   parent
     .command('offline')
     .description(
-      'measure a model on this machine, without a server: requests one by one beside the same in a batch; ' +
+      'measure a model on this machine, without a server: requests one by one and the same in a batch; ' +
         'with --streams, --prompt or --prefix how fast it computes prompts and decodes',
     )
     .option('--model <path>', `${MODEL_MEANING}; else the embedded model`, parseModel)

@@ -89,7 +89,7 @@ export function offlineReportText(report: OfflineReport): string {
     formatTable(overview(report)),
     `Decoding ${outputTokens} tokens after prompts of ${promptTokens}:`,
     formatColumns(decodeHeadings, results.map(decodeCells)),
-    'Prompts, all at once, and whole requests beside direct mode (one after the other):',
+    'Prompts, all at once, and whole requests next to direct mode (one after the other):',
     formatColumns(requestHeadings, results.map(requestCells)),
     speculativeText(report),
     [...directNote(results), ...cacheNote(results)].join('\n'),

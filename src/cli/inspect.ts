@@ -23,7 +23,7 @@ export function addInspect(program: Command): void {
     .command('inspect')
     .description('show what a model is and how much memory it needs')
     .argument('<path>', MODEL_MEANING, parseModel)
-    .option('--adapter <path...>', 'LoRA adapters to look at beside it')
+    .option('--adapter <path...>', 'LoRA adapters to look at with it')
     .option('--json', 'print JSON')
     .action((path: string, options: { adapter?: string[]; json?: true }) => {
       const adapters = (options.adapter ?? []).map((place) => ({ name: basename(place), path: place }));

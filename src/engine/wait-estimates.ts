@@ -151,7 +151,7 @@ function stepsOf(
   const context = lengths.reduce((sum, length) => sum + length, 0) / Math.max(1, lengths.length);
   return (decoding, promptTokens) => {
     const decodes = { tokens: decoding, sequences: decoding, attended: decoding * context };
-    const most = Math.max(budget.beside(decodes, context), budget.floorBeside(decodes), 1);
+    const most = Math.max(budget.prefillTokens(decodes, context), budget.prefillFloor(decodes), 1);
     const tokens = Math.min(promptTokens, most);
     const load = {
       tokens: decoding + tokens,

@@ -90,10 +90,10 @@ describe('BlockTables', () => {
     const first = compute(tables, sequence(3 * BLOCK_TOKENS));
     const next = sequence(3 * BLOCK_TOKENS);
     tables.release(first);
-    expect(tables.hasBlockBeside(tables.match(next))).toBe(true);
+    expect(tables.hasBlockAfter(tables.match(next))).toBe(true);
     tables.pool.setLimit(2);
     expect(tables.match(next)).toHaveLength(2);
-    expect(tables.hasBlockBeside(tables.match(next))).toBe(false);
+    expect(tables.hasBlockAfter(tables.match(next))).toBe(false);
   });
 
   it('evicts the longest-unused prefix first, from its end, and never what is in use', () => {

@@ -81,7 +81,7 @@ export class BlockTables {
   }
 
   /** Whether a sequence that starts on matched blocks finds another one to write to. */
-  hasBlockBeside(matched: readonly number[]): boolean {
+  hasBlockAfter(matched: readonly number[]): boolean {
     const revived = matched.reduce((count, block) => count + Number(this.pool.references(block) === 0), 0);
     return this.pool.freeCount > revived;
   }

@@ -143,7 +143,7 @@ export class Admission {
   #lackOf(sequence: Sequence, matched: readonly number[]): { lanes: number; blocks: number } {
     const { running, tables } = this.#batch;
     const lanes = running.length + 1 - this.#lanes;
-    if (!tables.hasBlockBeside(matched)) return { lanes, blocks: 1 };
+    if (!tables.hasBlockAfter(matched)) return { lanes, blocks: 1 };
     if (running.length === 0) return { lanes, blocks: 0 };
     const added = tables.addedBlocks(sequence, matched);
     const promised = tables.pool.usedCount + this.#batch.outstandingBlocks() + added;

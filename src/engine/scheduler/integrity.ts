@@ -12,11 +12,11 @@ export function checkIntegrity(scheduler: Scheduler): void {
     invariant(!seen.has(sequence), `${sequence.id} runs once`);
     seen.add(sequence);
     checkRunning(sequence);
-    const beside = scheduler.running.filter(
+    const own = scheduler.running.filter(
       ({ priority, account }) => priority === sequence.priority && account === sequence.account,
     );
     invariant(
-      scheduler.runningBeside(sequence) === beside.length,
+      scheduler.runningOfAccount(sequence) === own.length,
       `the running ones of ${sequence.id}'s account are counted`,
     );
   }

@@ -95,8 +95,8 @@ export class Scheduler {
   }
 
   /** Running sequences of the same account and tier, as the waiting queue counts them. */
-  runningBeside(sequence: Sequence): number {
-    return this.#batch.queue.runningBeside(sequence);
+  runningOfAccount(sequence: Sequence): number {
+    return this.#batch.queue.runningOfAccount(sequence);
   }
 
   /** Those among the waiting that wait for a prefix which a running one computes. */
@@ -193,9 +193,9 @@ export class Scheduler {
   #share(partial: PartialPlan): undefined {
     const { running } = this.#batch;
     const decodes = decodeLoad(running);
-    const left = this.budget.beside(decodes, longestPrefill(running));
+    const left = this.budget.prefillTokens(decodes, longestPrefill(running));
     const prefilling = decodes.sequences < running.length || this.#admission.guestWaits();
-    partial.left = prefilling ? Math.max(left, this.budget.floorBeside(decodes)) : left;
+    partial.left = prefilling ? Math.max(left, this.budget.prefillFloor(decodes)) : left;
     this.#continueRunning(partial);
     this.#continueShorter(partial);
     // What was just preempted must not come straight back.

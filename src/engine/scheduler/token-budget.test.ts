@@ -7,7 +7,7 @@ const NOTHING = decodes(0);
 
 function learn(budget: TokenBudget, msPerToken: number, steps = 20): void {
   for (let i = 0; i < steps; i++) {
-    const tokens = budget.beside(NOTHING, 0);
+    const tokens = budget.prefillTokens(NOTHING, 0);
     budget.observe({ tokens, sequences: 1, attended: 0 }, msPerToken * tokens);
   }
 }
@@ -15,16 +15,16 @@ function learn(budget: TokenBudget, msPerToken: number, steps = 20): void {
 describe('TokenBudget', () => {
   it('leaves of a fixed budget what the decodes do not need', () => {
     const budget = new TokenBudget({ kind: 'fixed', maxStepTokens: 100 });
-    expect(budget.beside(decodes(30), 500)).toBe(70);
-    expect(budget.floorBeside(decodes(30))).toBe(70);
+    expect(budget.prefillTokens(decodes(30), 500)).toBe(70);
+    expect(budget.prefillFloor(decodes(30))).toBe(70);
   });
 
   it('finds the number of tokens that fits the target', () => {
     const budget = new TokenBudget({ kind: 'adaptive', targetStepMs: 200, maxStepTokens: 4096 });
     learn(budget, 0.5);
-    expect(budget.beside(NOTHING, 0)).toBeGreaterThan(350);
-    expect(budget.beside(NOTHING, 0)).toBeLessThanOrEqual(410);
-    expect(budget.beside(decodes(100), 0)).toBeLessThan(320);
+    expect(budget.prefillTokens(NOTHING, 0)).toBeGreaterThan(350);
+    expect(budget.prefillTokens(NOTHING, 0)).toBeLessThanOrEqual(410);
+    expect(budget.prefillTokens(decodes(100), 0)).toBeLessThan(320);
   });
 
   it('lets a prompt beside which nobody decodes take longer steps, where it may', () => {
@@ -35,14 +35,14 @@ describe('TokenBudget', () => {
       maxStepTokens: 4096,
     });
     learn(budget, 0.5);
-    expect(budget.beside(NOTHING, 0)).toBeGreaterThan(150);
-    expect(budget.beside(decodes(1), 0)).toBeLessThanOrEqual(51);
+    expect(budget.prefillTokens(NOTHING, 0)).toBeGreaterThan(150);
+    expect(budget.prefillTokens(decodes(1), 0)).toBeLessThanOrEqual(51);
   });
 
   it('starts small and at most doubles the largest step it has measured', () => {
     const budget = new TokenBudget({ kind: 'adaptive', targetStepMs: 1e6, maxStepTokens: 1000 });
     const sizes = Array.from({ length: 6 }, () => {
-      const tokens = budget.beside(NOTHING, 0);
+      const tokens = budget.prefillTokens(NOTHING, 0);
       budget.observe({ tokens, sequences: 1, attended: 0 }, 1);
       return tokens;
     });
@@ -52,11 +52,11 @@ describe('TokenBudget', () => {
   it('always leaves enough to make progress, within the limit', () => {
     const slow = new TokenBudget({ kind: 'adaptive', targetStepMs: 1, maxStepTokens: 50 });
     learn(slow, 100);
-    expect(slow.beside(NOTHING, 0)).toBe(32);
-    expect(slow.beside(decodes(20), 0)).toBe(12);
-    expect(slow.beside(decodes(45), 0)).toBeLessThanOrEqual(0);
-    expect(slow.floorBeside(decodes(10))).toBe(32);
-    expect(slow.floorBeside(decodes(45))).toBe(5);
+    expect(slow.prefillTokens(NOTHING, 0)).toBe(32);
+    expect(slow.prefillTokens(decodes(20), 0)).toBe(12);
+    expect(slow.prefillTokens(decodes(45), 0)).toBeLessThanOrEqual(0);
+    expect(slow.prefillFloor(decodes(10))).toBe(32);
+    expect(slow.prefillFloor(decodes(45))).toBe(5);
   });
 
   it('refuses budgets that cannot work', () => {

@@ -42,7 +42,7 @@ export class TokenBudget {
   }
 
   /** Tokens left for prefill after the decodes, for a chunk that follows `start` computed tokens. */
-  beside(decodes: StepLoad, start: number): number {
+  prefillTokens(decodes: StepLoad, start: number): number {
     const most = this.#options.maxStepTokens - decodes.tokens;
     if (this.#options.kind === 'fixed') return most;
     const { targetStepMs } = this.#options;
@@ -52,7 +52,7 @@ export class TokenBudget {
   }
 
   /** Tokens that running prefill gets even where decodes alone exceed the target. */
-  floorBeside(decodes: StepLoad): number {
+  prefillFloor(decodes: StepLoad): number {
     const most = this.#options.maxStepTokens - decodes.tokens;
     return this.#options.kind === 'fixed' ? most : Math.min(most, MINIMUM_TOKENS);
   }

@@ -233,7 +233,7 @@ export class WaitingQueue {
   }
 
   /** Running sequences of the same account and tier, as this queue counts them. */
-  runningBeside(sequence: Sequence): number {
+  runningOfAccount(sequence: Sequence): number {
     return this.#tierOf(sequence).flows.get(sequence.account)?.running ?? 0;
   }
 
