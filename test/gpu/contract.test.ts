@@ -49,7 +49,7 @@ const models: ContractModels = {
   encoders: [],
   tensorTypes,
   kvTypes: ['f16', 'q8'],
-  tokens: isSlowGpu ? 12 : 70,
+  tokens: isSlowGpu ? 12 : 40,
   others: 3,
   otherTokens: 9,
   settings: [{}],
