@@ -153,7 +153,7 @@ function nodeName({ node }: Config): string {
   return (node ?? hostname()).replaceAll(/[^\w-]/g, '-').slice(0, 64);
 }
 
-/** Whoever may publish on the message system may use every model, and answer in its place. */
+/** Anyone who may publish on the message system may use every model, and answer in its place. */
 function anonymousRefusal({ allowAnonymous }: Config, connection: NatsConnection): string | undefined {
   const { info } = connection;
   const host = connection
