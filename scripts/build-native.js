@@ -27,7 +27,10 @@ const setFlags = {
 };
 
 // Each folder is compiled as one unit: headers are most of the cost of small files.
-const unitNames = ['layers', 'model', 'sampling', 'system'];
+const unitNames = ['layers', 'model', 'sampling', 'system', 'cuda', 'cuda/layers'];
+// The GPU that tests run kernels on; a build that has it uses it alone.
+const simulatorUnits = ['cuda/simulator'];
+const simulatorFlags = ['-DCHAIRLIFT_SIMULATED_GPU'];
 
 // Contraction is off so that a multiply and an add are never fused: all ISAs must give the same bits.
 export const commonFlags = [
@@ -42,6 +45,8 @@ export const commonFlags = [
   '-Wno-maybe-uninitialized',
   '-Wno-uninitialized',
   '-Wno-unused-function',
+  // Those of CUDA's compiler.
+  '-Wno-unknown-pragmas',
 ];
 
 // Kernels are vectorised and unrolled by hand; higher optimisation only makes them larger.
@@ -65,7 +70,7 @@ function unitOf(folder) {
   mkdirSync(unitFolder, { recursive: true });
   const files = readdirSync(join(nativeFolder, folder)).filter((file) => file.endsWith('.cc'));
   const text = files.sort().map((file) => `#include "${folder}/${file}"\n`);
-  const name = `${folder}.cc`;
+  const name = `${folder.replaceAll('/', '-')}.cc`;
   const path = join(unitFolder, name);
   if (!existsSync(path) || readFileSync(path, 'utf8') !== text.join('')) writeFileSync(path, text.join(''));
   return { folder: unitFolder, name, flags: [...commonFlags, ...includeFlags] };
@@ -224,7 +229,7 @@ function headerFlags() {
  * For this machine, if no other is named, with the kernels of all instruction sets, if none are. `spell` gives the flags of a
  * source as the compiler knows them; `headers` resolves when Node's headers are installed.
  * @param {{ compiler: string | string[], output: string, arch?: string, platform?: string, sets?: string[],
- *   spell?: (flags: string[]) => string[], extraFlags?: string[], shared?: string[] | undefined, linkFlags?: string[], headers?: Promise<void>,
+ *   spell?: (flags: string[]) => string[], extraFlags?: string[], simulatesGpu?: boolean, shared?: string[] | undefined, linkFlags?: string[], headers?: Promise<void>,
  *   progress?: { add(count: number): void, done(): void } }} options
  * @returns {Promise<boolean>} whether anything was built
  */
@@ -236,6 +241,7 @@ export async function buildNative({
   sets = instructionSets(arch),
   spell = (flags) => flags,
   extraFlags = [],
+  simulatesGpu = false,
   shared = sharedFlags[platform] ?? ['-shared', '-pthread'],
   linkFlags = [],
   headers = Promise.resolve(),
@@ -248,10 +254,11 @@ export async function buildNative({
     }));
     return compileObjects({ compiler, arch, sources: spelled, progress });
   };
-  const [addon, ...others] = ['addon', ...unitNames].map(unitOf);
+  const units = ['addon', ...unitNames, ...(simulatesGpu ? simulatorUnits : [])];
+  const [addon, ...others] = units.map(unitOf);
   const compiled = await Promise.all([
     compile([...kernelSources(arch, sets), ...others]),
-    headers.then(() => compile([addon], headerFlags())),
+    headers.then(() => compile([addon], [...headerFlags(), ...(simulatesGpu ? simulatorFlags : [])])),
   ]);
   const objects = compiled.flat();
   const linked = hashOf([...objects, [...shared, ...extraFlags, ...linkFlags].join(' ')]);

@@ -8,9 +8,14 @@
 #include "addon/napi-values.h"
 #include "addon/probe.h"
 #include "addon/to-record.h"
+#include "cuda/driver-device.h"
+#include "cuda/model.h"
 #include "kernels/dispatch.h"
 #include "model/model.h"
 #include "model/reader.h"
+#ifdef CHAIRLIFT_SIMULATED_GPU
+#include "cuda/simulator/simulated-device.h"
+#endif
 
 namespace chairlift {
 
@@ -22,6 +27,10 @@ struct Handle {
   const KernelTable* kernels = nullptr;
   std::vector<std::shared_ptr<Matrix>> matrices;
   std::shared_ptr<Model> model;
+  // Where a GPU computes: its weights while they are uploaded, then its model.
+  std::unique_ptr<cuda::Device> device;
+  std::unique_ptr<cuda::DeviceWeights> weights;
+  std::shared_ptr<cuda::CudaModel> cudaModel;
   // Set while a task runs off the JavaScript thread: nothing else may touch the model.
   bool busy = false;
 };
@@ -33,6 +42,12 @@ Handle& toHandle(napi_env env, napi_value value) {
   if (!handle.pool) throw ScriptError("native addon: the model is closed");
   if (handle.busy) throw ScriptError("native addon: the model is busy; await the last call");
   return handle;
+}
+
+cuda::CudaModel& toCudaModel(napi_env env, napi_value value) {
+  const Handle& handle = toHandle(env, value);
+  if (!handle.cudaModel) throw ScriptError("native addon: the model is not on a GPU");
+  return *handle.cudaModel;
 }
 
 Model& toModel(napi_env env, napi_value value) {
@@ -114,6 +129,15 @@ napi_value runOffThread(napi_env env, Handle& handle, const char* name, const st
   return promise;
 }
 
+napi_value toExternal(napi_env env, std::unique_ptr<Handle> handle) {
+  napi_value external;
+  check(napi_create_external(
+            env, handle.get(), [](napi_env, void* data, void*) { delete static_cast<Handle*>(data); }, nullptr, &external),
+        "cannot make a handle");
+  handle.release();
+  return external;
+}
+
 /** create(threads, isa): handle */
 napi_value create(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
@@ -121,13 +145,53 @@ napi_value create(napi_env env, napi_callback_info info) {
     auto handle = std::make_unique<Handle>();
     handle->kernels = &chooseKernels(toString(env, args[1]));
     handle->pool = std::make_shared<ThreadPool>(toInt(env, args[0]));
-    napi_value external;
-    check(napi_create_external(
-              env, handle.get(), [](napi_env, void* data, void*) { delete static_cast<Handle*>(data); }, nullptr,
-              &external),
-          "cannot make a handle");
-    handle.release();
-    return external;
+    return toExternal(env, std::move(handle));
+  });
+}
+
+std::unique_ptr<cuda::Device> openDevice(int ordinal, const uint8_t* image) {
+#ifdef CHAIRLIFT_SIMULATED_GPU
+  (void)ordinal, (void)image;
+  return cuda::simulatedDevice();
+#else
+  return cuda::openDevice(ordinal, image);
+#endif
+}
+
+/** createOnGpu(threads, gpu, kernels: Uint8Array): handle; `threads` pack weights and sample */
+napi_value createOnGpu(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 3);
+    auto handle = std::make_unique<Handle>();
+    handle->kernels = bestKernels();
+    handle->device = openDevice(toInt(env, args[1]), toByteArray(env, args[2], "kernels").data);
+    handle->weights = std::make_unique<cuda::DeviceWeights>(*handle->device);
+    handle->pool = std::make_shared<ThreadPool>(toInt(env, args[0]));
+    return toExternal(env, std::move(handle));
+  });
+}
+
+/** gpus(): what NVIDIA's driver finds; throws where there is none */
+napi_value gpus(napi_env env, napi_callback_info) {
+  return guarded(env, [&] {
+#ifdef CHAIRLIFT_SIMULATED_GPU
+    const std::vector<cuda::DeviceInfo> all{{"a simulated GPU", 90, size_t(4) << 30}};
+#else
+    const std::vector<cuda::DeviceInfo> all = cuda::listDevices();
+#endif
+    napi_value list;
+    check(napi_create_array(env, &list), "cannot make a list");
+    uint32_t index = 0;
+    for (const cuda::DeviceInfo& info : all) {
+      napi_value one, name;
+      check(napi_create_object(env, &one), "cannot make an object");
+      check(napi_create_string_utf8(env, info.name.c_str(), NAPI_AUTO_LENGTH, &name), "cannot make a name");
+      check(napi_set_named_property(env, one, "name", name), "name");
+      check(napi_set_named_property(env, one, "capability", fromNumber(env, info.capability)), "capability");
+      check(napi_set_named_property(env, one, "bytes", fromNumber(env, double(info.totalBytes))), "bytes");
+      check(napi_set_element(env, list, index++, one), "cannot fill a list");
+    }
+    return list;
   });
 }
 
@@ -150,7 +214,14 @@ napi_value addMatrix(napi_env env, napi_callback_info info) {
     const SourceFormat& format = toFormat(env, args[1]);
     const int inputs = toInt(env, args[3]);
     if (inputs % format.blockSize != 0) throw ScriptError("native addon: rows of broken blocks");
-    handle.matrices.push_back(std::make_shared<Matrix>(format, toInt(env, args[2]), inputs, toInt(env, args[4])));
+    const int outputs = toInt(env, args[2]), members = toInt(env, args[4]);
+    if (handle.device) {
+      const auto matrix = Matrix::withoutPanels(format, outputs, inputs, members);
+      handle.weights->add(matrix, std::make_unique<cuda::DeviceMatrix>(*handle.device, matrix->member(), matrix->panels(), members));
+      handle.matrices.push_back(matrix);
+    } else {
+      handle.matrices.push_back(std::make_shared<Matrix>(format, outputs, inputs, members));
+    }
     return fromNumber(env, double(handle.matrices.size() - 1));
   });
 }
@@ -167,6 +238,12 @@ napi_value packRows(napi_env env, napi_callback_info info) {
         count > matrix->outputs() - firstRow || bytes.length < size_t(count) * matrix->rowBytes()) {
       throw ScriptError("native addon: rows outside the matrix");
     }
+    if (handle.device) {
+      return runOffThread(env, handle, "chairlift.packRows", {args[0], args[5]},
+                          [&handle, matrix, member, firstRow, rows = bytes.data, count] {
+                            handle.weights->fill(*handle.pool, *matrix, member, firstRow, rows, count);
+                          });
+    }
     return runOffThread(env, handle, "chairlift.packRows", {args[0], args[5]},
                         [pool = handle.pool, matrix, member, firstRow, rows = bytes.data, count] {
                           chairlift::packRows(*pool, *matrix, member, firstRow, rows, count);
@@ -181,6 +258,12 @@ napi_value assemble(napi_env env, napi_callback_info info) {
     Handle& handle = toHandle(env, args[0]);
     ModelParts parts = readModel(toRecord(env, args[1], "model"), handle.matrices);
     parts.kv.type = toKvType(env, args[2]);
+    if (handle.device) {
+      handle.cudaModel = std::make_shared<cuda::CudaModel>(std::move(handle.device), std::move(handle.weights), std::move(parts),
+                                                           toInt(env, args[3]), toInt(env, args[4]));
+      handle.matrices.clear();
+      return undefinedValue(env);
+    }
     handle.model = std::make_shared<Model>(std::move(parts), toInt(env, args[3]), toInt(env, args[4]),
                                            *handle.kernels, handle.pool);
     handle.matrices.clear();
@@ -210,22 +293,38 @@ StepInput readBatch(napi_env env, napi_value batch, bool isRecurrent) {
   return input;
 }
 
+template <class AnyModel>
+napi_value stepOf(napi_env env, napi_callback_info info, std::shared_ptr<AnyModel> Handle::*member) {
+  const auto args = arguments(env, info, 4);
+  Handle& handle = toHandle(env, args[0]);
+  const std::shared_ptr<AnyModel> model = handle.*member;
+  StepInput input = readBatch(env, args[1], model->isRecurrent());
+  const auto logits = toFloatArray(env, args[2], "logits"), states = toFloatArray(env, args[3], "states");
+  if (logits.length < input.logitRows.size() * size_t(model->vocabSize()) ||
+      states.length < input.stateRows.size() * size_t(model->hiddenSize())) {
+    throw ScriptError("native addon: too little room for the results");
+  }
+  return runOffThread(env, handle, "chairlift.step", {args[0], args[2], args[3]},
+                      [model, input = std::move(input), to = logits.data, into = states.data] {
+                        model->step(input, to, into);
+                      });
+}
+
 /** step(handle, batch, logits: Float32Array, states: Float32Array): Promise<void> */
 napi_value step(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
-    const auto args = arguments(env, info, 4);
-    const Model& model = toModel(env, args[0]);
-    Handle& handle = toHandle(env, args[0]);
-    StepInput input = readBatch(env, args[1], model.isRecurrent());
-    const auto logits = toFloatArray(env, args[2], "logits"), states = toFloatArray(env, args[3], "states");
-    if (logits.length < input.logitRows.size() * size_t(model.vocabSize()) ||
-        states.length < input.stateRows.size() * size_t(model.hiddenSize())) {
-      throw ScriptError("native addon: too little room for the results");
-    }
-    return runOffThread(env, handle, "chairlift.step", {args[0], args[2], args[3]},
-                        [model = handle.model, input = std::move(input), to = logits.data, into = states.data] {
-                          model->step(input, to, into);
-                        });
+    const napi_value handle = arguments(env, info, 4)[0];
+    if (toHandle(env, handle).cudaModel) return stepOf(env, info, &Handle::cudaModel);
+    toModel(env, handle);
+    return stepOf(env, info, &Handle::model);
+  });
+}
+
+/** fitBlocks(handle, needed, most): how many KV blocks of a GPU have memory now */
+napi_value fitBlocks(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 3);
+    return fromNumber(env, toCudaModel(env, args[0]).fitBlocks(toInt(env, args[1]), toInt(env, args[2])));
   });
 }
 
@@ -258,6 +357,9 @@ napi_value destroy(napi_env env, napi_callback_info info) {
     Handle& handle = toHandle(env, args[0]);
     handle.matrices.clear();
     handle.model.reset();
+    handle.cudaModel.reset();
+    handle.weights.reset();
+    handle.device.reset();
     handle.pool.reset();
     return undefinedValue(env);
   });
@@ -371,6 +473,7 @@ NAPI_MODULE_INIT() {
       {"unpack", unpack},         {"multiply", multiply},
       {"timeMultiply", timeMultiply}, {"readBandwidth", readBandwidth},
       {"createSampler", createSampler}, {"sampleRows", sampleRows},
+      {"gpus", gpus},             {"createOnGpu", createOnGpu},  {"fitBlocks", fitBlocks},
   };
   for (const auto& function : functions) {
     napi_value value;

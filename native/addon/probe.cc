@@ -19,7 +19,7 @@ namespace {
 void packAll(Matrix& matrix, const uint8_t* weights) {
   for (int panel = 0; panel < matrix.panels(); panel++) {
     const int row = panel * panelColumns;
-    if (!matrix.packPanel(panel, weights + size_t(row) * matrix.rowBytes(),
+    if (!matrix.packPanelTo(matrix.panelAt(size_t(panel)), weights + size_t(row) * matrix.rowBytes(),
                           std::min(panelColumns, matrix.outputs() - row))) {
       throw std::runtime_error(notFinite);
     }
@@ -52,7 +52,7 @@ ProductTiming probeTime(const KernelTable& kernels, const SourceFormat& format, 
   // The same pattern everywhere: speed does not depend on the values, as long as no float is subnormal.
   std::vector<uint8_t> weights(matrix.rowBytes() * panelColumns, 0x3c);
   for (int panel = 0; panel < matrix.panels(); panel++) {
-    (void)matrix.packPanel(panel, weights.data(), std::min(panelColumns, outputs - panel * panelColumns));
+    (void)matrix.packPanelTo(matrix.panelAt(size_t(panel)), weights.data(), std::min(panelColumns, outputs - panel * panelColumns));
   }
   std::vector<float> x(size_t(rows) * size_t(inputs));
   for (size_t i = 0; i < x.size(); i++) x[i] = float(int(i % 17) - 8) / 8.0f;

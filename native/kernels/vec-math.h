@@ -2,10 +2,15 @@
 // Include after the ISA's vec-*.h.
 #pragma once
 
+// A GPU's compiler wants more than `inline`.
+#ifndef CHAIRLIFT_MATH
+#define CHAIRLIFT_MATH inline
+#endif
+
 namespace {
 
 /** e^x to about one unit in the last place; inputs beyond float32's range are clamped to it, NaN stays NaN. */
-inline Vec exponential(Vec x) {
+CHAIRLIFT_MATH Vec exponential(Vec x) {
   // The operand order matters: min and max return the second operand where one is NaN.
   x = max(Vec::set(-87.0f), min(Vec::set(88.0f), x));
   const Vec n = round(x * Vec::set(1.44269504f));
@@ -22,21 +27,21 @@ inline Vec exponential(Vec x) {
   return p * powerOfTwo(n);
 }
 
-inline Vec sigmoid(Vec x) {
+CHAIRLIFT_MATH Vec sigmoid(Vec x) {
   const Vec one = Vec::set(1.0f);
   return one / (one + exponential(Vec::zero() - x));
 }
 
-inline Vec silu(Vec x) { return x * sigmoid(x); }
+CHAIRLIFT_MATH Vec silu(Vec x) { return x * sigmoid(x); }
 
 /** The tanh form of GELU: 0.5 x (1 + tanh u) is x sigmoid(2u). */
-inline Vec geluTanh(Vec x) {
+CHAIRLIFT_MATH Vec geluTanh(Vec x) {
   const Vec cubic = fma(x * x * x, Vec::set(0.044715f), x);
   return x * sigmoid(cubic * Vec::set(1.5957691216f));
 }
 
 /** log(1 + x) for x within 0 and 1: 2 artanh(x / (2 + x)), by its series. */
-inline Vec logarithmOfMore(Vec x) {
+CHAIRLIFT_MATH Vec logarithmOfMore(Vec x) {
   const Vec z = x / (x + Vec::set(2.0f));
   const Vec squared = z * z;
   Vec p = Vec::set(2.0f / 13);
@@ -50,7 +55,7 @@ inline Vec logarithmOfMore(Vec x) {
 }
 
 /** log(1 + e^x). */
-inline Vec softplus(Vec x) {
+CHAIRLIFT_MATH Vec softplus(Vec x) {
   const Vec none = Vec::zero();
   const Vec size = max(x, none - x);
   // The operand order matters: NaN stays NaN.
@@ -61,7 +66,7 @@ inline Vec softplus(Vec x) {
  * x Φ(x), to a few units in the last place of max(x, 1): max(x, 0) - |x| Φ(-|x|). A polynomial in 1 / (1 + 0.3 |x|), fitted for
  * the least relative error, gives what is left of Φ(-|x|) without e^(-x²/2).
  */
-inline Vec gelu(Vec x) {
+CHAIRLIFT_MATH Vec gelu(Vec x) {
   const Vec one = Vec::set(1.0f), none = Vec::zero();
   // Beyond, it is 0.
   const Vec size = min(Vec::set(14.0f), max(none - x, x));
@@ -78,19 +83,19 @@ inline Vec gelu(Vec x) {
   return max(none, x) - size * beyond;
 }
 
-inline Vec clamped(Vec x, Vec up, float limit, float slope) {
+CHAIRLIFT_MATH Vec clamped(Vec x, Vec up, float limit, float slope) {
   // The operand order matters: NaN stays NaN.
   const Vec most = Vec::set(limit), least = Vec::set(-limit);
   const Vec held = min(most, x), factor = max(least, min(most, up)) + Vec::set(1.0f);
   return held * sigmoid(held * Vec::set(slope)) * factor;
 }
 
-inline Vec hyperbolicTangent(Vec x) {
+CHAIRLIFT_MATH Vec hyperbolicTangent(Vec x) {
   const Vec one = Vec::set(1.0f);
   return one - Vec::set(2.0f) / (exponential(x + x) + one);
 }
 
-inline Vec softcap(Vec x, float cap) {
+CHAIRLIFT_MATH Vec softcap(Vec x, float cap) {
   return Vec::set(cap) * hyperbolicTangent(x / Vec::set(cap));
 }
 

@@ -59,11 +59,15 @@ PackedMatrix layOut(const SourceFormat& format, int outputs, int inputs) {
 }  // namespace
 
 Matrix::Matrix(const SourceFormat& format, int outputs, int inputs, int members)
-    : format_(format),
-      packed_(layOut(format, outputs, inputs)),
-      members_(members),
-      memory_(bytesOf(format, outputs, inputs, members)) {
+    : Matrix(format, outputs, inputs, members, PageBuffer(bytesOf(format, outputs, inputs, members))) {}
+
+Matrix::Matrix(const SourceFormat& format, int outputs, int inputs, int members, PageBuffer memory)
+    : format_(format), packed_(layOut(format, outputs, inputs)), members_(members), memory_(std::move(memory)) {
   packed_.panels = memory_.data();
+}
+
+std::shared_ptr<Matrix> Matrix::withoutPanels(const SourceFormat& format, int outputs, int inputs, int members) {
+  return std::shared_ptr<Matrix>(new Matrix(format, outputs, inputs, members, PageBuffer()));
 }
 
 size_t Matrix::bytesOf(const SourceFormat& format, int outputs, int inputs, int members) {
@@ -71,8 +75,7 @@ size_t Matrix::bytesOf(const SourceFormat& format, int outputs, int inputs, int 
   return layOut(format, outputs, inputs).panelBytes * panels * size_t(members);
 }
 
-bool Matrix::packPanel(int panel, const uint8_t* rows, int count) {
-  uint8_t* to = memory_.data() + size_t(panel) * packed_.panelBytes;
+bool Matrix::packPanelTo(uint8_t* to, const uint8_t* rows, int count) const {
   if (format_.read) return packCodes(to, rows, count);
   if (packed_.encoding == Encoding::F8) return packF8(to, rows, count);
   if (packed_.encoding == Encoding::F32) packFloats<uint32_t>(to, rows, count);
@@ -257,20 +260,25 @@ void Matrix::unpackGroup(const uint8_t* chunk, int groups, int group, int column
   }
 }
 
-void packRows(ThreadPool& pool, Matrix& matrix, int member, int firstRow, const uint8_t* rows, int count) {
-  const int firstPanel = member * matrix.panels() + firstRow / panelColumns;
+void packRowsTo(ThreadPool& pool, const Matrix& matrix, uint8_t* to, const uint8_t* rows, int count) {
   const int panels = (count + panelColumns - 1) / panelColumns;
+  const size_t panelBytes = matrix.member().panelBytes;
   std::atomic<bool> finite{true};
   pool.forEach(panels, 4, [&](int begin, int end, int) {
     for (int panel = begin; panel < end; panel++) {
       const int row = panel * panelColumns;
-      if (!matrix.packPanel(firstPanel + panel, rows + size_t(row) * matrix.rowBytes(),
-                            std::min(panelColumns, count - row))) {
+      if (!matrix.packPanelTo(to + size_t(panel) * panelBytes, rows + size_t(row) * matrix.rowBytes(),
+                              std::min(panelColumns, count - row))) {
         finite = false;
       }
     }
   });
   if (!finite) throw std::runtime_error(notFinite);
+}
+
+void packRows(ThreadPool& pool, Matrix& matrix, int member, int firstRow, const uint8_t* rows, int count) {
+  const size_t firstPanel = size_t(member) * size_t(matrix.panels()) + size_t(firstRow / panelColumns);
+  packRowsTo(pool, matrix, matrix.panelAt(firstPanel), rows, count);
 }
 
 }  // namespace chairlift

@@ -1,6 +1,8 @@
 // A weight matrix, or several of one shape (members): owns the packed panels and fills them from a file's encoding.
 #pragma once
 
+#include <memory>
+
 #include "kernels/kernels.h"
 #include "model/source-format.h"
 #include "system/page-buffer.h"
@@ -14,6 +16,8 @@ constexpr const char* notFinite = "a scale or minimum is not finite, or too larg
 class Matrix {
  public:
   Matrix(const SourceFormat& format, int outputs, int inputs, int members = 1);
+  /** A matrix whose panels are kept elsewhere, on a device. */
+  static std::shared_ptr<Matrix> withoutPanels(const SourceFormat& format, int outputs, int inputs, int members);
 
   static size_t bytesOf(const SourceFormat& format, int outputs, int inputs, int members = 1);
 
@@ -32,15 +36,19 @@ class Matrix {
     return one;
   }
 
+  /** One panel of all members'. */
+  uint8_t* panelAt(size_t panel) { return memory_.data() + panel * packed_.panelBytes; }
   /**
-   * Packs one panel of all members' from its rows, the first of which starts at `rows`; `count` is 16 but for a member's
-   * last panel. Returns whether all scales and minimums, and the values of F8, are finite.
+   * Packs one panel to `to` from its rows, the first of which starts at `rows`; `count` is 16 but for a member's last panel.
+   * Returns whether all scales and minimums, and the values of F8, are finite.
    */
-  [[nodiscard]] bool packPanel(int panel, const uint8_t* rows, int count);
+  [[nodiscard]] bool packPanelTo(uint8_t* to, const uint8_t* rows, int count) const;
   /** The weights of one output as floats, of the first member. */
   void unpackRow(int output, float* to) const;
 
  private:
+  Matrix(const SourceFormat& format, int outputs, int inputs, int members, PageBuffer memory);
+
   template <class Bits>
   void packFloats(uint8_t* panel, const uint8_t* rows, int count) const;
   bool packF8(uint8_t* panel, const uint8_t* rows, int count) const;
@@ -69,5 +77,7 @@ class Matrix {
  * finite.
  */
 void packRows(ThreadPool& pool, Matrix& matrix, int member, int firstRow, const uint8_t* rows, int count);
+/** The same into panels at `to`. */
+void packRowsTo(ThreadPool& pool, const Matrix& matrix, uint8_t* to, const uint8_t* rows, int count);
 
 }  // namespace chairlift

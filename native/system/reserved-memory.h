@@ -13,6 +13,7 @@ class ReservedMemory {
   ReservedMemory(const ReservedMemory&) = delete;
 
   uint8_t* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
 
   /** Whole pages. Costs nothing except on Windows. */
   void commit(size_t from, size_t bytes);

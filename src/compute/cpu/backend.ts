@@ -42,11 +42,12 @@ export async function createCpuBackend(
     throw error;
   }
   const { blockCount } = options;
-  return new CpuBackend(addon, handle, spec, { blockCount, stateSlots }, createNativeSampler(addon, handle));
+  return new NativeBackend('cpu', addon, handle, spec, { blockCount, stateSlots }, createNativeSampler(addon, handle));
 }
 
-class CpuBackend implements Backend {
-  readonly name = 'cpu';
+/** Steps and memory of a model in the addon, on the processor or on a GPU. */
+export class NativeBackend implements Backend {
+  readonly name: string;
   readonly blockCount: number;
   readonly stateSlots: number | undefined;
   readonly sampleRows: SampleRows;
@@ -63,12 +64,14 @@ class CpuBackend implements Backend {
   #newThreads: number | undefined;
 
   constructor(
+    name: string,
     addon: Addon,
     handle: ModelHandle,
     spec: ModelSpec,
     { blockCount, stateSlots }: Pick<Backend, 'blockCount' | 'stateSlots'>,
     sampleRows: SampleRows,
   ) {
+    this.name = name;
     this.stateSlots = stateSlots;
     this.sampleRows = sampleRows;
     this.#addon = addon;

@@ -55,6 +55,12 @@ export interface Addon {
   instructionSets(): string[];
   /** An empty `isa` takes the fastest kernels. */
   create(threads: number, isa: string): ModelHandle;
+  /** The GPUs that NVIDIA's driver finds; throws where there is no driver. `capability` is ten times the compute capability. */
+  gpus(): readonly { readonly name: string; readonly capability: number; readonly bytes: number }[];
+  /** The model is on a GPU; `kernels` is a cubin for it, or PTX that ends with a zero. */
+  createOnGpu(threads: number, gpu: number, kernels: Uint8Array): ModelHandle;
+  /** Commits memory of a GPU for at least `needed` KV blocks, and releases that of more than `most`; returns how many have some. */
+  fitBlocks(model: ModelHandle, needed: number, most: number): number;
   /** Allocates a matrix of `members` of one shape, and returns its number. */
   addMatrix(model: ModelHandle, type: TensorType, outputs: number, inputs: number, members: number): number;
   /**

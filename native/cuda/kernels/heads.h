@@ -1,0 +1,133 @@
+// Queries and keys between projection and attention: norms of heads, rotation, and storage of keys and values in their block.
+// Include after rows.h.
+#pragma once
+
+namespace {
+
+constexpr int kvHalf = 0, kvByte = 1;
+
+CHAIRLIFT_DEVICE int roundUpTo16(int n) { return (n + 15) / 16 * 16; }
+
+/** The scale of a norm over one head, by one warp; its 64 sums are two a lane. */
+CHAIRLIFT_DEVICE Scale scaleOfHead(int kind, const float* head, int count, float epsilon) {
+  const int lane = threadIndex() % 32;
+  // Lanes 0 … 31 are those of the first two vectors, then of the last two.
+  const auto sumOf = [&](float mean, bool squares) {
+    float own[2] = {0, 0};
+    for (int part = 0; part < 2; part++) {
+      for (int i = part * 32 + lane; i < count; i += 64) {
+        const float value = head[i] - mean;
+        own[part] = squares ? fusedMultiplyAdd(value, value, own[part]) : own[part] + head[i];
+      }
+      own[part] = own[part] + shuffleXor(own[part], 16);
+    }
+    return sumOf16(own[0] + own[1]);
+  };
+  const float mean = kind == normLayer ? divided(sumOf(0, false), float(count)) : 0.0f;
+  return {mean, divided(1.0f, squareRoot(divided(sumOf(mean, true), float(count)) + epsilon))};
+}
+
+CHAIRLIFT_DEVICE void normalizeHead(const NormArgs& norm, const Scale* given, int row, float* head, int size, int firstWeight) {
+  if (!norm.weight) return;
+  const Scale scale = given ? given[row] : scaleOfHead(norm.kind, head, size, norm.epsilon);
+  syncWarp();
+  for (int i = threadIndex() % 32; i < size; i += 32) {
+    head[i] = normalizedValue(head[i], scale, norm.weight, norm.bias, firstWeight + i);
+  }
+  syncWarp();
+}
+
+CHAIRLIFT_DEVICE void rotateHead(float* head, const float* cosines, const float* sines, int pairs) {
+  for (int i = threadIndex() % 32; i < pairs; i += 32) {
+    const float a = head[i], b = head[i + pairs];
+    head[i] = a * cosines[i] - b * sines[i];
+    head[i + pairs] = b * cosines[i] + a * sines[i];
+  }
+  syncWarp();
+}
+
+/** Clamped to the range of halves, so that none is infinite; NaN stays NaN. */
+CHAIRLIFT_DEVICE uint16_t toHalf(float value) {
+  return floatToHalf(max(Vec{-65504.0f}, min(Vec{65504.0f}, Vec{value})).lane);
+}
+
+/** Keys or values of one token and head, as bytes with one scale; the result is in all lanes. */
+CHAIRLIFT_DEVICE float storeHeadBytes(const float* from, int size, int8_t* to, int stride) {
+  uint32_t largest = 0;
+  float poison = 0;
+  for (int i = threadIndex() % 32; i < size; i += 32) {
+    const float magnitude = asFloat(asBits(from[i]) & 0x7fffffffu);
+    if (magnitude > asFloat(largest)) largest = asBits(magnitude);
+    poison = poison + (from[i] - from[i]);
+  }
+  for (int half = 16; half > 0; half /= 2) {
+    const uint32_t other = shuffleXor(largest, half);
+    if (other > largest) largest = other;
+    poison = poison + shuffleXor(poison, half);
+  }
+  const float scale = divided(asFloat(largest), 127.0f);
+  const float inverse = scale > 1e-30f ? divided(1.0f, scale) : 0.0f;
+  for (int i = threadIndex() % 32; i < size; i += 32) {
+    const float code = roundToEven(from[i] * inverse);
+    to[i * stride] = code >= -127.0f && code <= 127.0f ? int8_t(code) : int8_t(0);
+  }
+  return scale + poison;
+}
+
+/** One token's keys and values of one head; `value` is null where values are a part of keys. See storeKv of the processor. */
+CHAIRLIFT_DEVICE void storeToken(int kvType, const float* key, const float* value, int size, int token, uint8_t* block) {
+  const int padded = roundUpTo16(size), lane = threadIndex() % 32;
+  if (kvType == kvHalf) {
+    uint16_t* const rows = (uint16_t*)(value ? block + size * 64 : block) + token * padded;
+    const float* const row = value ? value : key;
+    for (int i = lane; i < padded; i += 32) rows[i] = toHalf(i < size ? row[i] : 0.0f);
+    if (!value) return;
+    for (int i = lane; i < size; i += 32) ((uint16_t*)block)[i * 32 + token] = toHalf(key[i]);
+    return;
+  }
+  uint8_t* const valuePart = value ? block + size * 32 + 128 : block;
+  if (value) {
+    const float scale = storeHeadBytes(key, size, (int8_t*)block + token, 32);
+    if (lane == 0) ((float*)(block + size * 32))[token] = scale;
+  }
+  const float scale = storeHeadBytes(value ? value : key, size, (int8_t*)valuePart + token * padded, 1);
+  if (lane == 0) ((float*)(valuePart + padded * 32))[token] = scale;
+}
+
+/** A warp has one head of one row, first the queries, then keys with their values. Blocks: x are rows, y are warps of heads. */
+CHAIRLIFT_DEVICE void placeHeads(const PlaceHeadsArgs& args) {
+  waitForPrevious();
+  const int row = blockX(), size = args.headSize, warps = threadCount() / 32;
+  const int index = blockY() * warps + threadIndex() / 32;
+  const int heads = args.headCount + (args.stores ? args.kvHeadCount : 0);
+  const int block = args.blocks[row];
+  // Rows that pad a step store nothing.
+  if (index >= heads || block < 0) return;
+  const int position = args.positions[row];
+  const float* const cosines = args.rotations ? args.rotations + int64_t(position) * 2 * args.pairs : nullptr;
+  float* const projected = args.projected + int64_t(row) * args.stride;
+  const auto place = [&](float* head, const NormArgs& norm, const Scale* scales, int firstWeight) {
+    if (!args.normsAfterRope) normalizeHead(norm, scales, row, head, size, firstWeight);
+    if (cosines) rotateHead(head, cosines, cosines + args.pairs, args.pairs);
+    if (args.normsAfterRope) normalizeHead(norm, scales, row, head, size, firstWeight);
+  };
+  if (index < args.headCount) {
+    float* const query = projected + index * size;
+    place(query, args.queryNorm, args.queryScales, args.queryOwn ? index * size : 0);
+    if (!args.growth) return;
+    for (int i = threadIndex() % 32; i < size; i += 32) query[i] = query[i] * args.growth[position];
+    return;
+  }
+  const int head = index - args.headCount, at = head * size;
+  float* const key = projected + args.keysAt + at;
+  float* const value = projected + args.valuesAt + at;
+  if (!args.hasValues) {
+    for (int i = threadIndex() % 32; i < size; i += 32) value[i] = key[i];
+    syncWarp();
+  }
+  normalizeHead(args.valueNorm, args.valueScales, row, value, size, args.valueOwn ? at : 0);
+  place(key, args.keyNorm, args.keyScales, args.keyOwn ? at : 0);
+  storeToken(args.kvType, key, value, size, position % 32, args.kv + int64_t(block) * args.blockStride + head * args.headBytes);
+}
+
+}  // namespace

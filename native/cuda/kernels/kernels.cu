@@ -1,0 +1,41 @@
+// All kernels, by the names that the backend launches. Compiled by CUDA's compiler for GPUs, and as C++ for the simulator.
+
+#include "cuda/kernels/vec-lane.h"
+//
+#include "cuda/kernels/rows.h"
+//
+#include "cuda/kernels/codes.h"
+#include "cuda/kernels/embedding.h"
+#include "cuda/kernels/heads.h"
+#include "cuda/kernels/input.h"
+//
+#include "cuda/kernels/attention.h"
+#include "cuda/kernels/products.h"
+
+using namespace chairlift::cuda;
+
+CHAIRLIFT_KERNEL(embed_rows, EmbedArgs, 256, 1, embed(args))
+CHAIRLIFT_KERNEL(measure_rows, MeasureArgs, 256, 1, measureRows(args))
+CHAIRLIFT_KERNEL(gather_rows, GatherRowsArgs, 256, 1, gatherRows(args))
+CHAIRLIFT_KERNEL(finish_part, FinishPartArgs, 512, 1, finishPart(args))
+CHAIRLIFT_KERNEL(make_input, MakeInputArgs, 256, 1, makeInput(args))
+CHAIRLIFT_KERNEL(place_heads, PlaceHeadsArgs, 128, 1, placeHeads(args))
+CHAIRLIFT_KERNEL(attend_f16, AttentionArgs, 32, 1, attend<kvHalf>(args))
+CHAIRLIFT_KERNEL(attend_q8, AttentionArgs, 32, 1, attend<kvByte>(args))
+CHAIRLIFT_KERNEL(scale_logits, ScaleLogitsArgs, 256, 1, scaleLogits(args))
+CHAIRLIFT_KERNEL(repack_panels, RepackArgs, 256, 1, repack(args))
+
+CHAIRLIFT_KERNEL(multiply_f32, ProductArgs, 512, 1, multiplyFloats<codeF32>(args))
+CHAIRLIFT_KERNEL(multiply_f16, ProductArgs, 512, 1, multiplyFloats<codeF16>(args))
+CHAIRLIFT_KERNEL(multiply_bf16, ProductArgs, 512, 1, multiplyFloats<codeBf16>(args))
+CHAIRLIFT_KERNEL(multiply_f8, ProductArgs, 512, 1, multiplyFloats<codeF8>(args))
+
+// The kinds of quantized matrices, and their kernels for eight, sixteen and 32 rows.
+#define CHAIRLIFT_FORMATS(each)                                    \
+  each(nibble_f16_32, codeNibble, scaleF16, 32, false)             \
+  each(byte_f16_32, codeByte, scaleF16, 32, false)
+#define CHAIRLIFT_PRODUCTS(name, ...)                                                                              \
+  CHAIRLIFT_KERNEL(few1_##name, ProductArgs, 512, 1, (multiplyFew<Format<__VA_ARGS__>, 1>(args)))                  \
+  CHAIRLIFT_KERNEL(few2_##name, ProductArgs, 512, 1, (multiplyFew<Format<__VA_ARGS__>, 2>(args)))                  \
+  CHAIRLIFT_KERNEL(few4_##name, ProductArgs, 512, 1, (multiplyFew<Format<__VA_ARGS__>, 4>(args)))
+CHAIRLIFT_FORMATS(CHAIRLIFT_PRODUCTS)

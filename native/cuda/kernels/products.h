@@ -1,0 +1,331 @@
+// Products of quantized matrices with rows of int8 codes. One matrix instruction takes a group of 32 inputs of 16 outputs and eight
+// rows; its sums are whole numbers, exact in any order. They are scaled as the processor does it, and added in its order: within a
+// segment of 512 inputs one after the other, then segment after segment.
+// Include after codes.h.
+#pragma once
+
+namespace {
+
+// A whole number n below 2^22 that is added to it reads as the float 1.5 * 2^23 + n.
+constexpr int liftBits = 0x4B400000;
+constexpr float liftValue = 12582912.0f;
+
+/** A kind of matrix as constants. `scaleInputs` above 32 is that of several groups. */
+template <int itsEncoding, int itsScaleType, int itsScaleInputs, bool itsMinimum>
+struct Format {
+  static constexpr int encoding = itsEncoding, scaleType = itsScaleType, scaleInputs = itsScaleInputs;
+  static constexpr bool hasMinimum = itsMinimum;
+  static constexpr bool isByte = encoding == codeByte || encoding == codeUnsignedByte;
+  static constexpr bool isUnsigned = encoding == codeUnsignedByte || encoding == codeUnsignedNibble;
+  // Scales within a group, and groups that share one.
+  static constexpr int parts = scaleInputs == 16 ? 2 : 1;
+  static constexpr int sharing = scaleInputs > 32 ? scaleInputs / 32 : 1;
+  // Words4 that a lane reads of a segment, and quads of scale groups that a segment has.
+  static constexpr int loads = isByte ? groupsOfSegment : groupsOfSegment / 2;
+  static constexpr int scaleGroups = groupsOfSegment * parts / sharing;
+  static constexpr int quads = (scaleGroups + 3) / 4;
+};
+
+/** Bytes of a codebook by four indices in the low half of a word. */
+CHAIRLIFT_DEVICE uint32_t lookUp(const uint32_t (&book)[4], uint32_t indices) {
+  uint32_t found = 0;
+#ifdef __CUDACC__
+  // A permutation takes three bits of an index; the fourth chooses between two of them.
+  const uint32_t low = indices & 0x7777u;
+  const uint32_t first = __byte_perm(book[0], book[1], low), second = __byte_perm(book[2], book[3], low);
+  // 0x0, 0x4 or 0x... : byte i of the first or of the second.
+  const uint32_t upper = (indices >> 3 & 0x1111u) * 4u;
+  found = __byte_perm(first, second, 0x3210u + upper);
+#else
+  for (int i = 0; i < 4; i++) {
+    const uint32_t index = indices >> (i * 4) & 15;
+    found |= (book[index / 4] >> (index % 4 * 8) & 255) << (i * 8);
+  }
+#endif
+  return found;
+}
+
+/** The operand of a group from what a lane has loaded. */
+template <class F>
+CHAIRLIFT_DEVICE void unpackGroup(const Words4 (&loaded)[F::loads], const uint32_t (&book)[4], int i, uint32_t (&a)[4]) {
+  if constexpr (F::isByte) {
+    a[0] = loaded[i].x;
+    a[1] = loaded[i].y;
+    a[2] = loaded[i].z;
+    a[3] = loaded[i].w;
+  } else {
+    const uint32_t first = i % 2 ? loaded[i / 2].z : loaded[i / 2].x, second = i % 2 ? loaded[i / 2].w : loaded[i / 2].y;
+    if constexpr (F::encoding == codeNibble) {
+      // Sixteenfold: the scale takes it back, which is exact.
+      a[0] = first << 4 & 0xf0f0f0f0u;
+      a[1] = second << 4 & 0xf0f0f0f0u;
+      a[2] = first & 0xf0f0f0f0u;
+      a[3] = second & 0xf0f0f0f0u;
+    } else if constexpr (F::encoding == codeUnsignedNibble) {
+      a[0] = first & 0x0f0f0f0fu;
+      a[1] = second & 0x0f0f0f0fu;
+      a[2] = first >> 4 & 0x0f0f0f0fu;
+      a[3] = second >> 4 & 0x0f0f0f0fu;
+    } else {
+      a[0] = lookUp(book, first & 0xffffu);
+      a[1] = lookUp(book, second & 0xffffu);
+      a[2] = lookUp(book, first >> 16);
+      a[3] = lookUp(book, second >> 16);
+    }
+  }
+}
+
+/** Scales, or minimums, of two outputs g and g + 8 in four scale groups. */
+struct Quad {
+  float first[4], second[4];
+};
+
+template <int scaleType>
+CHAIRLIFT_DEVICE void loadQuad(const uint8_t* from, int quad, int g, Quad& to) {
+  if constexpr (scaleType == scaleF16 || scaleType == scaleBf16) {
+    const Words4 words = loadOnce((const Words4*)from + quad * 8 + g);
+    const uint32_t own[4] = {words.x, words.y, words.z, words.w};
+    for (int i = 0; i < 4; i++) {
+      if (scaleType == scaleF16) {
+        to.first[i] = halfToFloat(uint16_t(own[i] & 0xffffu));
+        to.second[i] = halfToFloat(uint16_t(own[i] >> 16));
+      } else {
+        to.first[i] = asFloat(own[i] << 16);
+        to.second[i] = asFloat(own[i] & 0xffff0000u);
+      }
+    }
+  } else if constexpr (scaleType == scaleF32) {
+    for (int half = 0; half < 2; half++) {
+      const Words4 words = loadOnce((const Words4*)from + (quad * 8 + g) * 2 + half);
+      to.first[half * 2] = asFloat(words.x);
+      to.second[half * 2] = asFloat(words.y);
+      to.first[half * 2 + 1] = asFloat(words.z);
+      to.second[half * 2 + 1] = asFloat(words.w);
+    }
+  } else {
+    const Words2 words = ((const Words2*)from)[quad * 8 + g];
+    for (int i = 0; i < 4; i++) {
+      const uint32_t own = (i < 2 ? words.x : words.y) >> (i % 2 * 16);
+      if (scaleType == scalePower) {
+        to.first[i] = powerOf(own & 255u);
+        to.second[i] = powerOf(own >> 8 & 255u);
+      } else {
+        to.first[i] = float(int8_t(own & 255u));
+        to.second[i] = float(int8_t(own >> 8 & 255u));
+      }
+    }
+  }
+}
+
+/** Where a block reads: a panel of one of the parts, and its tile. */
+struct ProductPlace {
+  int part, panel;
+};
+
+CHAIRLIFT_DEVICE ProductPlace placeOf(const ProductArgs& args, int panel) {
+  int part = 0;
+  while (part + 1 < args.partCount && panel >= args.parts[part].matrix.panels) panel -= args.parts[part++].matrix.panels;
+  return {part, panel};
+}
+
+/** Adds one group's products to the sums of `tiles` tiles. */
+template <class F, int tiles>
+CHAIRLIFT_DEVICE void addGroup(const uint32_t (&a)[4], const InputView& input, int64_t tile, int group, float s0, float s1,
+                               float m0, float m1, int part, float (&total)[tiles][4]) {
+  const int lane = threadIndex() % 32, t = lane % 4;
+  constexpr bool isExact = F::scaleType == scaleF32;
+  const float l0 = -liftValue * s0, l1 = -liftValue * s1;
+#pragma unroll
+  for (int r = 0; r < tiles; r++) {
+    const int64_t at = (tile + r) * input.groups + group;
+    const Words2 b = ((const Words2*)input.codes)[at * 32 + lane];
+    const float* const scales = input.scales + at * rowsOfTile + 2 * t;
+    const float x0 = scales[0], x1 = scales[1];
+    const int start = isExact ? 0 : liftBits, c[4] = {start, start, start, start};
+    int d[4];
+    multiplyTile<F::isUnsigned>(d, a, b, c);
+    if (isExact) {
+      total[r][0] = fusedMultiplyAdd(float(d[0]) * s0, x0, total[r][0]);
+      total[r][1] = fusedMultiplyAdd(float(d[1]) * s0, x1, total[r][1]);
+      total[r][2] = fusedMultiplyAdd(float(d[2]) * s1, x0, total[r][2]);
+      total[r][3] = fusedMultiplyAdd(float(d[3]) * s1, x1, total[r][3]);
+    } else {
+      total[r][0] = fusedMultiplyAdd(fusedMultiplyAdd(asFloat(uint32_t(d[0])), s0, l0), x0, total[r][0]);
+      total[r][1] = fusedMultiplyAdd(fusedMultiplyAdd(asFloat(uint32_t(d[1])), s0, l0), x1, total[r][1]);
+      total[r][2] = fusedMultiplyAdd(fusedMultiplyAdd(asFloat(uint32_t(d[2])), s1, l1), x0, total[r][2]);
+      total[r][3] = fusedMultiplyAdd(fusedMultiplyAdd(asFloat(uint32_t(d[3])), s1, l1), x1, total[r][3]);
+    }
+    if (F::hasMinimum) {
+      const float* const sums = input.sums + (at * 3 + part) * rowsOfTile + 2 * t;
+      const float y0 = sums[0], y1 = sums[1];
+      total[r][0] = fusedMultiplyAdd(m0, y0, total[r][0]);
+      total[r][1] = fusedMultiplyAdd(m0, y1, total[r][1]);
+      total[r][2] = fusedMultiplyAdd(m1, y0, total[r][2]);
+      total[r][3] = fusedMultiplyAdd(m1, y1, total[r][3]);
+    }
+  }
+}
+
+/** One segment of a panel by one warp. */
+template <class F, int tiles>
+CHAIRLIFT_DEVICE void addSegment(const MatrixView& matrix, int64_t panel, const Words4 (&loaded)[F::loads],
+                                 const InputView& input, int64_t tile, int segment, int count, float (&total)[tiles][4]) {
+  const int g = threadIndex() % 32 / 4;
+  const uint8_t* const scales = matrix.scales + panel * matrix.scaleStride;
+  const uint8_t* const minimums = matrix.minimums + panel * matrix.minimumStride;
+  const uint16_t* const supers = (const uint16_t*)(matrix.supers + panel * matrix.superStride);
+  uint32_t book[4] = {};
+  if (F::encoding == codeCodebook) {
+    for (int i = 0; i < 4; i++) book[i] = matrix.codebook[i];
+  }
+  Quad quad, least;
+#pragma unroll
+  for (int i = 0; i < groupsOfSegment; i++) {
+    if (i >= count) break;
+    uint32_t a[4];
+    unpackGroup<F>(loaded, book, i, a);
+    const int group = segment * groupsOfSegment + i;
+#pragma unroll
+    for (int part = 0; part < F::parts; part++) {
+      const int scaleGroup = i * F::parts / F::sharing + part, q = scaleGroup % 4;
+      if (q == 0 && i % F::sharing == 0) {
+        loadQuad<F::scaleType>(scales, segment * F::quads + scaleGroup / 4, g, quad);
+        if (F::hasMinimum) loadQuad<F::scaleType>(minimums, segment * F::quads + scaleGroup / 4, g, least);
+      }
+      float s0 = quad.first[q], s1 = quad.second[q], m0 = 0, m1 = 0;
+      if (F::hasMinimum) m0 = least.first[q], m1 = least.second[q];
+      if constexpr (F::scaleType == scaleSuper) {
+        constexpr int each = F::hasMinimum ? 4 : 2;
+        const uint16_t* const own = supers + (group / 8 * 8 + g) * each;
+        s0 = s0 * halfToFloat(own[0]);
+        s1 = s1 * halfToFloat(own[1]);
+        if (F::hasMinimum) m0 = m0 * halfToFloat(own[2]), m1 = m1 * halfToFloat(own[3]);
+      }
+      if (F::encoding == codeNibble) s0 = s0 * (1.0f / 16), s1 = s1 * (1.0f / 16);
+      if (F::encoding == codeCodebook) s0 = s0 * matrix.unit, s1 = s1 * matrix.unit;
+      if constexpr (F::parts == 2) {
+        const uint32_t half[4] = {part ? 0 : a[0], part ? 0 : a[1], part ? a[2] : 0, part ? a[3] : 0};
+        addGroup<F, tiles>(half, input, tile, group, s0, s1, m0, m1, 1 + part, total);
+      } else {
+        addGroup<F, tiles>(a, input, tile, group, s0, s1, m0, m1, 0, total);
+      }
+    }
+  }
+}
+
+/** Adds the partial sums of segments in order and writes them. `partial`: [segment][output][row]. */
+CHAIRLIFT_DEVICE void joinSegments(const ProductArgs& args, const ProductArgs::Part& part, int panel, const Tile& own,
+                                   const float* partial, int segments, int rows) {
+  const int outputs = part.matrix.outputs;
+  const float* const bias = part.bias ? part.bias + (int64_t(own.member) * part.matrix.panels + panel) * panelOutputs : nullptr;
+  for (int i = threadIndex(); i < panelOutputs * rows; i += threadCount()) {
+    const int column = i % panelOutputs, row = i / panelOutputs, output = panel * panelOutputs + column;
+    float sum = partial[column * rows + row];
+    for (int segment = 1; segment < segments; segment++) {
+      sum = sum + partial[(segment * panelOutputs + column) * rows + row];
+    }
+    if (bias) sum = sum + bias[column];
+    if (row < own.rows && output < outputs) args.out[int64_t(own.firstRow + row) * args.outStride + part.offset + output] = sum;
+  }
+}
+
+/** Few rows: a warp for each segment. Blocks: x are panels of all parts, y are `tiles` tiles. */
+template <class F, int tiles>
+CHAIRLIFT_DEVICE void multiplyFew(const ProductArgs& args) {
+  startNext();
+  const int warp = threadIndex() / 32, lane = threadIndex() % 32, warps = threadCount() / 32, g = lane / 4, t = lane % 4;
+  const ProductPlace place = placeOf(args, blockX());
+  const ProductArgs::Part& part = args.parts[place.part];
+  const MatrixView& matrix = part.matrix;
+  if (args.tiles) waitForPrevious();
+  const int firstTile = blockY() * tiles;
+  if (args.tileCount && firstTile >= *args.tileCount) return;
+  const Tile own = args.tiles ? args.tiles[firstTile]
+                              : Tile{0, firstTile * rowsOfTile, args.rows - firstTile * rowsOfTile};
+  const int64_t panel = int64_t(own.member) * matrix.panels + place.panel;
+  const int groups = matrix.inputs / inputsOfGroup, segments = (groups + groupsOfSegment - 1) / groupsOfSegment;
+  constexpr int rows = rowsOfTile * tiles;
+  float* const partial = (float*)sharedMemory();
+  const Words4* const codes = (const Words4*)(matrix.codes + panel * matrix.codeStride);
+  for (int segment = warp; segment < segments; segment += warps) {
+    const int left = groups - segment * groupsOfSegment, count = left < groupsOfSegment ? left : groupsOfSegment;
+    Words4 loaded[F::loads];
+    const Words4* const from = codes + int64_t(segment) * F::loads * 32 + lane;
+#pragma unroll
+    for (int i = 0; i < F::loads; i++) {
+      if (i * (groupsOfSegment / F::loads) < count) loaded[i] = loadOnce(from + i * 32);
+    }
+    // Weights are on their way while the kernels before end.
+    if (segment == warp) waitForPrevious();
+    float total[tiles][4] = {};
+    addSegment<F, tiles>(matrix, panel, loaded, args.input, firstTile, segment, count, total);
+    float* const to = partial + segment * panelOutputs * rows;
+#pragma unroll
+    for (int r = 0; r < tiles; r++) {
+      for (int i = 0; i < 4; i++) to[(g + i / 2 * 8) * rows + r * rowsOfTile + 2 * t + i % 2] = total[r][i];
+    }
+  }
+  waitForPrevious();
+  syncBlock();
+  joinSegments(args, part, place.panel, own, partial, segments, rows);
+}
+
+/** Float matrices: each output and row is a chain over inputs, in segments too. Half a warp has the even rows of a tile. */
+template <int encoding>
+CHAIRLIFT_DEVICE void multiplyFloats(const ProductArgs& args) {
+  waitForPrevious();
+  startNext();
+  const int warp = threadIndex() / 32, lane = threadIndex() % 32, warps = threadCount() / 32;
+  const ProductPlace place = placeOf(args, blockX());
+  const ProductArgs::Part& part = args.parts[place.part];
+  const MatrixView& matrix = part.matrix;
+  const int tile = blockY();
+  if (args.tileCount && tile >= *args.tileCount) return;
+  const Tile own = args.tiles ? args.tiles[tile] : Tile{0, tile * rowsOfTile, args.rows - tile * rowsOfTile};
+  const uint8_t* const codes = matrix.codes + (int64_t(own.member) * matrix.panels + place.panel) * matrix.codeStride;
+  const int column = lane % 16, half = lane / 16;
+  const int length = encoding == codeF8 && matrix.blockInputs > inputsOfSegment ? matrix.blockInputs : inputsOfSegment;
+  const int segments = (matrix.inputs + length - 1) / length;
+  float* const partial = (float*)sharedMemory();
+  const float* x[4];
+  for (int r = 0; r < 4; r++) {
+    const int row = 2 * r + half;
+    x[r] = args.input.values + int64_t(own.firstRow + (row < own.rows ? row : 0)) * args.input.valueStride;
+  }
+  for (int segment = warp; segment < segments; segment += warps) {
+    const int first = segment * length, end = first + length < matrix.inputs ? first + length : matrix.inputs;
+    float total[4] = {};
+    if (encoding == codeF8) {
+      const int size = matrix.blockInputs;
+      for (int at = first; at < end; at += size) {
+        const uint8_t* const block = codes + int64_t(at / size) * panelOutputs * (4 + size);
+        const float scale = ((const float*)block)[column];
+        const uint8_t* const own8 = block + panelOutputs * 4 + column;
+        float even[4] = {}, odd[4] = {};
+        for (int k = 0; k < size; k += 2) {
+          const float w0 = f8ToFloat(own8[k * panelOutputs]), w1 = f8ToFloat(own8[(k + 1) * panelOutputs]);
+          for (int r = 0; r < 4; r++) {
+            even[r] = fusedMultiplyAdd(x[r][at + k], w0, even[r]);
+            odd[r] = fusedMultiplyAdd(x[r][at + k + 1], w1, odd[r]);
+          }
+        }
+        for (int r = 0; r < 4; r++) total[r] = fusedMultiplyAdd(even[r] + odd[r], scale, total[r]);
+      }
+    } else {
+#pragma unroll 8
+      for (int k = first; k < end; k++) {
+        const int at = k * panelOutputs + column;
+        const float w = encoding == codeF32   ? ((const float*)codes)[at]
+                        : encoding == codeF16 ? halfToFloat(((const uint16_t*)codes)[at])
+                                              : brainToFloat(((const uint16_t*)codes)[at]);
+        for (int r = 0; r < 4; r++) total[r] = fusedMultiplyAdd(x[r][k], w, total[r]);
+      }
+    }
+    float* const to = partial + segment * panelOutputs * rowsOfTile;
+    for (int r = 0; r < 4; r++) to[column * rowsOfTile + 2 * r + half] = total[r];
+  }
+  syncBlock();
+  joinSegments(args, part, place.panel, own, partial, segments, rowsOfTile);
+}
+
+}  // namespace

@@ -1,0 +1,237 @@
+// See model.h.
+
+#include "cuda/model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "cuda/layers/registry.h"
+
+namespace chairlift {
+namespace cuda {
+
+namespace {
+
+/** Steps of up to this many rows are recorded: for more, the kernels take longer than their launches. */
+constexpr int mostRecordedRows = 256;
+
+/** Numbers of rows that steps are padded to. */
+int padded(int rows) {
+  if (rows <= 1) return rows;
+  const int step = rows <= 32 ? 8 : rows <= 64 ? 16 : rows <= 256 ? 32 : 8;
+  return (rows + step - 1) / step * step;
+}
+
+int blockOfRow(const StepInput& input, size_t sequence, int position) {
+  return input.blocks[size_t(input.blockStarts[sequence]) + size_t(position / blockTokens)];
+}
+
+}  // namespace
+
+CudaModel::CudaModel(std::unique_ptr<Device> device, std::unique_ptr<DeviceWeights> weights, ModelParts parts, int blockCount,
+                     int)
+    : device_(std::move(device)),
+      weights_(std::move(weights)),
+      parts_(std::move(parts)),
+      blockCount_(blockCount),
+      work_(*device_, *weights_, parts_.kv, parts_.normEpsilon) {
+  if (parts_.finalNorm) noteNorm(*parts_.finalNorm);
+  for (const Layer& layer : parts_.layers) {
+    if (layer.altUp) throw std::runtime_error("AltUp without CUDA kernels");
+    for (const Branch& branch : layer.branches) {
+      for (const Part& part : branch.parts) {
+        if (part.input) noteNorm(*part.input);
+        if (const Norm* norm = part.body->streamNorm()) noteNorm(*norm);
+      }
+    }
+  }
+  work_.stream.stride = paddedLength(parts_.hiddenSize);
+  work_.stream.size = parts_.hiddenSize;
+  kvStride_ = roundUp(parts_.kv.cacheAt(parts_.kv.caches.size()), 256);
+  kvBytes_ = roundUp(kvStride_ * size_t(blockCount), device_->pageBytes());
+  if (kvBytes_ > 0) kv_ = static_cast<uint8_t*>(device_->reserve(kvBytes_));
+  work_.kv = kv_;
+  work_.kvStride = kvStride_;
+}
+
+CudaModel::~CudaModel() {
+  device_->wait();
+  graphs_.clear();
+  if (committedBytes_ > 0) device_->decommit(kv_, committedBytes_);
+  if (kv_) device_->unreserve(kv_, kvBytes_);
+}
+
+int CudaModel::fitBlocks(int needed, int most) {
+  const auto bytesOf = [&](int blocks) {
+    return std::min(kvBytes_, roundUp(kvStride_ * size_t(std::min(blocks, blockCount_)), device_->pageBytes()));
+  };
+  if (bytesOf(needed) > committedBytes_) {
+    const size_t more = bytesOf(needed) - committedBytes_;
+    if (device_->commit(kv_ + committedBytes_, more)) committedBytes_ += more;
+  } else if (bytesOf(most) < committedBytes_) {
+    device_->wait();
+    const size_t kept = bytesOf(most);
+    device_->decommit(kv_ + kept, committedBytes_ - kept);
+    committedBytes_ = kept;
+  }
+  capacity_ = kvStride_ == 0 ? blockCount_ : int(std::min<size_t>(size_t(blockCount_), committedBytes_ / kvStride_));
+  return capacity_;
+}
+
+CudaModel::Shape CudaModel::shapeOf(const StepInput& input) const {
+  return {padded(int(input.tokens.size())), padded(int(input.logitRows.size())), padded(int(input.stateRows.size()))};
+}
+
+void CudaModel::prepare(const StepInput& input, const Shape& shape) {
+  const size_t rows = size_t(shape.rows), wanted = size_t(shape.logitRows), kept = size_t(shape.stateRows);
+  const size_t tablesAt = 5 * rows + wanted + kept;
+  words_.assign(tablesAt + input.blocks.size(), 0);
+  int32_t* const tokens = words_.data();
+  int32_t* const positions = tokens + rows;
+  int32_t* const blocks = positions + rows;
+  int32_t* const tableStarts = blocks + rows;
+  int32_t* const ends = tableStarts + rows;
+  int32_t* const logitRows = ends + rows;
+  int32_t* const stateRows = logitRows + wanted;
+  std::fill(blocks, blocks + rows, -1);
+  std::copy(input.tokens.begin(), input.tokens.end(), tokens);
+  std::copy(input.logitRows.begin(), input.logitRows.end(), logitRows);
+  std::copy(input.stateRows.begin(), input.stateRows.end(), stateRows);
+  std::copy(input.blocks.begin(), input.blocks.end(), words_.begin() + std::ptrdiff_t(tablesAt));
+  int end = 0;
+  for (size_t sequence = 0; sequence + 1 < input.rowStarts.size(); sequence++) {
+    const int first = input.rowStarts[sequence], after = input.rowStarts[sequence + 1], start = input.starts[sequence];
+    for (int row = first; row < after; row++) {
+      positions[row] = start + row - first;
+      blocks[row] = blockOfRow(input, sequence, positions[row]);
+      tableStarts[row] = input.blockStarts[sequence];
+      ends[row] = start + after - first;
+    }
+    end = std::max(end, start + after - first);
+  }
+  // Room for the tables of longer sequences, so that steps of one shape keep their addresses.
+  const size_t room = tablesAt + roundUp(input.blocks.size() + 1, 4096);
+  auto* device = tables_.room(work_, room * sizeof(int32_t)).as<int32_t>();
+  device_->upload(device, words_.data(), words_.size() * sizeof(int32_t));
+  work_.rows = shape.rows;
+  work_.positionsEnd = end;
+  work_.tables = {device, device + rows, device + 2 * rows, device + 3 * rows, device + 4 * rows, device + tablesAt,
+                  device + 5 * rows, device + 5 * rows + wanted};
+  work_.stream.x = work_.scratch("stream", work_.stream.stride);
+  for (size_t kind = 0; kind < 2; kind++) {
+    if (readsStream_[kind]) work_.stream.scales[kind] = reinterpret_cast<Scale*>(work_.scratch(kind ? "layerScales" : "rmsScales", 2));
+  }
+  work_.rotations.clear();
+  work_.rotationPairs.clear();
+  for (size_t i = 0; i < parts_.ropes.size(); i++) {
+    const Rope& rope = parts_.ropes[i];
+    const size_t pairs = rope.pairs();
+    work_.rotations.push_back(work_.byPosition("rope " + std::to_string(i), 2 * pairs, [&](int position, float* to) {
+      for (size_t pair = 0; pair < pairs; pair++) {
+        const double angle = double(position) * rope.inverseFrequencies[pair];
+        to[pair] = float(std::cos(angle) * double(rope.magnitude));
+        to[pairs + pair] = float(std::sin(angle) * double(rope.magnitude));
+      }
+    }));
+    work_.rotationPairs.push_back(int(pairs));
+  }
+  logits_.room(work_, wanted * size_t(parts_.vocabSize) * sizeof(float));
+  states_.room(work_, kept * size_t(parts_.hiddenSize) * sizeof(float));
+}
+
+void CudaModel::step(const StepInput& input, float* logits, float* states) {
+  const Shape shape = shapeOf(input);
+  prepare(input, shape);
+  if (shape.rows > mostRecordedRows) {
+    launchStep(shape);
+  } else {
+    Recorded& recorded = graphs_[shape];
+    if (!recorded.graph || recorded.generation != work_.generation) {
+      // The first step of a shape makes room for everything; then its launches have the addresses of all that follow.
+      launchStep(shape);
+      recorded.graph.reset();
+      recorded.generation = work_.generation;
+      recorded.graph = device_->record([&] { launchStep(shape); });
+    } else {
+      device_->replay(*recorded.graph);
+    }
+  }
+  const size_t logitBytes = input.logitRows.size() * size_t(parts_.vocabSize) * sizeof(float);
+  const size_t stateBytes = input.stateRows.size() * size_t(parts_.hiddenSize) * sizeof(float);
+  if (logitBytes > 0) device_->download(logits, logits_.room(work_, 0).as<float>(), logitBytes);
+  if (stateBytes > 0) device_->download(states, states_.room(work_, 0).as<float>(), stateBytes);
+  device_->wait();
+}
+
+void CudaModel::launchStep(const Shape& shape) {
+  embed();
+  for (const Layer& layer : parts_.layers) {
+    for (const Branch& branch : layer.branches) launchBranch(branch);
+  }
+  launchHead(shape);
+}
+
+void CudaModel::embed() {
+  if (parts_.positions || !parts_.textKind.empty() || parts_.embeddingNorm || parts_.perLayerInputs) {
+    throw std::runtime_error("embeddings of this kind without CUDA kernels");
+  }
+  EmbedArgs args{weights_->matrix(*parts_.embedding), work_.tables.tokens, parts_.embeddingScale, work_.stream.x,
+                 int64_t(work_.stream.stride), parts_.hiddenSize};
+  device_->launch("embed_rows", {work_.rows, 1, 256, 0}, args);
+  work_.measureStream();
+}
+
+void CudaModel::launchBranch(const Branch& branch) {
+  const size_t stride = work_.stream.stride;
+  float* const sum = work_.scratch("branch", stride);
+  for (size_t i = 0; i < branch.parts.size(); i++) {
+    const Part& part = branch.parts[i];
+    const bool isLast = i + 1 == branch.parts.size();
+    float* const out = i == 0 ? sum : work_.scratch("part", stride);
+    launchBody(*part.body, part.input ? work_.stream.normalized(*part.input) : work_.stream.rows(), work_, out);
+    // The first of several parts without a norm is the branch as it stands.
+    if (i == 0 && !isLast && !part.output) continue;
+    if (i == 0 && !isLast) throw std::runtime_error("a first part with a norm without CUDA kernels");
+    FinishPartArgs args{};
+    args.part = out;
+    args.branch = i == 0 ? nullptr : sum;
+    args.stream = work_.stream.x;
+    args.stride = int64_t(stride);
+    args.size = parts_.hiddenSize;
+    args.partNorm = work_.maybeNorm(part.output);
+    args.isLast = isLast;
+    if (isLast) {
+      args.branchNorm = work_.maybeNorm(branch.output);
+      args.streamNorm = work_.maybeNorm(branch.streamNorm);
+    }
+    args.scale = branch.scale;
+    args.streamScale = branch.streamScale;
+    args.epsilon = parts_.normEpsilon;
+    for (size_t kind = 0; kind < 2; kind++) args.scales[kind] = work_.stream.scales[kind];
+    const size_t shared = (size_t(parts_.hiddenSize) + 64) * sizeof(float);
+    device_->launch("finish_part", {work_.rows, 1, 512, shared}, args);
+  }
+}
+
+void CudaModel::launchHead(const Shape& shape) {
+  if (shape.stateRows > 0) {
+    GatherRowsArgs args{work_.stream.x, int64_t(work_.stream.stride), work_.tables.stateRows,
+                        parts_.finalNorm ? work_.stream.scales[size_t(parts_.finalNorm->kind)] : nullptr,
+                        work_.maybeNorm(parts_.finalNorm), parts_.hiddenSize, states_.room(work_, 0).as<float>(),
+                        parts_.hiddenSize};
+    device_->launch("gather_rows", {shape.stateRows, 1, 256, 0}, args);
+  }
+  if (shape.logitRows == 0) return;
+  Input seen = parts_.finalNorm ? work_.stream.normalized(*parts_.finalNorm) : work_.stream.rows();
+  seen.places = work_.tables.logitRows;
+  float* const logits = logits_.room(work_, 0).as<float>();
+  work_.multiplier.apply(parts_.head, seen, shape.logitRows, logits, size_t(parts_.vocabSize));
+  if (parts_.logitScale == 1.0f && parts_.logitSoftcap == 0.0f) return;
+  const int64_t count = int64_t(shape.logitRows) * parts_.vocabSize;
+  ScaleLogitsArgs args{logits, count, parts_.logitScale, parts_.logitSoftcap};
+  device_->launch("scale_logits", {int(std::min<int64_t>(1024, (count + 255) / 256)), 1, 256, 0}, args);
+}
+
+}  // namespace cuda
+}  // namespace chairlift

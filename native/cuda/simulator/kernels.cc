@@ -1,0 +1,3 @@
+// The kernels, compiled for the simulator.
+
+#include "cuda/kernels/kernels.cu"
