@@ -42,7 +42,14 @@ export async function createCpuBackend(
     throw error;
   }
   const { blockCount } = options;
-  return new NativeBackend('cpu', addon, handle, spec, { blockCount, stateSlots }, createNativeSampler(addon, handle));
+  return new NativeBackend(
+    'cpu',
+    addon,
+    handle,
+    spec,
+    { blockCount, stateSlots },
+    createNativeSampler(addon, handle),
+  );
 }
 
 /** Steps and memory of a model in the addon, on the processor or on a GPU. */
