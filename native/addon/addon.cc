@@ -320,6 +320,27 @@ napi_value step(napi_env env, napi_callback_info info) {
   });
 }
 
+/** profileStep(handle, batch): for each kernel its name, launches and microseconds; waits for it */
+napi_value profileStep(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 2);
+    cuda::CudaModel& model = toCudaModel(env, args[0]);
+    napi_value list;
+    check(napi_create_array(env, &list), "cannot make a list");
+    uint32_t index = 0;
+    for (const auto& [kernel, time] : model.profile(readBatch(env, args[1], model.isRecurrent()))) {
+      napi_value one, name;
+      check(napi_create_object(env, &one), "cannot make an object");
+      check(napi_create_string_utf8(env, kernel.c_str(), NAPI_AUTO_LENGTH, &name), "cannot make a name");
+      check(napi_set_named_property(env, one, "kernel", name), "kernel");
+      check(napi_set_named_property(env, one, "launches", fromNumber(env, time.launches)), "launches");
+      check(napi_set_named_property(env, one, "microseconds", fromNumber(env, time.microseconds)), "microseconds");
+      check(napi_set_element(env, list, index++, one), "cannot fill a list");
+    }
+    return list;
+  });
+}
+
 /** fitBlocks(handle, needed, most): how many KV blocks of a GPU have memory now */
 napi_value fitBlocks(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
@@ -474,6 +495,7 @@ NAPI_MODULE_INIT() {
       {"timeMultiply", timeMultiply}, {"readBandwidth", readBandwidth},
       {"createSampler", createSampler}, {"sampleRows", sampleRows},
       {"gpus", gpus},             {"createOnGpu", createOnGpu},  {"fitBlocks", fitBlocks},
+      {"profileStep", profileStep},
   };
   for (const auto& function : functions) {
     napi_value value;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -29,6 +30,12 @@ struct Grid {
   int x = 1, y = 1;
   int threads = 32;
   size_t sharedBytes = 0;
+};
+
+/** What launches of one kernel took. */
+struct KernelTime {
+  int launches = 0;
+  double microseconds = 0;
 };
 
 /** What was launched while it was recorded, to be launched again at once. */
@@ -75,6 +82,12 @@ class Device {
 
   /** Waits until all is done. */
   virtual void wait() = 0;
+
+  /** Times each kernel that `run` launches, by name, without overlap; empty where the device cannot. */
+  virtual std::map<std::string, KernelTime> profile(const std::function<void()>& run) {
+    run();
+    return {};
+  }
 };
 
 /** Memory of a device that lives as long as its owner. */

@@ -180,6 +180,7 @@ class DriverDevice final : public Device {
     CUlaunchConfig config{unsigned(grid.x), unsigned(grid.y), 1, unsigned(grid.threads), 1, 1, unsigned(grid.sharedBytes),
                           stream_, &overlap, capability_ >= hopper ? 1u : 0u};
     void* parameters[] = {const_cast<void*>(args)};
+    if (timed_) timed_->push_back({kernel, timeHere()});
     check(driver_.cuLaunchKernelEx(&config, function.handle, parameters, nullptr), kernel);
   }
 
@@ -215,10 +216,34 @@ class DriverDevice final : public Device {
     pendingBytes_ = 0;
   }
 
+  /** From the start of each kernel to the start of the next. */
+  std::map<std::string, KernelTime> profile(const std::function<void()>& run) override {
+    std::vector<Timed> timed;
+    timed_ = &timed;
+    run();
+    timed_ = nullptr;
+    timed.push_back({"", timeHere()});
+    wait();
+    std::map<std::string, KernelTime> times;
+    for (size_t i = 0; i + 1 < timed.size(); i++) {
+      float milliseconds = 0;
+      check(driver_.cuEventElapsedTime(&milliseconds, timed[i].start, timed[i + 1].start), "cuEventElapsedTime");
+      KernelTime& own = times[timed[i].kernel];
+      own.launches++;
+      own.microseconds += double(milliseconds) * 1000;
+    }
+    for (const Timed& one : timed) driver_.cuEventDestroy(one.start);
+    return times;
+  }
+
  private:
   struct Piece {
     void* memory;
     CUevent done;
+  };
+  struct Timed {
+    std::string kernel;
+    CUevent start;
   };
   struct Function {
     CUfunction handle;
@@ -255,6 +280,13 @@ class DriverDevice final : public Device {
     return piece;
   }
 
+  CUevent timeHere() {
+    CUevent event = nullptr;
+    check(driver_.cuEventCreate(&event, 0), "cuEventCreate");
+    check(driver_.cuEventRecord(event, stream_), "cuEventRecord");
+    return event;
+  }
+
   Function& functionOf(const char* kernel) {
     auto found = functions_.find(kernel);
     if (found == functions_.end()) {
@@ -279,6 +311,8 @@ class DriverDevice final : public Device {
   void* downloads_ = nullptr;
   std::vector<Download> pending_;
   size_t pendingBytes_ = 0;
+  // While kernels are timed.
+  std::vector<Timed>* timed_ = nullptr;
   std::unordered_map<std::string, Function> functions_;
 };
 

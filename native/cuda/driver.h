@@ -115,7 +115,8 @@ constexpr int CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8;
   each(cuEventCreate, "cuEventCreate", (CUevent* event, unsigned flags)) \
   each(cuEventDestroy, "cuEventDestroy_v2", (CUevent event)) \
   each(cuEventRecord, "cuEventRecord", (CUevent event, CUstream stream)) \
-  each(cuEventSynchronize, "cuEventSynchronize", (CUevent event))
+  each(cuEventSynchronize, "cuEventSynchronize", (CUevent event)) \
+  each(cuEventElapsedTime, "cuEventElapsedTime", (float* milliseconds, CUevent from, CUevent to))
 // clang-format on
 
 struct Driver {

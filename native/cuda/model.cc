@@ -164,6 +164,14 @@ void CudaModel::step(const StepInput& input, float* logits, float* states) {
   device_->wait();
 }
 
+std::map<std::string, KernelTime> CudaModel::profile(const StepInput& input) {
+  const Shape shape = shapeOf(input);
+  prepare(input, shape);
+  launchStep(shape);
+  device_->wait();
+  return device_->profile([&] { launchStep(shape); });
+}
+
 void CudaModel::launchStep(const Shape& shape) {
   embed();
   for (const Layer& layer : parts_.layers) {

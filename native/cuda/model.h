@@ -26,6 +26,9 @@ class CudaModel {
   /** As Model::step. */
   void step(const StepInput& input, float* logits, float* states);
 
+  /** Runs a step kernel by kernel and times each, by name. */
+  std::map<std::string, KernelTime> profile(const StepInput& input);
+
   /** Blocks that have memory: those below this number. */
   int blockCapacity() const { return capacity_; }
   /** Commits memory for at least `needed` blocks and releases that of more than `most`; returns the capacity. */

@@ -61,6 +61,11 @@ export interface Addon {
   createOnGpu(threads: number, gpu: number, kernels: Uint8Array): ModelHandle;
   /** Commits memory of a GPU for at least `needed` KV blocks, and releases that of more than `most`; returns how many have some. */
   fitBlocks(model: ModelHandle, needed: number, most: number): number;
+  /** Runs a step of a model on a GPU kernel by kernel, and says what each took. */
+  profileStep(
+    model: ModelHandle,
+    batch: Batch,
+  ): readonly { readonly kernel: string; readonly launches: number; readonly microseconds: number }[];
   /** Allocates a matrix of `members` of one shape, and returns its number. */
   addMatrix(model: ModelHandle, type: TensorType, outputs: number, inputs: number, members: number): number;
   /**

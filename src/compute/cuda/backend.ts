@@ -3,7 +3,7 @@
 import type { ModelSpec } from '../../model/spec.ts';
 import { machineLimits } from '../../runtime/limits.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
-import { type Backend, type BackendOptions, type KvType, stateSlotsOf } from '../backend.ts';
+import { type BackendOptions, type KvType, stateSlotsOf } from '../backend.ts';
 import { NativeBackend } from '../cpu/backend.ts';
 import type { Addon } from '../cpu/binding.ts';
 import { createNativeSampler } from '../cpu/sample-rows.ts';
@@ -23,7 +23,7 @@ export async function createCudaBackend(
   spec: ModelSpec,
   weights: WeightSource,
   options: CudaOptions,
-): Promise<Backend> {
+): Promise<NativeBackend> {
   const { blockCount, gpu = 0, kernels } = options;
   const stateSlots = stateSlotsOf(spec, options);
   const handle = addon.createOnGpu(options.threads ?? machineLimits().cores, gpu, kernels);
