@@ -21,6 +21,11 @@ constexpr int chunkGroups = 8;
 // Rows of activations that are stored together.
 constexpr int tileRows = 16;
 
+// Inputs of a product whose shares are summed in one chain; the totals of segments are then added in order. A chain over all
+// inputs would leave a GPU one thread for each output, and nothing else has its bits.
+constexpr int segmentInputs = 512;
+constexpr int segmentChunks = segmentInputs / (chunkGroups * groupInputs);
+
 /**
  * What a code stands for. F8: a float of eight bits, 1 sign, 4 exponent and 3 mantissa, times a scale. Byte: -128 … 127. UnsignedByte: 0 … 255. Nibble: 0 … 15 for -8 … 7. UnsignedNibble: 0 … 15.
  * Codebook: 0 … 15 for an entry of the matrix's codebook. A weight is `scale * value + minimum`.

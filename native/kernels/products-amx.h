@@ -126,7 +126,7 @@ struct TileCursor {
   const GroupSide* sides;
   uint8_t* room;
   ChunkScales scales;
-  Vec total[rows];
+  SegmentSums<rows> segments;
 
   CHAIRLIFT_INLINE const uint8_t* packedCodes(int group) const {
     return panel + size_t(group / chunkGroups) * chunkBytes + size_t(group % chunkGroups) * Kind::codeBytes;
@@ -158,6 +158,7 @@ struct TileCursor {
   CHAIRLIFT_INLINE void add(int number, const int32_t* product) {
     if (number % chunkNumbers == 0) {
       const int chunk = number / chunkNumbers;
+      if (chunk > 0 && chunk % segmentChunks == 0) segments.endSegment();
       scales = ChunkScales(matrix, panel + size_t(chunk) * chunkBytes, matrix.groupsIn(chunk));
     }
     repeat<span>([&](int i) CHAIRLIFT_LAMBDA {
@@ -172,10 +173,11 @@ struct TileCursor {
           if (line * rows / shareLines == r) __builtin_prefetch(ahead + line * 64);
         });
         const int32_t* row = dots + r * panelColumns;
-        if constexpr (lifts) total[r] = addLiftedShare(total[r], row, scale, liftedScale, side.scale[r]);
-        else total[r] = addShare(total[r], Vec{_mm512_cvtepi32_ps(_mm512_load_si512(row))}, scale, side.scale[r]);
+        Vec& total = segments.total[r];
+        if constexpr (lifts) total = addLiftedShare(total, row, scale, liftedScale, side.scale[r]);
+        else total = addShare(total, Vec{_mm512_cvtepi32_ps(_mm512_load_si512(row))}, scale, side.scale[r]);
       });
-      if (matrix.hasMinimum) addMinimums<Kind>(scales, inChunk, side, 0, total);
+      if (matrix.hasMinimum) addMinimums<Kind>(scales, inChunk, side, 0, segments.total);
     });
   }
 };
@@ -207,7 +209,6 @@ void multiplyTileRows(const Product& p, int row, int panel, int real) {
                 room,
                 ChunkScales(p.matrix, weights, p.matrix.groupsIn(0)),
                 {}};
-  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { cursor.total[r] = Vec::zero(); });
   for (int i = 0; i < Cursor::unpackLag; i++) cursor.unpack(i * span);
   alignas(64) TileProducts products;
   const int count = p.matrix.inputs / (Kind::scaleInputs * span);
@@ -215,9 +216,10 @@ void multiplyTileRows(const Product& p, int row, int panel, int real) {
     if (number >= readLag && number + productTiles <= count) advance<0, true>(cursor, products, number, count);
     else advance<0, false>(cursor, products, number, count);
   }
+  cursor.segments.endSegment();
 
   alignas(64) float results[rows * panelColumns];
-  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { cursor.total[r].store(results + r * panelColumns); });
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { cursor.segments.sum[r].store(results + r * panelColumns); });
   for (int r = 0; r < real; r++) p.store(Vec::load(results + r * panelColumns), row + r, panel);
 }
 

@@ -51,8 +51,7 @@ inline void multiplyTwoPanels(const Product& p, int row, int panel) {
   const GroupSide* sides = p.sidesAt(row);
   const uint8_t* chunk = p.panelAt(panel);
   const uint8_t* const panelEnd = chunk + panelBytes;
-  Vec first[rows], second[rows];
-  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { first[r] = second[r] = Vec::zero(); });
+  SegmentSums<rows> first, second;
 
   for (int c = 0; c < matrix.chunks(); c++) {
     const int groups = matrix.groupsIn(c);
@@ -75,25 +74,29 @@ inline void multiplyTwoPanels(const Product& p, int row, int panel) {
         const Vec secondScale = secondScales.codeScale<encoding>(scaleGroup);
         repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
           const Vec dot = finishDot<encoding>(sums[r], offsets + r);
-          first[r] = addShare(first[r], dot, firstScale, inputScales[r]);
+          first.total[r] = addShare(first.total[r], dot, firstScale, inputScales[r]);
         });
         repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
           const Vec dot = finishDot<encoding>(sums[rows + r], offsets + r);
-          second[r] = addShare(second[r], dot, secondScale, inputScales[r]);
+          second.total[r] = addShare(second.total[r], dot, secondScale, inputScales[r]);
         });
         if (matrix.hasMinimum) {
-          addMinimums<Kind>(firstScales, scaleGroup, *sides, firstRow, first);
-          addMinimums<Kind>(secondScales, scaleGroup, *sides, firstRow, second);
+          addMinimums<Kind>(firstScales, scaleGroup, *sides, firstRow, first.total);
+          addMinimums<Kind>(secondScales, scaleGroup, *sides, firstRow, second.total);
         }
       });
       inputs += groupCodes;
       sides++;
     }
+    if (endsSegment(matrix, c)) {
+      first.endSegment();
+      second.endSegment();
+    }
     chunk += matrix.chunkBytes(groups);
   }
-  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(first[r], row + r, panel); });
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(first.sum[r], row + r, panel); });
   if (isLast) return;
-  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(second[r], row + r, panel + 1); });
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(second.sum[r], row + r, panel + 1); });
 }
 
 /** Rows from `firstRow` on, at most `most` at a time. */

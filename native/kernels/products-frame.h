@@ -212,6 +212,32 @@ CHAIRLIFT_INLINE void addMinimums(const ChunkScales& scales, int scaleGroup, con
   repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = fma(minimum, Vec::set(sums[r]), total[r]); });
 }
 
+/** Totals of the segment under way, and the sums of those before it. */
+template <int rows>
+struct SegmentSums {
+  Vec total[rows], sum[rows];
+
+  // Sums start at -0: any first total is added to it unchanged, even a -0.
+  CHAIRLIFT_INLINE SegmentSums() {
+    repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
+      total[r] = Vec::zero();
+      sum[r] = Vec::set(-0.0f);
+    });
+  }
+
+  CHAIRLIFT_INLINE void endSegment() {
+    repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
+      sum[r] = sum[r] + total[r];
+      total[r] = Vec::zero();
+    });
+  }
+};
+
+/** Whether a segment ends with a chunk. */
+inline bool endsSegment(const PackedMatrix& matrix, int chunk) {
+  return chunk % segmentChunks == segmentChunks - 1 || chunk + 1 == matrix.chunks();
+}
+
 /**
  * Accumulates `rows` rows of a tile, from `firstRow` on, against one panel of a quantized matrix: for each scale group
  * total += dot * scale * input scale, then what its minimums add. `Dots` makes the dot products: it is made of a matrix,
@@ -219,7 +245,7 @@ CHAIRLIFT_INLINE void addMinimums(const ChunkScales& scales, int scaleGroup, con
  */
 template <class Kind, template <class, int> class Dots, int rows>
 CHAIRLIFT_INLINE void addGroups(const PackedMatrix& matrix, const uint8_t* panel, const int8_t* tileCodes,
-                                const GroupSide* sides, size_t firstRow, Vec (&total)[rows]) {
+                                const GroupSide* sides, size_t firstRow, SegmentSums<rows>& segments) {
   constexpr int parts = Kind::parts;
   const int8_t* inputs = tileCodes + firstRow * groupInputs;
   const uint8_t* chunk = panel;
@@ -240,13 +266,14 @@ CHAIRLIFT_INLINE void addGroups(const PackedMatrix& matrix, const uint8_t* panel
         const Vec scale = scales.codeScale<Kind::encoding>(i * parts + part);
         repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
           const Vec dot = finishDot<Kind::encoding>(sums[r], offsets + r);
-          total[r] = addShare(total[r], dot, scale, inputScales[r]);
+          segments.total[r] = addShare(segments.total[r], dot, scale, inputScales[r]);
         });
-        if (matrix.hasMinimum) addMinimums<Kind>(scales, i * parts + part, *sides, firstRow, total);
+        if (matrix.hasMinimum) addMinimums<Kind>(scales, i * parts + part, *sides, firstRow, segments.total);
       });
       inputs += groupCodes;
       sides++;
     }
+    if (endsSegment(matrix, c)) segments.endSegment();
     chunk += matrix.chunkBytes(groups);
   }
 }
@@ -254,10 +281,9 @@ CHAIRLIFT_INLINE void addGroups(const PackedMatrix& matrix, const uint8_t* panel
 /** `rows` rows of one tile, from `row` on, against one panel of a quantized matrix. */
 template <class Kind, template <class, int> class Dots, int rows>
 inline void multiplyCodes(const Product& p, int row, int panel) {
-  Vec total[rows];
-  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = Vec::zero(); });
-  addGroups<Kind, Dots>(p.matrix, p.panelAt(panel), p.codesAt(row), p.sidesAt(row), row % tileRows, total);
-  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(total[r], row + r, panel); });
+  SegmentSums<rows> segments;
+  addGroups<Kind, Dots>(p.matrix, p.panelAt(panel), p.codesAt(row), p.sidesAt(row), row % tileRows, segments);
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(segments.sum[r], row + r, panel); });
 }
 
 }  // namespace

@@ -33,18 +33,22 @@ template <class Kind, int rows>
 inline void multiplyFloats(const Product& p, int row, int panel) {
   const float* inputs = p.x.values + size_t(row) * p.x.valueStride;
   const uint8_t* data = p.panelAt(panel);
-  Vec total[rows];
-  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = Vec::zero(); });
-  for (int k = 0; k < p.matrix.inputs; k++) {
-    Vec weights;
-    if constexpr (Kind::encoding == Encoding::F32) weights = Vec::load((const float*)data + k * panelColumns);
-    else if constexpr (Kind::encoding == Encoding::F16) weights = Vec::loadF16((const uint16_t*)data + k * panelColumns);
-    else weights = Vec::loadBf16((const uint16_t*)data + k * panelColumns);
-    repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
-      total[r] = fma(Vec::set(inputs[size_t(r) * p.x.valueStride + size_t(k)]), weights, total[r]);
-    });
+  SegmentSums<rows> segments;
+  for (int first = 0; first < p.matrix.inputs; first += segmentInputs) {
+    const int end = first + segmentInputs < p.matrix.inputs ? first + segmentInputs : p.matrix.inputs;
+    for (int k = first; k < end; k++) {
+      Vec weights;
+      if constexpr (Kind::encoding == Encoding::F32) weights = Vec::load((const float*)data + k * panelColumns);
+      else if constexpr (Kind::encoding == Encoding::F16) weights = Vec::loadF16((const uint16_t*)data + k * panelColumns);
+      else weights = Vec::loadBf16((const uint16_t*)data + k * panelColumns);
+      repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
+        const float x = inputs[size_t(r) * p.x.valueStride + size_t(k)];
+        segments.total[r] = fma(Vec::set(x), weights, segments.total[r]);
+      });
+    }
+    segments.endSegment();
   }
-  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(total[r], row + r, panel); });
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(segments.sum[r], row + r, panel); });
 }
 
 /** A block is summed before its scale, even and odd inputs apart: shorter chains of additions. */
@@ -53,9 +57,10 @@ inline void multiplyF8(const Product& p, int row, int panel) {
   const PackedMatrix& matrix = p.matrix;
   const float* inputs = p.x.values + size_t(row) * p.x.valueStride;
   const uint8_t* block = p.panelAt(panel);
-  Vec total[rows];
-  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = Vec::zero(); });
-  for (int first = 0; first < matrix.inputs; first += matrix.blockInputs, block += matrix.blockBytes()) {
+  // A block is never cut; a larger one is a segment of its own.
+  const int segment = matrix.blockInputs > segmentInputs ? matrix.blockInputs : segmentInputs;
+  SegmentSums<rows> segments;
+  for (int first = 0; first < matrix.inputs; block += matrix.blockBytes()) {
     const Vec scale = Vec::load((const float*)block);
     const uint8_t* codes = block + panelColumns * sizeof(float);
     Vec even[rows], odd[rows];
@@ -69,9 +74,13 @@ inline void multiplyF8(const Product& p, int row, int panel) {
         odd[r] = fma(Vec::set(x[1]), oddWeights, odd[r]);
       });
     }
-    repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = fma(even[r] + odd[r], scale, total[r]); });
+    repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
+      segments.total[r] = fma(even[r] + odd[r], scale, segments.total[r]);
+    });
+    first += matrix.blockInputs;
+    if (first % segment == 0 || first == matrix.inputs) segments.endSegment();
   }
-  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(total[r], row + r, panel); });
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(segments.sum[r], row + r, panel); });
 }
 
 /** Rows from `firstRow` on, at most `most` at a time. */

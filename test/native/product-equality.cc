@@ -37,7 +37,7 @@ std::vector<PackedMatrix> allKinds() {
   for (const Encoding encoding : {Encoding::F32, Encoding::F16, Encoding::BF16}) {
     add(encoding, ScaleType::F16, false, 0);
   }
-  for (const int32_t blockInputs : {32, 128}) {
+  for (const int32_t blockInputs : {32, 128, 1024}) {
     add(Encoding::F8, ScaleType::F32, false, 0);
     kinds.back().blockInputs = blockInputs;
   }
@@ -169,11 +169,19 @@ struct RandomMatrix {
   }
 };
 
-void holdProduct(Equality& equality, Random& random, const PackedMatrix& kind, int rows) {
+/** Inputs that a matrix of this kind has a multiple of. */
+int inputStep(const PackedMatrix& kind) {
+  if (kind.blockInputs > 0) return kind.blockInputs;
+  return isFloat(kind.encoding) ? 1 : std::max(groupInputs, kind.scaleInputs);
+}
+
+int fewInputs(const PackedMatrix& kind, Random& random) {
+  if (kind.blockInputs > 0) return kind.blockInputs * random.oneOf({1, 2, 3});
+  return isFloat(kind.encoding) ? 1 + random.below(70) : inputStep(kind) * random.oneOf({1, 2, 3, 10});
+}
+
+void holdProduct(Equality& equality, Random& random, const PackedMatrix& kind, int rows, int inputs) {
   const int outputs = random.oneOf({1, 16, 35});
-  const int inputs = kind.blockInputs > 0     ? kind.blockInputs * random.oneOf({1, 2, 3})
-                     : isFloat(kind.encoding) ? 1 + random.below(70)
-                                              : std::max(groupInputs, kind.scaleInputs) * random.oneOf({1, 2, 3, 10});
   const RandomMatrix matrix(kind, outputs, inputs, random);
   // At times all inputs are as large as can be, for the sake of the largest sums.
   const bool isLoud = random.below(8) == 0;
@@ -263,7 +271,14 @@ void holdMakeInput(Equality& equality, Random& random) {
 void holdProducts(Equality& equality, Random& random) {
   for (int i = 0; i < 600; i++) holdMakeInput(equality, random);
   for (const PackedMatrix& kind : allKinds()) {
-    for (int rows = 1; rows <= 40; rows++) holdProduct(equality, random, kind, rows);
+    for (int rows = 1; rows <= 40; rows++) holdProduct(equality, random, kind, rows, fewInputs(kind, random));
+    // Several segments, the last one shorter, for one row, few, as many as tiles take in pairs, and more.
+    for (const int inputs : {544, 1024 + 32, 2880}) {
+      const int step = inputStep(kind), whole = (inputs + step - 1) / step * step;
+      for (const int rows : {1, 2 + random.below(3), 5 + random.below(4), 9 + random.below(13)}) {
+        holdProduct(equality, random, kind, rows, whole);
+      }
+    }
   }
 }
 
