@@ -24,21 +24,43 @@ inline void storeFirst(Vec v, float* to, int count) {
   memcpy(to, lanes, size_t(count) * sizeof(float));
 }
 
+// Vectors of a row that are summed apart.
+constexpr int rowSums = 4;
+
+/**
+ * The sum of a row's `count` values: add(sums, i) adds those of the vector from i on. Vectors go to the sums in turn, so that each
+ * addition need not wait for the one before, and threads of a GPU can share a row.
+ */
+template <class Add>
+CHAIRLIFT_INLINE float sumRow(int count, const Add& add) {
+  constexpr int piece = rowSums * 16;
+  Vec sums[rowSums];
+  repeat<rowSums>([&](int j) CHAIRLIFT_LAMBDA { sums[j] = Vec::zero(); });
+  int i = 0;
+  for (; i + piece <= count; i += piece) {
+    repeat<rowSums>([&](int j) CHAIRLIFT_LAMBDA { sums[j] = add(sums[j], i + j * 16); });
+  }
+  repeat<rowSums>([&](int j) CHAIRLIFT_LAMBDA {
+    if (i + j * 16 < count) sums[j] = add(sums[j], i + j * 16);
+  });
+  return sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
 RowScale rowScale(NormKind kind, const float* x, int count, float epsilon) {
   float mean = 0;
   if (kind == NormKind::Layer) {
-    Vec values = Vec::zero();
-    for (int i = 0; i < count; i += 16) values = values + loadFirst(x + i, count - i);
-    mean = sum(values) / float(count);
+    const float values = sumRow(count, [&](Vec sums, int i) CHAIRLIFT_LAMBDA {
+      return sums + loadFirst(x + i, count - i);
+    });
+    mean = values / float(count);
   }
   const Vec means = Vec::set(mean);
-  Vec squares = Vec::zero();
-  for (int i = 0; i < count; i += 16) {
+  const float squares = sumRow(count, [&](Vec sums, int i) CHAIRLIFT_LAMBDA {
     // Lanes past the end are as far from a mean as zero is.
     const Vec v = select(0, count - i, loadFirst(x + i, count - i) - means, Vec::zero());
-    squares = fma(v, v, squares);
-  }
-  return {mean, 1.0f / __builtin_sqrtf(sum(squares) / float(count) + epsilon)};
+    return fma(v, v, sums);
+  });
+  return {mean, 1.0f / __builtin_sqrtf(squares / float(count) + epsilon)};
 }
 
 inline Vec normalized(Vec x, RowScale scale, const float* weight, const float* bias, int i) {

@@ -58,6 +58,7 @@ void holdRows(Equality& equality, Random& random) {
       holdInPlace(equality, random, count, wild);
     }
   }
+  for (const int count : {512, 576, 2047, 2880}) holdNorm(equality, random, count, false);
 }
 
 }  // namespace chairlift
