@@ -1,5 +1,5 @@
-// Paged attention: KV read block by block through the block table, softmax kept online, block after block.
-// A query's result depends on its own blocks alone, so batching and chunking cannot change it.
+// Paged attention: KV read block by block through the block table, softmax kept online within a segment, segments joined in
+// order. A query's result depends on its own blocks alone, so batching and chunking cannot change it.
 // Include after the ISA's vec-*.h and vec-math.h.
 #pragma once
 
@@ -43,17 +43,28 @@ struct KvBlock {
   }
 };
 
-/** Online softmax of one query: running maximum and sum, weights of the current block, weighted values so far. */
+// Below all scores.
+constexpr float noMaximum = -3.4e38f;
+
+/** Online softmax over some tokens: the largest score, the sum of the weights relative to it, and the weighted values. */
+struct SoftmaxState {
+  float maximum;
+  float total;
+  float* accumulator;
+};
+
+/** One query: weights of the current block, the segment under way, and all segments before it. */
 struct QueryState {
   const float* query;
   float* output;
   float* weights;
-  float* accumulator;
-  float maximum;
-  float total;
+  SoftmaxState segment;
+  SoftmaxState joined;
   // Tokens seen: positions first … last.
   int first;
   int last;
+
+  bool sees(int start, int tokens) const { return last >= start && first < start + tokens; }
 };
 
 template <class Kv>
@@ -122,7 +133,7 @@ inline void replaceUnseen(int begin, int end, float by, Vec& low, Vec& high) {
   high = select(begin - 16, end - 16, high, Vec::set(by));
 }
 
-inline void decay(QueryState& state, float newMaximum, int paddedSize) {
+inline void decay(SoftmaxState& state, float newMaximum, int paddedSize) {
   const Vec decays = exponential(Vec::set(state.maximum) - Vec::set(newMaximum));
   float first[16];
   decays.store(first);
@@ -139,15 +150,15 @@ inline void decay(QueryState& state, float newMaximum, int paddedSize) {
  */
 template <class Kv, int count>
 CHAIRLIFT_INLINE void softmaxBlock(const KvBlock<Kv>& block, QueryState* const* queries, const int* begin, const int* end,
-                                   int paddedSize) {
+                                   bool isFirst, int paddedSize) {
   Vec low[count], high[count];
   float maxima[count], added[count];
   repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
     low[q] = Vec::load(queries[q]->weights);
     high[q] = Vec::load(queries[q]->weights + 16);
-    replaceUnseen(begin[q], end[q], -3.4e38f, low[q], high[q]);
-    const float largest = maximum(max(low[q], high[q]));
-    maxima[q] = largest > queries[q]->maximum ? largest : queries[q]->maximum;
+    replaceUnseen(begin[q], end[q], noMaximum, low[q], high[q]);
+    const float largest = maximum(max(low[q], high[q])), before = queries[q]->segment.maximum;
+    maxima[q] = largest > before ? largest : before;
   });
   repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
     low[q] = exponential(low[q] - Vec::set(maxima[q]));
@@ -159,8 +170,15 @@ CHAIRLIFT_INLINE void softmaxBlock(const KvBlock<Kv>& block, QueryState* const* 
     Kv::scaled(low[q], block.valueScales).store(queries[q]->weights);
     Kv::scaled(high[q], block.valueScales + 16).store(queries[q]->weights + 16);
   });
+  if (isFirst) {
+    repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
+      queries[q]->segment.maximum = maxima[q];
+      queries[q]->segment.total = added[q];
+    });
+    return;
+  }
   for (int q = 0; q < count; q++) {
-    QueryState& state = *queries[q];
+    SoftmaxState& state = queries[q]->segment;
     // Where the maximum stays, the decay is e^0, which is 1; one of infinity makes all NaN.
     if (!(maxima[q] - state.maximum == 0)) decay(state, maxima[q], paddedSize);
     state.total += added[q];
@@ -175,7 +193,7 @@ CHAIRLIFT_INLINE void weighSlices(const KvBlock<Kv>& block, const KvBlock<Kv>& n
   repeat<count>([&](int q) CHAIRLIFT_LAMBDA { weights[q] = queries[q]->weights; });
   Vec sums[count * slices];
   repeat<count * slices>([&](int i) CHAIRLIFT_LAMBDA {
-    sums[i] = Vec::load(queries[i / slices]->accumulator + d + i % slices * 16);
+    sums[i] = Vec::load(queries[i / slices]->segment.accumulator + d + i % slices * 16);
   });
   for (int t = begin; t < end; t++) {
     const size_t at = size_t(t) * block.valueStride + size_t(d);
@@ -190,7 +208,7 @@ CHAIRLIFT_INLINE void weighSlices(const KvBlock<Kv>& block, const KvBlock<Kv>& n
     });
   }
   repeat<count * slices>([&](int i) CHAIRLIFT_LAMBDA {
-    sums[i].store(queries[i / slices]->accumulator + d + i % slices * 16);
+    sums[i].store(queries[i / slices]->segment.accumulator + d + i % slices * 16);
   });
 }
 
@@ -219,10 +237,36 @@ inline void attendBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, Query
     end[q] = state.last - blockStart + 1 < blockTokens ? state.last - blockStart + 1 : blockTokens;
     alike = alike && begin[q] == begin[0] && end[q] == end[0];
   }
-  softmaxBlock<Kv, count>(block, queries, begin, end, paddedSize);
+  softmaxBlock<Kv, count>(block, queries, begin, end, blockStart % segmentTokens == 0, paddedSize);
   if (alike) return weighBlock<Kv, count>(block, next, queries, begin[0], end[0], paddedSize);
   // Rows past a query's own end may hold anything, even NaN: each query reads its own range.
   for (int q = 0; q < count; q++) weighBlock<Kv, 1>(block, next, queries + q, begin[q], end[q], paddedSize);
+}
+
+inline void startSegment(QueryState& state, int paddedSize) {
+  state.segment.maximum = noMaximum;
+  state.segment.total = 0;
+  for (int d = 0; d < paddedSize; d += 16) Vec::zero().store(state.segment.accumulator + d);
+}
+
+/** Joins the segment to those before it, the first one too, so that all segments have the same operations. */
+inline void joinSegment(QueryState& state, int paddedSize) {
+  SoftmaxState& joined = state.joined;
+  const SoftmaxState& segment = state.segment;
+  const float newMaximum = segment.maximum > joined.maximum ? segment.maximum : joined.maximum;
+  // One exponential for both: half of its lanes each.
+  const Vec maxima = select(0, 8, Vec::set(joined.maximum), Vec::set(segment.maximum));
+  float factors[16];
+  exponential(maxima - Vec::set(newMaximum)).store(factors);
+  const Vec decays = Vec::set(factors[0]), shares = Vec::set(factors[8]);
+  float total[16];
+  fma(Vec::set(segment.total), shares, Vec::set(joined.total) * decays).store(total);
+  joined.total = total[0];
+  for (int d = 0; d < paddedSize; d += 16) {
+    const Vec before = Vec::load(joined.accumulator + d) * decays;
+    fma(Vec::load(segment.accumulator + d), shares, before).store(joined.accumulator + d);
+  }
+  joined.maximum = newMaximum;
 }
 
 template <class Kv>
@@ -232,7 +276,15 @@ inline void attendQueries(KvType type, const AttentionTask& task, QueryState* st
     if (states[q].first / blockTokens < firstBlock) firstBlock = states[q].first / blockTokens;
     if (states[q].last / blockTokens > lastBlock) lastBlock = states[q].last / blockTokens;
   }
+  const int paddedSize = int(roundUp16(size_t(task.valueSize())));
+  const auto forSegment = [&](int block, void (*run)(QueryState&, int)) {
+    const int start = block / segmentBlocks * segmentTokens;
+    for (int q = 0; q < count; q++) {
+      if (states[q].sees(start, segmentTokens)) run(states[q], paddedSize);
+    }
+  };
   for (int b = firstBlock; b <= lastBlock; b++) {
+    if (b == firstBlock || b % segmentBlocks == 0) forSegment(b, startSegment);
     const int start = b * blockTokens;
     const auto at = [&](int index) {
       const uint8_t* own = task.base + size_t(task.blocks[index]) * task.blockStride;
@@ -244,13 +296,14 @@ inline void attendQueries(KvType type, const AttentionTask& task, QueryState* st
       QueryState* seeing[attentionTile];
       int n = 0;
       for (; q < count && n < attentionTile; q++) {
-        if (states[q].last >= start && states[q].first < start + blockTokens) seeing[n++] = &states[q];
+        if (states[q].sees(start, blockTokens)) seeing[n++] = &states[q];
       }
       if (n == 4) attendBlock<Kv, 4>(block, next, seeing, task, start);
       else if (n == 3) attendBlock<Kv, 3>(block, next, seeing, task, start);
       else if (n == 2) attendBlock<Kv, 2>(block, next, seeing, task, start);
       else if (n == 1) attendBlock<Kv, 1>(block, next, seeing, task, start);
     }
+    if (b == lastBlock || b % segmentBlocks == segmentBlocks - 1) forSegment(b, joinSegment);
   }
 }
 
@@ -269,22 +322,23 @@ inline void attendAs(KvType type, const AttentionTask& task) {
       const int first = inWindow > inChunk ? inWindow : inChunk;
       const bool cut = task.window > 0 && task.window < task.textEnd - own;
       const int last = task.textEnd == 0 ? own : cut ? own + task.window - 1 : task.textEnd - 1;
-      float* accumulator = task.scratch + size_t(q) * size_t(paddedSize + blockTokens);
+      float* scratch = task.scratch + size_t(q) * size_t(2 * paddedSize + blockTokens);
+      float* accumulator = scratch + paddedSize;
       // A sink counts as a token whose value is zero, seen before all others.
       states[q] = {task.queries + size_t(row) * task.queryStride + size_t(head) * size_t(task.headSize),
                    task.outputs + size_t(row) * task.outputStride + size_t(head) * size_t(task.valueSize()),
-                   accumulator + paddedSize,
-                   accumulator,
-                   task.sinks ? task.sinks[head] : -3.4e38f,
-                   task.sinks ? 1.0f : 0.0f,
+                   scratch + 2 * paddedSize,
+                   {noMaximum, 0, scratch},
+                   {task.sinks ? task.sinks[head] : noMaximum, task.sinks ? 1.0f : 0.0f, accumulator},
                    first,
                    last};
       for (int d = 0; d < paddedSize; d += 16) Vec::zero().store(accumulator + d);
     }
     attendQueries<Kv>(type, task, states, count);
     for (int q = 0; q < count; q++) {
-      const float inverse = 1.0f / states[q].total;
-      for (int d = 0; d < task.valueSize(); d++) states[q].output[d] = states[q].accumulator[d] * inverse;
+      const SoftmaxState& state = states[q].joined;
+      const float inverse = 1.0f / state.total;
+      for (int d = 0; d < task.valueSize(); d++) states[q].output[d] = state.accumulator[d] * inverse;
     }
   }
 }

@@ -212,8 +212,13 @@ struct AttentionTask {
 // Queries that are interleaved, and queries that share one pass over the blocks.
 constexpr int attentionTile = 4;
 constexpr int attentionQueries = 32;
+// Tokens whose softmax has a state of its own; states are joined in order. Segments begin at multiples of it, whatever a query
+// sees, so that parts of a GPU can take them at the same time.
+constexpr int segmentTokens = 512;
+constexpr int segmentBlocks = segmentTokens / blockTokens;
+/** For each query the weights of a block, the values of its segment and those of all segments before. */
 constexpr size_t attentionScratchFloats(int valueSize) {
-  return size_t(attentionQueries) * size_t((valueSize + 15) / 16 * 16 + blockTokens);
+  return size_t(attentionQueries) * size_t(2 * ((valueSize + 15) / 16 * 16) + blockTokens);
 }
 
 enum class KvType : uint8_t { F16, Q8 };

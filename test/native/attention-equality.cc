@@ -37,8 +37,9 @@ void holdStore(Equality& equality, Random& random, KvType type, int headSize, bo
   });
 }
 
-void holdAttend(Equality& equality, Random& random, KvType type, int headSize, int valuesInKeys) {
-  const int rows = 1 + random.below(9), heads = 1 + random.below(5), position = random.below(100);
+void holdAttend(Equality& equality, Random& random, KvType type, int headSize, int valuesInKeys, int position,
+                int window) {
+  const int rows = 1 + random.below(9), heads = 1 + random.below(5);
   const bool bidirectional = random.below(3) == 0;
   const int tokens = position + rows + (bidirectional ? random.below(80) : 0), tableBlocks = (tokens + blockTokens - 1) / blockTokens;
   const size_t blockBytes = headBlockBytes(type, headSize, valuesInKeys > 0);
@@ -65,9 +66,9 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize, i
   task.headSize = headSize;
   task.valuesInKeys = valuesInKeys;
   task.textEnd = bidirectional ? tokens : 0;
-  task.window = random.oneOf({0, 0, 5, 33});
-  task.chunk = random.oneOf({0, 0, 0, 40});
-  task.scale = random.oneOf({0.125f, 0.01f});
+  task.window = window;
+  task.chunk = random.oneOf({0, 0, 0, 40, 600});
+  task.scale = random.oneOf({0.125f, 0.01f, 0.001f});
   task.softcap = random.oneOf({0.0f, 20.0f});
   task.sinks = random.below(3) == 0 ? sinks.data() : nullptr;
   task.blocks = table.data();
@@ -89,7 +90,15 @@ void holdAttention(Equality& equality, Random& random) {
   for (const KvType type : {KvType::F16, KvType::Q8}) {
     for (const int headSize : {8, 16, 24, 64, 80, 128}) {
       for (int i = 0; i < 12; i++) holdStore(equality, random, type, headSize, random.below(3) == 0);
-      for (int i = 0; i < 25; i++) holdAttend(equality, random, type, headSize, random.oneOf({0, 0, headSize - 7}));
+      const auto hold = [&](int position, int window) {
+        holdAttend(equality, random, type, headSize, random.oneOf({0, 0, headSize - 7}), position, window);
+      };
+      for (int i = 0; i < 25; i++) {
+        const int position = random.below(100);
+        hold(position, random.oneOf({0, 0, 5, 33}));
+      }
+      // Rows before, across and after the ends of segments, with windows that begin in an earlier one.
+      for (const int position : {505, 512, 900, 1019, 1024, 1300}) hold(position, random.oneOf({0, 0, 33, 520}));
     }
   }
 }
