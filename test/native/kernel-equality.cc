@@ -10,5 +10,6 @@ int main() {
   chairlift::holdAttention(equality, random);
   chairlift::holdProducts(equality, random);
   chairlift::holdRecurrence(equality, random);
+  chairlift::holdOrder(equality, random);
   return equality.report();
 }
