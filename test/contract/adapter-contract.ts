@@ -149,6 +149,16 @@ export function adapterContract(create: CreateBackend, { tolerance, everyFormat 
     ]);
   });
 
+  it('add the same where one before them changes other maps, and scales those', async () => {
+    const model = formulaModel('llama with biases');
+    const scaling = asDoraAdapter(join(folder, 'scaling'), changeOf(model, /(o|down)_proj\.weight/));
+    const adding = asPeftAdapter(join(folder, 'adding'), changeOf(model, /v_proj\.weight/));
+    const alone = await stepLogits(create, asFolder(model), [adding], [{ tokens: model.ids, adapter: 0 }]);
+    const second = [{ tokens: model.ids, adapter: 1 }];
+    const after = await stepLogits(create, asFolder(model), [scaling, adding], second);
+    expect(distance(alone[0], after[0])).toBeLessThan(tolerance);
+  });
+
   it('have the bits that each has alone, also of experts', () => {
     const model = formulaModel('qwen3 with experts');
     return haveBitsOfTheirOwn(create, model, [

@@ -44,18 +44,18 @@ export function declareAdditions(builder: Builder, experts: Maps): Additions | u
   const starts = specs.map((_, at) => specs.slice(0, at).reduce((sum, { weight }) => sum + weight.rows, 0));
   const values = specs.length * rank;
   const members = experts.length;
-  const shape: AdditionsShape = { inputs, outputs, members, values, rank, starts };
+  const shape: AdditionsShape = { inputs, outputs, adapters, members, values, rank, starts };
   const hasFactors = all.some(({ magnitude }) => magnitude !== undefined);
   return {
     shape,
     down: builder.filled('adapters, down', (weights) => {
       const floats = adapters * members * Math.max(values * inputs, rank * outputs);
       refuseTooLarge(floats, builder.limits.bindingBytes);
-      return readDown(weights, experts, shape, adapters);
+      return readDown(weights, experts, shape);
     }),
-    up: builder.filled('adapters, up', (weights) => readUp(weights, experts, shape, adapters)),
+    up: builder.filled('adapters, up', (weights) => readUp(weights, experts, shape)),
     factors: hasFactors
-      ? builder.filled('adapters, factors', (weights) => readFactors(weights, experts, shape, adapters))
+      ? builder.filled('adapters, factors', (weights) => readFactors(weights, experts, shape))
       : undefined,
   };
 }
@@ -99,7 +99,7 @@ export function addToEmbeddings(builder: Builder, buffer: DeclaredBuffer): void 
   if (all.length === 0) return;
   const rank = Math.max(...all.map((addition) => addition.rank));
   const adapters = Math.max(...all.map(({ adapter }) => adapter)) + 1;
-  const shape = { inputs: 0, outputs: hiddenSize, members: 1, values: rank, rank, starts: [0] };
+  const shape = { inputs: 0, outputs: hiddenSize, adapters, members: 1, values: rank, rank, starts: [0] };
   const outer = { ...shape, outputOffset: 0, outputStride: hiddenSize, scale, hasFactors: false };
   // [adapter][token][rank], and [adapter][rank][output] with their scales.
   const table = builder.filled('adapters, embeddings', (weights) => {
@@ -118,7 +118,7 @@ export function addToEmbeddings(builder: Builder, buffer: DeclaredBuffer): void 
   const brought = builder.scratch('adapter ranks', rank);
   builder.add(
     'adapters, tokens',
-    () => tokenValuesKernel(rank, vocabSize),
+    () => tokenValuesKernel(shape, vocabSize),
     [step, table, brought],
     ({ adapted }) => [Math.ceil(rank / TOKEN_VALUES), adapted],
   );
@@ -157,8 +157,7 @@ function refuseTooLarge(floats: number, bindingBytes: number): void {
 function readDown(
   weights: WeightSource,
   experts: Maps,
-  { members, values, rank, inputs }: AdditionsShape,
-  adapters: number,
+  { adapters, members, values, rank, inputs }: AdditionsShape,
 ): Float32Array<ArrayBuffer> {
   const down = new Float32Array(adapters * members * values * inputs);
   for (const [member, maps] of experts.entries()) {
@@ -175,8 +174,7 @@ function readDown(
 function readUp(
   weights: WeightSource,
   experts: Maps,
-  { members, rank, outputs, starts }: AdditionsShape,
-  adapters: number,
+  { adapters, members, rank, outputs, starts }: AdditionsShape,
 ): Float32Array<ArrayBuffer> {
   const up = new Float32Array(adapters * members * rank * outputs);
   for (const [member, maps] of experts.entries()) {
@@ -193,8 +191,7 @@ function readUp(
 function readFactors(
   weights: WeightSource,
   experts: Maps,
-  { members, outputs, starts }: AdditionsShape,
-  adapters: number,
+  { adapters, members, outputs, starts }: AdditionsShape,
 ): Float32Array<ArrayBuffer> {
   const all = new Float32Array(adapters * members * 2 * outputs);
   for (let place = 0; place < adapters * members; place++) {

@@ -36,6 +36,9 @@ function rowReader(rows: AdditionRows) {
   };
 }
 
+/** Whether a row's adapter, counted from 1, has values in buffers that hold those of the first `adapters`. */
+const adds = (adapters: number): string => `(adapter > 0u && adapter <= ${adapters}u)`;
+
 const choicesText = (rows: AdditionRows, binding: number): string =>
   typeof rows === 'object'
     ? `@group(0) @binding(${binding}) var<storage, read> choices: array<vec2<u32>>;`
@@ -45,6 +48,8 @@ const choicesText = (rows: AdditionRows, binding: number): string =>
 export interface AdditionsShape {
   readonly inputs: number;
   readonly outputs: number;
+  /** One more than the last adapter that adds to these maps: rows of later ones are left as they are. */
+  readonly adapters: number;
   /** Experts that have matrices of their own; 1 where there are none. */
   readonly members: number;
   /** Values that a row is brought to: those of one map after those of another. */
@@ -56,7 +61,10 @@ export interface AdditionsShape {
 }
 
 /** Bindings: step, input values, down, brought values, choices of experts. A workgroup makes one value of one row. */
-export function bringDownKernel({ inputs, values, members }: AdditionsShape, rows: AdditionRows): string {
+export function bringDownKernel(
+  { inputs, values, adapters, members }: AdditionsShape,
+  rows: AdditionRows,
+): string {
   const { count, stepRow, input, member } = rowReader(rows);
   return /* wgsl */ `
 ${stepReader(0)}
@@ -73,7 +81,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
   let own = ((max(adapter, 1u) - 1u) * ${members}u + ${member}) * ${values}u + workgroup.x;
   let start = ${input} * ${paddedValues(inputs)}u;
   var total = 0.0;
-  if (adapter > 0u) {
+  if ${adds(adapters)} {
     for (var i = thread; i < ${inputs}u; i += ${SUM_THREADS}u) {
       total = fma(down[own * ${inputs}u + i], given[start + i], total);
     }
@@ -84,8 +92,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 `;
 }
 
-/** Bindings: step, a table of `rank` values for each token of each adapter, brought values. A thread takes one of a row. */
-export function tokenValuesKernel(rank: number, tokens: number): string {
+/** Bindings: step, a table of `rank` values for each token of each of `adapters` adapters, brought values. A thread takes one of a row. */
+export function tokenValuesKernel({ rank, adapters }: AdditionsShape, tokens: number): string {
   return /* wgsl */ `
 ${stepReader(0)}
 @group(0) @binding(1) var<storage, read> table: array<f32>;
@@ -96,7 +104,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
   let k = workgroup.x * ${SUM_THREADS}u + thread;
   if (row >= rowCount() || k >= ${rank}u) { return; }
   let adapter = rowAdapter(row);
-  if (adapter == 0u) { return; }
+  if !${adds(adapters)} { return; }
   brought[row * ${rank}u + k] = table[((adapter - 1u) * ${tokens}u + rowToken(row)) * ${rank}u + k];
 }
 `;
@@ -132,7 +140,8 @@ interface ExpandShape extends AdditionsShape {
  */
 export function expandKernel(shape: ExpandShape, rows: AdditionRows): string {
   const { count, stepRow, member } = rowReader(rows);
-  const { outputs, members, values, rank, starts, outputOffset, outputStride, scale, hasFactors } = shape;
+  const { outputs, adapters, members, values, rank, starts } = shape;
+  const { outputOffset, outputStride, scale, hasFactors } = shape;
   const factors = '@group(0) @binding(4) var<storage, read> factors: array<f32>;';
   const scaled = /* wgsl */ `
   let own = member * ${2 * outputs}u + i;
@@ -153,7 +162,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
   let i = workgroup.x * ${EXPANDED_VALUES}u + thread;
   if (row >= ${count} || i >= ${outputs}u) { return; }
   let adapter = rowAdapter(${stepRow});
-  if (adapter == 0u) { return; }
+  if !${adds(adapters)} { return; }
   let member = (adapter - 1u) * ${members}u + ${member};
   var first = 0u;
   ${later.join('\n  ')}
