@@ -139,8 +139,8 @@ function buildHead(builder: LayerBuilder, embedding: Declared<GpuMatrix>): void 
   if (!capsLater) return;
   builder.add(
     'cap',
-    () => capKernel(vocabSize, logitSoftcap),
-    [step, logits],
+    () => capKernel(vocabSize),
+    [step, logits, builder.filled('cap', () => Float32Array.of(logitSoftcap))],
     ({ wanted }) => [Math.ceil(vocabSize / EXPANDED_VALUES), wanted],
   );
 }

@@ -110,18 +110,22 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 `;
 }
 
-/** Bindings: step, logits. Workgroups take some of a row each. */
-export function capKernel(outputs: number, cap: number): string {
+/**
+ * Bindings: step, logits, the cap. Workgroups take some of a row each. The cap is read, as a product's kernel reads its own:
+ * compilers divide by constants otherwise, with other bits.
+ */
+export function capKernel(outputs: number): string {
   return /* wgsl */ `
 ${stepReader(0)}
 @group(0) @binding(1) var<storage, read_write> logits: array<f32>;
+@group(0) @binding(2) var<storage, read> cap: array<f32>;
 ${softCap}
 @compute @workgroup_size(${EXPANDED_VALUES})
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let i = workgroup.x * ${EXPANDED_VALUES}u + thread;
   if (workgroup.y >= wantedCount() || i >= ${outputs}u) { return; }
   let at = workgroup.y * ${outputs}u + i;
-  logits[at] = capped(logits[at], f32(${cap}));
+  logits[at] = capped(logits[at], cap[0]);
 }
 `;
 }
