@@ -5,7 +5,7 @@ import { SlowFirst } from './test/support/slow-first.ts';
 import { softwareGpus } from './test/support/software-gpus.ts';
 
 const onGpus = 'test/gpu/**/*.test.ts';
-const fastestGpu = softwareGpus.findLast(({ missing }) => missing === undefined)?.name;
+const fastestGpu = softwareGpus.at(-1)?.name;
 
 /** Replace modules, and so need a process of their own. */
 const replacingModules = ['src/store/key-ring.test.ts', 'src/cli/bench-offline-failure.test.ts'];

@@ -1,4 +1,4 @@
-// For tests: lavapipe, Mesa's Vulkan driver that runs on the processor, in build/lavapipe. Debian 12's own is too old for
+// Lavapipe, Mesa's Vulkan driver that runs on the processor, in build/lavapipe. Debian 12's own is too old for
 // Dawn; the one among its backports is fetched and unpacked, with what it needs and the machine lacks. Nothing is installed.
 
 import { spawnSync } from 'node:child_process';
@@ -14,7 +14,6 @@ const LOADER = 'libvulkan.so.1';
 const folder = fileURLToPath(new URL('../build/lavapipe', import.meta.url));
 /** Written last: it exists only where everything else does. */
 const description = join(folder, 'lvp_icd.json');
-const log = (line) => process.stderr.write(`chairlift tests: ${line}\n`);
 
 function run(command, args, options = {}) {
   const { status, stdout, stderr, error } = spawnSync(command, args, {
@@ -94,7 +93,7 @@ function missingPackages(apt) {
     .filter((name) => name.startsWith('lib') && !installed.has(name));
 }
 
-function bringLavapipe(work) {
+function fetchInto(work) {
   const apt = privateApt(work);
   apt('apt-get', 'update', '-qq');
   const backported = ['mesa-vulkan-drivers', 'libdrm2'].map((name) => `${name}/${SUITE}-backports`);
@@ -113,21 +112,14 @@ function bringLavapipe(work) {
   writeFileSync(description, JSON.stringify(icd));
 }
 
-function main() {
+/** Throws where it cannot be had. */
+export function bringLavapipe(log) {
   if (existsSync(description)) return;
-  if (process.platform !== 'linux' || process.arch !== 'x64') {
-    log('lavapipe is fetched on x64 Linux alone: tests on it are skipped');
-    return;
-  }
   const work = mkdtempSync(join(tmpdir(), 'chairlift-lavapipe-'));
   try {
     log(`fetching lavapipe out of Debian's ${SUITE}-backports`);
-    bringLavapipe(work);
-  } catch (error) {
-    log(`no lavapipe, so tests on it are skipped: ${error instanceof Error ? error.message : error}`);
+    fetchInto(work);
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
 }
-
-main();

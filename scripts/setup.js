@@ -1,8 +1,9 @@
 // Makes a checkout ready to run: installs packages, compiles TypeScript, builds the page and the C++ addon, and brings what
 // a GPU needs where one is likely, or asked for with --gpu. Needs nothing but Node, does only what has changed, and is quick
 // when nothing has. The addon of a checkout has kernels for this machine; --all-kernels compiles those of every instruction
-// set, as tests want them. As an installed package it takes the addon that came along, where that loads; --compile or
-// CHAIRLIFT_COMPILE=1 builds one all the same, for every machine of this architecture: an image may run elsewhere.
+// set, as tests want them, and --software-gpu brings the GPU that tests run on. As an installed package it takes the addon
+// that came along, where that loads; --compile or CHAIRLIFT_COMPILE=1 builds one all the same, for every machine of this
+// architecture: an image may run elsewhere.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -160,6 +161,12 @@ async function compileNative(headers) {
   }
 }
 
+/** One after the other: both install the package webgpu. */
+async function bringGpu() {
+  if (has('--gpu') || isGpuLikely()) await installGpuPackage(progress);
+  if (has('--software-gpu')) await run(process.execPath, ['scripts/software-gpu.js']);
+}
+
 if (process.env[UNDER_WAY] === '1') process.exit();
 mkdirSync(join(root, 'build'), { recursive: true });
 // Installed as a dependency, packages and compiled TypeScript are there already.
@@ -169,7 +176,7 @@ const parts = [
   ...(has('--native')
     ? []
     : [compileTypeScript, compileBenchmarks, buildPage].map((part) => packages.then(part))),
-  ...(has('--gpu') || isGpuLikely() ? [packages.then(() => installGpuPackage(progress))] : []),
+  packages.then(bringGpu),
 ];
 for (const part of await Promise.allSettled(parts)) {
   if (part.status === 'fulfilled') continue;

@@ -22,15 +22,14 @@ const vectorBits = process.env.LP_NATIVE_VECTOR_WIDTH ?? '128';
 /** Without LLVM's optimizations: most kernels run for less time than those take. Floats are summed as they are written, with or without. */
 const compiling = process.env.GALLIVM_PERF ?? 'nopt';
 
-/** What a script brought to build/; its description says where the driver lies. */
-function broughtBy(script: string, name: string, description: string): SoftwareGpu {
+/** What scripts/software-gpu.js brought to build/; its description says where the driver lies. */
+function brought(name: string, description: string): SoftwareGpu {
   const folder = join(build, name.toLowerCase());
   const driver = join(folder, description);
   const libraries = [folder, process.env.LD_LIBRARY_PATH].filter((path) => path !== undefined);
   return {
     name,
-    missing:
-      hasPackage && existsSync(driver) ? undefined : `${name} is not in build/; node ${script} brings it`,
+    missing: hasPackage && existsSync(driver) ? undefined : 'node scripts/software-gpu.js has brought none',
     environment: {
       VK_DRIVER_FILES: driver,
       VK_ICD_FILENAMES: driver,
@@ -40,7 +39,7 @@ function broughtBy(script: string, name: string, description: string): SoftwareG
 }
 
 function lavapipe(): SoftwareGpu {
-  const gpu = broughtBy('scripts/lavapipe.js', 'lavapipe', 'lvp_icd.json');
+  const gpu = brought('lavapipe', 'lvp_icd.json');
   return {
     ...gpu,
     environment: {
@@ -59,8 +58,14 @@ function given(): SoftwareGpu {
   return { name: 'the GPU of VK_DRIVER_FILES', missing, environment: Object.fromEntries(own) as Environment };
 }
 
-/** The slowest first. A driver that VK_DRIVER_FILES names already takes the place of all. */
-export const softwareGpus: readonly SoftwareGpu[] =
+const known: readonly SoftwareGpu[] =
   process.env.VK_DRIVER_FILES === undefined
-    ? [broughtBy('scripts/software-gpu.js', 'SwiftShader', 'vk_swiftshader_icd.json'), lavapipe()]
+    ? [brought('SwiftShader', 'vk_swiftshader_icd.json'), lavapipe()]
     : [given()];
+const present = known.filter(({ missing }) => missing === undefined);
+
+/**
+ * Those that there are, the slowest first. A driver that VK_DRIVER_FILES names already takes the place of all. Where there is
+ * none, one that is missing: its tests are skipped, and say so.
+ */
+export const softwareGpus: readonly SoftwareGpu[] = present.length > 0 ? present : known.slice(-1);
