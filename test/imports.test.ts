@@ -110,17 +110,32 @@ function roomOf(path: string): string {
   return innerRooms.includes(`${first}/${second}`) ? `${first}/${second}` : first;
 }
 
+const texts = new Map<string, string>();
+
+/** Each file is read once: the walks below come by most of them thousands of times. */
+function textOf(path: string, folder = src): string {
+  const full = join(folder, path);
+  const text = texts.get(full) ?? readFileSync(full, 'utf8');
+  texts.set(full, text);
+  return text;
+}
+
 function importsOf(path: string, folder = src): string[] {
-  const text = readFileSync(join(folder, path), 'utf8');
+  const text = textOf(path, folder);
   return [...text.matchAll(/(?:from|import\()\s*'([^']+)'/g)].map(([, specifier]) => specifier as string);
 }
 
+const staticImports = new Map<string, readonly string[]>();
+
 /** Files that are loaded, or looked at for their types, with this one. */
-function staticImportsOf(path: string): string[] {
-  const text = readFileSync(join(src, path), 'utf8');
-  return [...text.matchAll(/from\s+'(\.[^']+)'/g)].map(([, specifier]) =>
+function staticImportsOf(path: string): readonly string[] {
+  const known = staticImports.get(path);
+  if (known !== undefined) return known;
+  const found = [...textOf(path).matchAll(/from\s+'(\.[^']+)'/g)].map(([, specifier]) =>
     relative(src, join(src, dirname(path), specifier as string)),
   );
+  staticImports.set(path, found);
+  return found;
 }
 
 /** The file, what it imports, what that imports, and so on. */
@@ -175,9 +190,7 @@ describe('the arrows between rooms', () => {
     (room) => {
       for (const path of files.filter((name) => roomOf(name) === room)) {
         expect(importsOf(path).filter((name) => name.startsWith('node:'))).toEqual([]);
-        expect(readFileSync(join(src, path), 'utf8')).not.toMatch(
-          /Date\.now|performance\.|setTimeout|Math\.random/,
-        );
+        expect(textOf(path)).not.toMatch(/Date\.now|performance\.|setTimeout|Math\.random/);
       }
     },
   );
@@ -205,14 +218,12 @@ describe('the arrows between rooms', () => {
   });
 
   it('the addon is loaded in one file', () => {
-    const loaders = files.filter((path) =>
-      /createRequire|process\.dlopen/.test(readFileSync(join(src, path), 'utf8')),
-    );
+    const loaders = files.filter((path) => /createRequire|process\.dlopen/.test(textOf(path)));
     expect(loaders).toEqual(['compute/cpu/binding.ts']);
   });
 
   it('the environment is read in one file at most', () => {
-    const readers = files.filter((path) => /process\.env/.test(readFileSync(join(src, path), 'utf8')));
+    const readers = files.filter((path) => /process\.env/.test(textOf(path)));
     expect(readers.filter((path) => path !== 'config.ts')).toEqual([]);
   });
 });
