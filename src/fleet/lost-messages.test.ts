@@ -1,6 +1,6 @@
 // Workers and a gateway over a message system that loses messages and nodes: every answer is whole, and right.
 
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { MemoryWire } from '../../test/support/memory-wire.ts';
 import { rowOf } from '../../test/support/sampling-requests.ts';
 import type { AnswerRequest, EngineRequest, RequestEvent } from '../engine/request.ts';
@@ -69,7 +69,7 @@ const status: ModelStatus = {
 };
 
 const closings: (() => void)[] = [];
-afterEach(() => {
+afterAll(() => {
   for (const close of closings.splice(0)) close();
 });
 
@@ -144,7 +144,8 @@ function dice(seed: number): () => number {
   };
 }
 
-describe('a fleet whose messages are lost', () => {
+// Each has a message system of its own, and waits for timers most of the time.
+describe.concurrent('a fleet whose messages are lost', () => {
   it.each([0, 0.05, 0.3])(
     'gives every answer whole and in order where %f of them are',
     {
