@@ -12,6 +12,7 @@ import { logitsOf, whole } from '../contract/running.ts';
 import { BLOCKS, superTypes } from '../support/backend-properties.ts';
 import { sharedGpu, withBinding } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu, isSlowGpu } from '../support/on-gpu.ts';
+import { some } from '../support/thorough.ts';
 import { type TinyModelOptions, tinyModel } from '../support/tiny-model.ts';
 
 function small(options: TinyModelOptions): TinyModelOptions {
@@ -40,18 +41,21 @@ const mlxTypes: readonly TensorType[] = [
   'MLX8_G128_BF16',
 ];
 /** One of each other format: types with the same share their kernels; read-weights.test.ts has all. */
-const tensorTypes = types.filter((type, at) =>
+const everyFormat = types.filter((type, at) =>
   type.startsWith('MLX') ? mlxTypes.includes(type) : keys.indexOf(keys[at] as string) === at,
 );
+const tensorTypes = isSlowGpu ? some(everyFormat) : everyFormat;
 
 const models: ContractModels = {
-  decoders: [plainModels(2, small)],
+  decoders: [plainModels(isSlowGpu ? 1 : 2, small)],
   encoders: [],
   tensorTypes,
   kvTypes: ['f16', 'q8'],
   tokens: isSlowGpu ? 12 : 40,
   others: 3,
   otherTokens: 9,
+  // The second is longer than a window, and than a block.
+  texts: isSlowGpu ? [3, 45] : [33, 3, 66, 1],
   settings: [{}],
 };
 

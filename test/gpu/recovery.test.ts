@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, it } from 'vitest';
 import { writeSecondModel } from '../chaos/second-model.ts';
-import { describeOnFastestGpu, gpuEnvironment } from '../support/on-gpu.ts';
+import { describeOnFastestGpu, gpuEnvironment, isSlowGpu } from '../support/on-gpu.ts';
 import { type ServerProcess, serverHome, waitUntil } from '../support/server-process.ts';
 import { type Answer, type StreamBody, StreamClient } from '../support/stream-client.ts';
 
 const losableGpu = fileURLToPath(new URL('../support/losable-gpu.js', import.meta.url));
 
-const TOKENS = 60;
+const TOKENS = isSlowGpu ? 24 : 60;
 
 const heroes = ['miller', 'fox', 'queen', 'smith', 'owl', 'king', 'baker', 'bear'];
 const bodies: readonly StreamBody[] = heroes.map((hero, n) => ({
