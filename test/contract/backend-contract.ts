@@ -33,6 +33,8 @@ export interface ContractModels {
   /** Sequences in the same batch, of random lengths up to `otherTokens`. */
   readonly others: number;
   readonly otherTokens: number;
+  /** Tokens of texts that encoders compute together; windows are 7 and 40. */
+  readonly texts: readonly number[];
   /** Options that change no bit, such as numbers of threads. */
   readonly settings: readonly OpenOptions[];
 }

@@ -39,7 +39,7 @@ export function encoderContract(open: OpenBackend, models: ContractModels): void
     'give the states of the reference backend, and their bits among others: %s',
     (_, options) => {
       const model = tinyModel({ ...sizes, ...options });
-      const texts = [70, 3, 130, 33, 1].map((count) => randomTokens(count, model.spec.vocabSize, count));
+      const texts = models.texts.map((count) => randomTokens(count, model.spec.vocabSize, count));
       return expectStates(open, models, model, texts);
     },
   );

@@ -22,10 +22,10 @@ import { randomTokens } from '../support/tiny-model.ts';
 import { allFeatures, plainModels, type RandomModel, randomEncoders, rareLayers } from './contract-models.ts';
 
 const groups = [
-  plainModels(cases(40, 0.25)),
-  allFeatures(cases(25, 0.25)),
-  ...rareLayers(cases(15, 0.25)),
-  randomEncoders(cases(25, 0.25), ['F32', 'BF16', 'Q8_0', 'Q4_0']),
+  plainModels(cases(40, 0.15)),
+  allFeatures(cases(25, 0.15)),
+  ...rareLayers(cases(15, 0.2)),
+  randomEncoders(cases(25, 0.15), ['F32', 'BF16', 'Q8_0', 'Q4_0']),
 ];
 
 const by =

@@ -5,7 +5,7 @@ import { plainModels, randomEncoders } from './contract-models.ts';
 import { onReference } from './running.ts';
 
 backendContract(onReference, {
-  decoders: [plainModels(cases(10, 0.5))],
+  decoders: [plainModels(cases(10, 0.2))],
   encoders: [randomEncoders(cases(10, 0.25), ['F32'])],
   tensorTypes: Object.keys(tensorLayouts) as TensorType[],
   // It keeps keys and values in float32, whatever it is asked for.
@@ -13,5 +13,6 @@ backendContract(onReference, {
   tokens: 75,
   others: 2,
   otherTokens: 40,
+  texts: [70, 3, 130, 33, 1],
   settings: [{}],
 });
