@@ -150,17 +150,20 @@ describe.each(
     .filter((specimen) => specimen.target.endsWith('.gguf'))
     .map((specimen) => [specimen.name, specimen] as const),
 )('%s: types that lie', (_, specimen) => {
-  it('survives every type number in place of a tensor’s own', { timeout: TIMEOUT_MS }, () => {
+  it('survives any type number in place of a tensor’s own', { timeout: TIMEOUT_MS }, () => {
     const original = fileOf(specimen, specimen.target);
     const types = specimen.fields.filter(({ name }) => /^(some|blk)\..* type$/.test(name));
-    const lies = types.flatMap((field) => Array.from({ length: TYPE_NUMBERS }, (_, id) => ({ field, id })));
+    // Three neighbours see every number, where each sees a third.
+    const lies = some(
+      types.flatMap((field) => Array.from({ length: TYPE_NUMBERS }, (_, id) => ({ field, id }))),
+    );
     const outcomes = attemptAll(specimen, lies.length, (index) => {
       const bytes = Buffer.from(original);
       const lie = lies[index];
       if (lie !== undefined) writeField(bytes, lie.field, BigInt(lie.id));
       return { file: specimen.target, bytes };
     });
-    expect(outcomes.read).toBeGreaterThanOrEqual(types.length);
+    expect(outcomes.read).toBeGreaterThanOrEqual(some(types).length);
     expect(outcomes.refused).toBeGreaterThan(lies.length / 2);
   });
 });

@@ -11,7 +11,7 @@ const TOLERANCE = 1e-3;
 const BF16_TOLERANCE = 3e-2;
 
 /** Steps of one token, after which the next would show no more: all of them take a minute. */
-const GREEDY_TOKENS = thorough ? Number.POSITIVE_INFINITY : 6;
+const GREEDY_TOKENS = thorough ? Number.POSITIVE_INFINITY : 3;
 
 // Twins in another format run on the cpu backend, which is faster.
 const models = hasTestdata ? goldenModels().filter((model) => thorough || isOwnModel(model)) : [];
