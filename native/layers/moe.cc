@@ -1,10 +1,10 @@
-// A mixture of experts. Rows are gathered by expert, so that the weights of each are read once, and those that no row chose not
-// at all. A row's result does not depend on the other rows.
+// See moe.h.
+
+#include "layers/moe.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "layers/mlp.h"
 #include "layers/registry.h"
 #include "model/exponential.h"
 
@@ -12,41 +12,9 @@ namespace chairlift {
 
 namespace {
 
-/** Only the best groups of experts take part, by their best score or the sum of their best two. */
-struct ExpertGroups {
-  int count, used;
-  bool byBestTwo;
-};
-
-struct Router {
-  int experts = 0;
-  int used = 0;
-  Linear linear;
-  bool isSigmoid = false;
-  // Added to scores for the choice alone; may be empty.
-  std::vector<float> routingBias;
-  std::optional<ExpertGroups> groups;
-  bool normalized = false;
-  double scale = 1;
-  // May be empty.
-  std::vector<float> expertScales;
-  // Of the residual stream, where the router does not read what experts read.
-  std::optional<Norm> norm;
-};
-
 struct Choice {
   int expert;
   float weight;
-};
-
-struct Moe final : Body {
-  Router router;
-  Mlp each;
-  // Weights scale the input of experts, not their output.
-  bool scalesInput = false;
-
-  void run(const InputRows& input, Workspace& work, float* out) const override;
-  const Norm* streamNorm() const override { return router.norm ? &*router.norm : nullptr; }
 };
 
 // Doubles, so that hardly any two scores that differ become equal.
@@ -222,8 +190,6 @@ class MoeRun {
   float* const logits_;
 };
 
-void Moe::run(const InputRows& input, Workspace& work, float* out) const { MoeRun(*this, input, work, out).run(); }
-
 Router readRouter(const Record& from, const Reader& reader, int experts) {
   const int hidden = reader.model.hiddenSize;
   Router read;
@@ -248,6 +214,8 @@ Router readRouter(const Record& from, const Reader& reader, int experts) {
 }
 
 }  // namespace
+
+void Moe::run(const InputRows& input, Workspace& work, float* out) const { MoeRun(*this, input, work, out).run(); }
 
 std::unique_ptr<Body> readMoe(const Record& from, Reader& reader) {
   const Record::List& experts = from.list("experts");

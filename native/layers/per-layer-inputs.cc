@@ -41,30 +41,18 @@ PerLayerInputs readPerLayerInputs(const Record& from, const Reader& reader) {
   return read;
 }
 
-namespace {
-
-struct PerLayerInput final : Body {
-  int index = 0;
-  int size = 0;
-  Curve curve;
-  Linear gate;
-  Linear output;
-
-  void run(const InputRows& input, Workspace& work, float* out) const override {
-    const int rows = work.batch.count();
-    const size_t stride = paddedLength(size);
-    float* const gates = work.inner.rows(size_t(rows), stride);
-    work.multiplier.apply(gate, input, rows, gates, stride);
-    InputRows gated{gates, stride, size};
-    gated.form = InputForm::Gated;
-    gated.curve = curve;
-    gated.up = work.perLayerInputs.data() + size_t(index) * size_t(size);
-    gated.upStride = work.perLayerInputStride;
-    work.multiplier.apply(output, gated, rows, out, work.stream.stride);
-  }
-};
-
-}  // namespace
+void PerLayerInput::run(const InputRows& input, Workspace& work, float* out) const {
+  const int rows = work.batch.count();
+  const size_t stride = paddedLength(size);
+  float* const gates = work.inner.rows(size_t(rows), stride);
+  work.multiplier.apply(gate, input, rows, gates, stride);
+  InputRows gated{gates, stride, size};
+  gated.form = InputForm::Gated;
+  gated.curve = curve;
+  gated.up = work.perLayerInputs.data() + size_t(index) * size_t(size);
+  gated.upStride = work.perLayerInputStride;
+  work.multiplier.apply(output, gated, rows, out, work.stream.stride);
+}
 
 std::unique_ptr<Body> readPerLayerInput(const Record& from, Reader& reader) {
   const ModelParts& model = reader.model;

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "model/body.h"
 #include "model/linear.h"
 #include "model/norm.h"
 #include "model/record.h"
@@ -23,6 +24,17 @@ struct PerLayerInputs {
 
   int width() const { return count * size; }
   size_t stride() const { return paddedLength(width()); }
+};
+
+/** Gates one layer's values of the inputs. */
+struct PerLayerInput final : Body {
+  int index = 0;
+  int size = 0;
+  Curve curve;
+  Linear gate;
+  Linear output;
+
+  void run(const InputRows& input, Workspace& work, float* out) const override;
 };
 
 PerLayerInputs readPerLayerInputs(const Record& from, const Reader& reader);
