@@ -6,6 +6,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "cuda/adapters.h"
+#include "cuda/layers/per-layer-inputs.h"
 #include "cuda/layers/registry.h"
 
 namespace chairlift {
@@ -30,7 +32,7 @@ int blockOfRow(const StepInput& input, size_t sequence, int position) {
 }  // namespace
 
 CudaModel::CudaModel(std::unique_ptr<Device> device, std::unique_ptr<DeviceWeights> weights, ModelParts parts, int blockCount,
-                     int)
+                     int stateSlots)
     : device_(std::move(device)),
       weights_(std::move(weights)),
       parts_(std::move(parts)),
@@ -38,13 +40,12 @@ CudaModel::CudaModel(std::unique_ptr<Device> device, std::unique_ptr<DeviceWeigh
       work_(*device_, *weights_, parts_.kv, parts_.normEpsilon) {
   if (parts_.finalNorm) noteNorm(*parts_.finalNorm);
   for (const Layer& layer : parts_.layers) {
-    if (layer.altUp) throw std::runtime_error("AltUp without CUDA kernels");
     for (const Branch& branch : layer.branches) {
-      for (const Part& part : branch.parts) {
-        if (part.input) noteNorm(*part.input);
-        if (const Norm* norm = part.body->streamNorm()) noteNorm(*norm);
-      }
+      for (const Part& part : branch.parts) noteNorms(part);
     }
+    if (!layer.altUp) continue;
+    noteNorm(layer.altUp->norm);
+    noteNorms(layer.altUp->perLayer);
   }
   work_.stream.stride = paddedLength(parts_.hiddenSize);
   work_.stream.size = parts_.hiddenSize;
@@ -53,6 +54,25 @@ CudaModel::CudaModel(std::unique_ptr<Device> device, std::unique_ptr<DeviceWeigh
   if (kvBytes_ > 0) kv_ = static_cast<uint8_t*>(device_->reserve(kvBytes_));
   work_.kv = kv_;
   work_.kvStride = kvStride_;
+  allocateStates(stateSlots);
+}
+
+void CudaModel::noteNorms(const Part& part) {
+  if (part.input) noteNorm(*part.input);
+  if (const Norm* norm = part.body->streamNorm()) noteNorm(*norm);
+}
+
+void CudaModel::allocateStates(int slots) {
+  DeviceStates& states = work_.states;
+  size_t floats = 0;
+  for (const StateLayout& layout : parts_.recurrentStates) {
+    states.starts.push_back(floats);
+    floats += roundUp(layout.size(), 32);
+  }
+  if (floats == 0) return;
+  stateSlots_ = DeviceMemory(*device_, floats * size_t(slots) * sizeof(float));
+  states.slots = stateSlots_.as<float>();
+  states.slotStride = floats;
 }
 
 CudaModel::~CudaModel() {
@@ -80,7 +100,60 @@ int CudaModel::fitBlocks(int needed, int most) {
 }
 
 CudaModel::Shape CudaModel::shapeOf(const StepInput& input) const {
-  return {padded(int(input.tokens.size())), padded(int(input.logitRows.size())), padded(int(input.stateRows.size()))};
+  return {padded(int(input.tokens.size())), padded(int(input.logitRows.size())), padded(int(input.stateRows.size())),
+          padded(int(input.recurrentFrom.size()))};
+}
+
+/** Tables of recurrent states: by row, by sequence, and of runs, whose number the shape does not say. */
+void CudaModel::prepareStates(const StepInput& input, const Shape& shape) {
+  if (parts_.recurrentStates.empty()) return;
+  const size_t rows = size_t(shape.rows), sequences = size_t(shape.sequences);
+  const size_t startsAt = 2 * rows, runsAt = startsAt + sequences + 1, runInts = sizeof(RunOfRows) / sizeof(int32_t);
+  words_.assign(runsAt, 0);
+  // Rows that pad the step are sequences of their own, without states.
+  for (size_t row = 0; row < rows; row++) {
+    words_[row] = int32_t(row);
+    words_[rows + row] = -1;
+  }
+  int32_t runs = 0;
+  for (size_t sequence = 0; sequence < sequences; sequence++) {
+    words_[startsAt + sequence] = runs;
+    if (sequence >= input.recurrentFrom.size()) continue;
+    const int32_t first = input.rowStarts[sequence], end = input.rowStarts[sequence + 1];
+    int32_t row = first, from = input.recurrentFrom[sequence];
+    for (int32_t own = first; own < end; own++) {
+      words_[size_t(own)] = first;
+      words_[rows + size_t(own)] = from;
+    }
+    for (int32_t i = input.recurrentStarts[sequence]; i < input.recurrentStarts[sequence + 1]; i++) {
+      const int32_t next = input.recurrentRows[size_t(i)] + 1, to = input.recurrentSlots[size_t(i)];
+      words_.insert(words_.end(), {row, next - row, from, to});
+      row = next;
+      from = to;
+      runs++;
+    }
+  }
+  words_[startsAt + sequences] = runs;
+  auto* device = stateTables_.room(work_, (runsAt + roundUp(size_t(runs) * runInts, 4096)) * sizeof(int32_t)).as<int32_t>();
+  device_->upload(device, words_.data(), words_.size() * sizeof(int32_t));
+  DeviceStates& states = work_.states;
+  states.sequences = shape.sequences;
+  states.firstRows = device;
+  states.fromSlots = device + rows;
+  states.runStarts = device + startsAt;
+  states.runs = reinterpret_cast<const RunOfRows*>(device + runsAt);
+}
+
+void CudaModel::prepareAdapters(const StepInput& input, const Shape& shape) {
+  const auto isUsed = [](int32_t adapter) { return adapter >= 0; };
+  if (std::none_of(input.adapters.begin(), input.adapters.end(), isUsed)) return;
+  words_.assign(size_t(shape.rows), -1);
+  for (size_t sequence = 0; sequence < input.adapters.size(); sequence++) {
+    std::fill(words_.begin() + input.rowStarts[sequence], words_.begin() + input.rowStarts[sequence + 1], input.adapters[sequence]);
+  }
+  auto* device = adapterTable_.room(work_, words_.size() * sizeof(int32_t)).as<int32_t>();
+  device_->upload(device, words_.data(), words_.size() * sizeof(int32_t));
+  work_.tables.adapters = device;
 }
 
 void CudaModel::prepare(const StepInput& input, const Shape& shape) {
@@ -117,7 +190,9 @@ void CudaModel::prepare(const StepInput& input, const Shape& shape) {
   work_.rows = shape.rows;
   work_.positionsEnd = end;
   work_.tables = {device, device + rows, device + 2 * rows, device + 3 * rows, device + 4 * rows, device + tablesAt,
-                  device + 5 * rows, device + 5 * rows + wanted};
+                  device + 5 * rows, device + 5 * rows + wanted, nullptr};
+  prepareStates(input, shape);
+  prepareAdapters(input, shape);
   work_.stream.x = work_.scratch("stream", work_.stream.stride);
   for (size_t kind = 0; kind < 2; kind++) {
     if (readsStream_[kind]) work_.stream.scales[kind] = reinterpret_cast<Scale*>(work_.scratch(kind ? "layerScales" : "rmsScales", 2));
@@ -143,7 +218,8 @@ void CudaModel::prepare(const StepInput& input, const Shape& shape) {
 void CudaModel::step(const StepInput& input, float* logits, float* states) {
   const Shape shape = shapeOf(input);
   prepare(input, shape);
-  if (shape.rows > mostRecordedRows) {
+  // What adapters add differs from step to step of one shape.
+  if (shape.rows > mostRecordedRows || work_.tables.adapters) {
     launchStep(shape);
   } else {
     Recorded& recorded = graphs_[shape];
@@ -174,20 +250,65 @@ std::map<std::string, KernelTime> CudaModel::profile(const StepInput& input) {
 
 void CudaModel::launchStep(const Shape& shape) {
   embed();
-  for (const Layer& layer : parts_.layers) {
-    for (const Branch& branch : layer.branches) launchBranch(branch);
-  }
+  if (parts_.perLayerInputs) makePerLayerInputs(*parts_.perLayerInputs, work_);
+  if (parts_.altUp) altUp_.emplace(*parts_.altUp, work_).spread();
+  for (const Layer& layer : parts_.layers) launchLayer(layer);
+  if (altUp_) altUp_->gather();
   launchHead(shape);
 }
 
+void CudaModel::launchLayer(const Layer& layer) {
+  if (layer.altUp) altUp_->predict(*layer.altUp);
+  for (const Branch& branch : layer.branches) launchBranch(branch);
+  if (!layer.altUp) return;
+  altUp_->correct(*layer.altUp);
+  altUp_->addPerLayer(*layer.altUp);
+}
+
 void CudaModel::embed() {
-  if (parts_.positions || !parts_.textKind.empty() || parts_.embeddingNorm || parts_.perLayerInputs) {
-    throw std::runtime_error("embeddings of this kind without CUDA kernels");
-  }
-  EmbedArgs args{weights_->matrix(*parts_.embedding), work_.tables.tokens, parts_.embeddingScale, work_.stream.x,
-                 int64_t(work_.stream.stride), parts_.hiddenSize};
+  // Adapters add to embeddings before they are scaled.
+  const bool isAdapted = work_.tables.adapters && !parts_.embeddingAdditions.empty();
+  const EmbedArgs args{weights_->matrix(*parts_.embedding), work_.tables.tokens, isAdapted ? 1.0f : parts_.embeddingScale,
+                       work_.stream.x, int64_t(work_.stream.stride), parts_.hiddenSize};
   device_->launch("embed_rows", {work_.rows, 1, 256, 0}, args);
+  if (isAdapted) embedAdapted();
+  if (isAdapted || parts_.positions || !parts_.textKind.empty() || parts_.embeddingNorm) {
+    FinishEmbeddingArgs finish{};
+    finish.x = work_.stream.x;
+    finish.stride = int64_t(work_.stream.stride);
+    finish.size = parts_.hiddenSize;
+    finish.scale = isAdapted ? parts_.embeddingScale : 1.0f;
+    finish.textKind = weights_->vector(parts_.textKind);
+    if (parts_.positions) {
+      finish.positions = work_.tables.positions;
+      finish.table = weights_->matrix(*parts_.positions);
+    }
+    finish.norm = work_.maybeNorm(parts_.embeddingNorm);
+    device_->launch("finish_embedding", {work_.rows, 1, 256, (size_t(parts_.hiddenSize) + 64) * sizeof(float)}, finish);
+  }
   work_.measureStream();
+}
+
+void CudaModel::embedAdapted() {
+  for (const EmbeddingAddition& addition : parts_.embeddingAdditions) {
+    const size_t stride = paddedLength(addition.rank), addedStride = paddedLength(parts_.hiddenSize);
+    float* const own = work_.scratch("reduced", stride);
+    float* const added = work_.scratch("added", addedStride);
+    const EmbedArgs table{weights_->matrix(*addition.table), work_.tables.tokens, 1.0f, own, int64_t(stride), addition.rank};
+    device_->launch("embed_rows", {work_.rows, 1, 256, 0}, table);
+    const AdaptedRows adapted = adaptedRows(addition.adapter, work_.rows, work_);
+    Input seen{own, stride, addition.rank};
+    seen.places = adapted.places;
+    work_.multiplier.apply(addition.up, seen, work_.rows, added, addedStride, adapted.tiles);
+    AddAdaptedArgs args{};
+    args.added = added;
+    args.addedStride = int64_t(addedStride);
+    args.scale = addition.scale;
+    args.outputs = parts_.hiddenSize;
+    args.out = work_.stream.x;
+    args.outStride = int64_t(work_.stream.stride);
+    addAdapted(adapted, args, work_);
+  }
 }
 
 void CudaModel::launchBranch(const Branch& branch) {
@@ -200,10 +321,10 @@ void CudaModel::launchBranch(const Branch& branch) {
     launchBody(*part.body, part.input ? work_.stream.normalized(*part.input) : work_.stream.rows(), work_, out);
     // The first of several parts without a norm is the branch as it stands.
     if (i == 0 && !isLast && !part.output) continue;
-    if (i == 0 && !isLast) throw std::runtime_error("a first part with a norm without CUDA kernels");
     FinishPartArgs args{};
     args.part = out;
     args.branch = i == 0 ? nullptr : sum;
+    args.kept = sum;
     args.stream = work_.stream.x;
     args.stride = int64_t(stride);
     args.size = parts_.hiddenSize;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "cuda/layers/altup.h"
 #include "cuda/work.h"
 #include "model/model.h"
 
@@ -35,12 +36,13 @@ class CudaModel {
   int fitBlocks(int needed, int most);
 
  private:
-  /** What makes steps alike: numbers of rows, padded. */
+  /** What makes steps alike: numbers of rows, and of sequences with recurrent states, padded. */
   struct Shape {
-    int rows, logitRows, stateRows;
+    int rows, logitRows, stateRows, sequences;
 
     bool operator<(const Shape& other) const {
-      return std::tie(rows, logitRows, stateRows) < std::tie(other.rows, other.logitRows, other.stateRows);
+      return std::tie(rows, logitRows, stateRows, sequences) <
+             std::tie(other.rows, other.logitRows, other.stateRows, other.sequences);
     }
   };
   struct Recorded {
@@ -49,10 +51,16 @@ class CudaModel {
   };
 
   void noteNorm(const Norm& norm) { readsStream_[size_t(norm.kind)] = true; }
+  void noteNorms(const Part& part);
+  void allocateStates(int slots);
   Shape shapeOf(const StepInput& input) const;
   void prepare(const StepInput& input, const Shape& shape);
+  void prepareStates(const StepInput& input, const Shape& shape);
+  void prepareAdapters(const StepInput& input, const Shape& shape);
   void launchStep(const Shape& shape);
   void embed();
+  void embedAdapted();
+  void launchLayer(const Layer& layer);
   void launchBranch(const Branch& branch);
   void launchHead(const Shape& shape);
 
@@ -66,7 +74,10 @@ class CudaModel {
   size_t kvStride_ = 0, kvBytes_ = 0, committedBytes_ = 0;
   int capacity_ = 0;
   std::vector<int32_t> words_;
-  Growing tables_, logits_, states_;
+  Growing tables_, stateTables_, adapterTable_, logits_, states_;
+  DeviceMemory stateSlots_;
+  // While a step is launched.
+  std::optional<DeviceAltUp> altUp_;
   std::map<Shape, Recorded> graphs_;
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "cuda/work.h"
+#include "cuda/adapters.h"
 
 namespace chairlift {
 namespace cuda {
@@ -34,13 +34,13 @@ int segmentsOf(const MatrixView& matrix) {
 
 }  // namespace
 
-InputView Multiplier::makeInput(const Linear& linear, const Input& input, int rows, const RowTiles& tiles) {
+InputView Multiplier::makeInput(const Linear& linear, const Input& input, int rows, const RowTiles& tiles, bool wantsValues) {
   Device& device = work_.device;
   const size_t groups = roundUp(size_t(input.count), inputsOfGroup) / inputsOfGroup;
   const size_t tileCount = tiles.tiles ? size_t(tiles.most) : roundUp(size_t(rows), rowsOfTile) / rowsOfTile;
   const bool codes = linear.readsCodes();
   const bool isCopied = input.form != InputForm::Plain || input.places || input.factors;
-  const bool values = linear.readsValues() && isCopied;
+  const bool values = (wantsValues || linear.readsValues()) && isCopied;
   InputView view{};
   view.groups = int32_t(groups);
   view.values = input.x;
@@ -85,7 +85,8 @@ InputView Multiplier::makeInput(const Linear& linear, const Input& input, int ro
 
 void Multiplier::apply(const Linear& linear, const Input& input, int rows, float* out, size_t outStride, const RowTiles& tiles) {
   if (rows == 0) return;
-  const InputView view = makeInput(linear, input, rows, tiles);
+  const bool adds = work_.tables.adapters && !linear.additions.empty();
+  const InputView view = makeInput(linear, input, rows, tiles, adds);
   const int tileCount = tiles.tiles ? tiles.most : (rows + rowsOfTile - 1) / rowsOfTile;
   // Parts of one format share a launch.
   for (size_t first = 0; first < linear.parts.size();) {
@@ -112,6 +113,31 @@ void Multiplier::apply(const Linear& linear, const Input& input, int rows, float
     const size_t shared = size_t(segments) * panelOutputs * size_t(rowsOfTile * atOnce) * sizeof(float);
     work_.device.launch(kernel.c_str(), {panels, (tileCount + atOnce - 1) / atOnce, warps * 32, shared}, args);
   }
+  if (!adds) return;
+  for (const Addition& addition : linear.additions) add(addition, input, view, rows, tiles, out, outStride);
+}
+
+void Multiplier::add(const Addition& addition, const Input& input, const InputView& view, int rows, const RowTiles& tiles,
+                     float* out, size_t outStride) {
+  if (!inner_) inner_ = std::make_unique<Multiplier>(work_);
+  const AdaptedRows adapted = adaptedRows(addition, input.owners ? input.owners : input.places, rows, tiles, work_);
+  const size_t reducedStride = paddedLength(addition.rank), addedStride = paddedLength(addition.outputs);
+  float* const reduced = work_.scratch("reduced", size_t(rows), reducedStride);
+  float* const added = work_.scratch("added", size_t(rows), addedStride);
+  Input seen{view.values, size_t(view.valueStride), input.count};
+  seen.places = adapted.places;
+  inner_->apply(addition.down, seen, rows, reduced, reducedStride, adapted.tiles);
+  inner_->apply(addition.up, {reduced, reducedStride, addition.rank}, rows, added, addedStride, adapted.tiles);
+  AddAdaptedArgs args{};
+  args.added = added;
+  args.addedStride = int64_t(addedStride);
+  args.scale = addition.scale;
+  args.outputs = addition.outputs;
+  args.factors = work_.weights.vector(addition.factors);
+  args.shifts = work_.weights.vector(addition.shifts);
+  args.out = out + addition.offset;
+  args.outStride = int64_t(outStride);
+  addAdapted(adapted, args, work_);
 }
 
 }  // namespace cuda

@@ -8,6 +8,7 @@
 
 #include "cuda/device.h"
 #include "cuda/kernels/args.h"
+#include "cuda/kernels/layer-args.h"
 #include "cuda/matrices.h"
 #include "model/batch-rows.h"
 #include "model/kv-blocks.h"
@@ -42,6 +43,26 @@ struct StepTables {
   // Rows whose logits and whose final states are wanted.
   const int32_t* logitRows;
   const int32_t* stateRows;
+  // The adapter of each row, or -1; null where none uses one.
+  const int32_t* adapters;
+};
+
+/** Recurrent states, in slots, and the runs of a step over them: see StateView. */
+struct DeviceStates {
+  float* slots = nullptr;
+  size_t slotStride = 0;
+  // Of each recurrent layer in a slot.
+  std::vector<size_t> starts;
+  // With those that pad the step, which have no runs.
+  int sequences = 0;
+  const int32_t* runStarts = nullptr;
+  const RunOfRows* runs = nullptr;
+  const int32_t* firstRows = nullptr;
+  const int32_t* fromSlots = nullptr;
+
+  StateView view(int state) const {
+    return {runStarts, runs, firstRows, fromSlots, slots + starts[size_t(state)], int64_t(slotStride)};
+  }
 };
 
 /** Rows that a linear reads, on the device: see InputRows. */
@@ -57,6 +78,7 @@ struct Input {
   size_t upStride = 0;
   const int32_t* places = nullptr;
   const float* factors = nullptr;
+  const int32_t* owners = nullptr;
 };
 
 /** Tiles of rows that members of a linear take, made on the device; without them all rows are of the first member. */
@@ -75,10 +97,15 @@ class Multiplier {
   void apply(const Linear& linear, const Input& input, int rows, float* out, size_t outStride, const RowTiles& tiles = {});
 
  private:
-  InputView makeInput(const Linear& linear, const Input& input, int rows, const RowTiles& tiles);
+  InputView makeInput(const Linear& linear, const Input& input, int rows, const RowTiles& tiles, bool wantsValues);
+  /** Reads the values of the current input. */
+  void add(const Addition& addition, const Input& input, const InputView& view, int rows, const RowTiles& tiles, float* out,
+           size_t outStride);
 
   Work& work_;
   Growing codes_, scales_, sums_, values_;
+  // For adapters, while the current input is still needed.
+  std::unique_ptr<Multiplier> inner_;
 };
 
 struct Stream {
@@ -108,6 +135,11 @@ class Work {
   float* scratch(const char* name, size_t count, size_t stride) {
     return scratch_[name].room(*this, count * stride * sizeof(float)).as<float>();
   }
+  /** Scratch values of another type. */
+  template <class T>
+  T* scratchOf(const char* name, size_t count) {
+    return scratch_[name].room(*this, count * sizeof(T)).template as<T>();
+  }
   NormArgs norm(const Norm& norm) {
     return {int32_t(norm.kind), normEpsilon, weights.vector(norm.weight), weights.vector(norm.bias)};
   }
@@ -130,6 +162,10 @@ class Work {
   int rows = 0;
   StepTables tables{};
   Stream stream;
+  DeviceStates states;
+  // Per-layer embeddings of the step.
+  const float* perLayerInputs = nullptr;
+  size_t perLayerInputStride = 0;
   uint8_t* kv = nullptr;
   size_t kvStride = 0;
   // One past the last position of the step.

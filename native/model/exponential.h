@@ -4,10 +4,16 @@
 
 #include <cmath>
 
+#ifdef __CUDACC__
+#define CHAIRLIFT_ANYWHERE __host__ __device__
+#else
+#define CHAIRLIFT_ANYWHERE
+#endif
+
 namespace chairlift {
 
 /** To about one unit in the last place; 0 below the normal numbers, NaN stays NaN. */
-inline double exponential(double x) {
+CHAIRLIFT_ANYWHERE inline double exponential(double x) {
   constexpr double ln2Upper = 0.693147180369123816490, ln2Lower = 1.90821492927058770002e-10;
   if (x > 709) x = 709;
   if (x < -708) return 0;
@@ -19,6 +25,6 @@ inline double exponential(double x) {
   return std::isnan(x) ? x : std::ldexp(power, int(n));
 }
 
-inline double sigmoid(double x) { return 1 / (1 + exponential(-x)); }
+CHAIRLIFT_ANYWHERE inline double sigmoid(double x) { return 1 / (1 + exponential(-x)); }
 
 }  // namespace chairlift

@@ -141,8 +141,10 @@ struct EmbedArgs {
  */
 struct FinishPartArgs {
   const float* part;
-  // Null: the part is the branch.
+  // The branch so far, to which the part is added; null: the part is the branch.
   float* branch;
+  // Where the branch is kept unless this was its last part.
+  float* kept;
   float* stream;
   int64_t stride;
   int32_t size;

@@ -9,8 +9,12 @@
 #include "cuda/kernels/heads.h"
 #include "cuda/kernels/input.h"
 //
+#include "cuda/kernels/adapters.h"
 #include "cuda/kernels/attention.h"
+#include "cuda/kernels/moe.h"
 #include "cuda/kernels/products.h"
+#include "cuda/kernels/recurrence.h"
+#include "cuda/kernels/streams.h"
 
 using namespace chairlift::cuda;
 
@@ -24,6 +28,36 @@ CHAIRLIFT_KERNEL(attend_f16, AttentionArgs, 32, 1, attend<kvHalf>(args))
 CHAIRLIFT_KERNEL(attend_q8, AttentionArgs, 32, 1, attend<kvByte>(args))
 CHAIRLIFT_KERNEL(scale_logits, ScaleLogitsArgs, 256, 1, scaleLogits(args))
 CHAIRLIFT_KERNEL(repack_panels, RepackArgs, 256, 1, repack(args))
+
+CHAIRLIFT_KERNEL(choose_experts, ChooseExpertsArgs, 32, 1, chooseExperts(args))
+CHAIRLIFT_KERNEL(sort_choices, SortChoicesArgs, 512, 1, sortChoices(args))
+CHAIRLIFT_KERNEL(mix_experts, MixExpertsArgs, 256, 1, mixExperts(args))
+CHAIRLIFT_KERNEL(cut_gates, CutGatesArgs, 256, 1, cutGates(args))
+CHAIRLIFT_KERNEL(share_rows, ShareRowsArgs, 256, 1, shareRows(args))
+
+CHAIRLIFT_KERNEL(convolve_rows, ConvolveArgs, 128, 1, convolve(args))
+CHAIRLIFT_KERNEL(keep_waiting, ConvolveArgs, 128, 1, keepWaiting(args))
+CHAIRLIFT_KERNEL(multiply_rows, MultiplyRowsArgs, 256, 1, multiplyRows(args))
+CHAIRLIFT_KERNEL(prepare_delta, PrepareDeltaArgs, 256, 1, prepareDelta(args))
+CHAIRLIFT_KERNEL(prepare_scan, PrepareScanArgs, 128, 1, prepareScan(args))
+CHAIRLIFT_KERNEL(update_delta, RecurArgs, 32, 1, recur<true>(args))
+CHAIRLIFT_KERNEL(scan_states, RecurArgs, 32, 1, recur<false>(args))
+CHAIRLIFT_KERNEL(norm_heads, NormHeadsArgs, 128, 1, normHeads(args))
+CHAIRLIFT_KERNEL(gate_and_norm, GateAndNormArgs, 256, 1, gateAndNorm(args))
+
+CHAIRLIFT_KERNEL(finish_laurel, FinishLaurelArgs, 256, 1, finishLaurel(args))
+CHAIRLIFT_KERNEL(scale_like, ScaleLikeArgs, 256, 1, scaleLike(args))
+CHAIRLIFT_KERNEL(predict_streams, AltUpArgs, 256, 1, predictStreams(args))
+CHAIRLIFT_KERNEL(correct_streams, AltUpArgs, 256, 1, correctStreams(args))
+CHAIRLIFT_KERNEL(copy_stream, CopyStreamArgs, 256, 1, copyStream(args))
+CHAIRLIFT_KERNEL(add_to_streams, AddToStreamsArgs, 256, 1, addToStreams(args))
+CHAIRLIFT_KERNEL(average_streams, AltUpArgs, 256, 1, averageStreams(args))
+CHAIRLIFT_KERNEL(cap_rows, CapRowsArgs, 32, 1, capRows(args))
+CHAIRLIFT_KERNEL(finish_per_layer_inputs, FinishPerLayerInputsArgs, 256, 1, finishPerLayerInputs(args))
+CHAIRLIFT_KERNEL(finish_embedding, FinishEmbeddingArgs, 256, 1, finishEmbedding(args))
+
+CHAIRLIFT_KERNEL(adapter_tiles, AdapterTilesArgs, 128, 1, adapterTiles(args))
+CHAIRLIFT_KERNEL(add_adapted, AddAdaptedArgs, 128, 1, addAdapted(args))
 
 CHAIRLIFT_KERNEL(multiply_f32, ProductArgs, 512, 1, multiplyFloats<codeF32>(args))
 CHAIRLIFT_KERNEL(multiply_f16, ProductArgs, 512, 1, multiplyFloats<codeF16>(args))

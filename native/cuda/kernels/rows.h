@@ -80,14 +80,14 @@ CHAIRLIFT_DEVICE void finishPart(const FinishPartArgs& args) {
   syncBlock();
   if (args.partNorm.weight) normalizeRow(args.partNorm, own, size, at);
   if (args.branch) {
-    float* const branch = args.branch + int64_t(row) * args.stride;
-    for (int i = thread; i < size; i += threads) {
-      own[i] = fusedMultiplyAdd(own[i], 1.0f, branch[i]);
-      if (!args.isLast) branch[i] = own[i];
-    }
+    const float* const branch = args.branch + int64_t(row) * args.stride;
+    for (int i = thread; i < size; i += threads) own[i] = fusedMultiplyAdd(own[i], 1.0f, branch[i]);
     syncBlock();
   }
-  if (!args.isLast) return;
+  if (!args.isLast) {
+    for (int i = thread; i < size; i += threads) args.kept[int64_t(row) * args.stride + i] = own[i];
+    return;
+  }
   if (args.branchNorm.weight) normalizeRow(args.branchNorm, own, size, at);
   float* const stream = args.stream + int64_t(row) * args.stride;
   for (int i = thread; i < size; i += threads) {

@@ -5,7 +5,13 @@
 #include <stdexcept>
 
 #include "layers/attention.h"
+#include "layers/gated-delta-net.h"
+#include "layers/laurel.h"
+#include "layers/mamba2.h"
 #include "layers/mlp.h"
+#include "layers/moe.h"
+#include "layers/per-layer-inputs.h"
+#include "layers/short-conv.h"
 
 namespace chairlift {
 namespace cuda {
@@ -13,7 +19,13 @@ namespace cuda {
 // clang-format off
 #define CHAIRLIFT_CUDA_BODIES(each) \
   each(Attention) \
-  each(Mlp)
+  each(GatedDeltaNet) \
+  each(Laurel) \
+  each(Mamba2) \
+  each(Mlp) \
+  each(Moe) \
+  each(PerLayerInput) \
+  each(ShortConv)
 // clang-format on
 
 #define CHAIRLIFT_DECLARATION(Kind) void launch(const Kind& body, const Input& input, Work& work, float* out);
