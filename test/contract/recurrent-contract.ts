@@ -81,7 +81,7 @@ const bodies: readonly RecurrentSpec[] = [
 const learntValues = [4 * 20 * 12, 0, 4 * 12 * 20];
 
 /** A layer of attention after one of each body. */
-function recurrentModel(): TinyModel {
+export function recurrentModel(): TinyModel {
   const sizes = { hiddenSize: HIDDEN, headCount: 2, kvHeadCount: 1, headSize: 16, ffnSize: 32 };
   const { spec: tiny, weights } = tinyModel({ ...sizes, layerCount: 4, vocabSize: 64 });
   const spec: ModelSpec = {
