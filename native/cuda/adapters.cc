@@ -10,14 +10,23 @@ namespace {
 constexpr int adapterThreads = 128;
 
 AdaptedRows gatherAdapted(AdapterTilesArgs args, const RowTiles& tiles, Work& work) {
+  // Most linear maps read the rows of the step as they are: those are gathered once.
+  const bool isPlain = !tiles.tiles && !args.owners;
+  const std::string suffix = isPlain ? " " + std::to_string(args.adapter) : "";
+  if (isPlain) {
+    const auto found = work.adapters.gathered.find(args.adapter);
+    if (found != work.adapters.gathered.end()) return found->second;
+  }
   const int most = tiles.tiles ? tiles.most : (args.rows + rowsOfTile - 1) / rowsOfTile;
-  args.adapters = work.tables.adapters;
+  args.adapters = work.adapters.rows;
   args.tiles = tiles.tiles;
   args.tileCount = tiles.count;
-  args.to = work.scratchOf<Tile>("adapterTiles", size_t(most));
-  args.places = work.scratchOf<int32_t>("adapterPlaces", size_t(args.rows));
+  args.to = work.scratchOf<Tile>(("adapterTiles" + suffix).c_str(), size_t(most));
+  args.places = work.scratchOf<int32_t>(("adapterPlaces" + suffix).c_str(), size_t(args.rows));
   work.device.launch("adapter_tiles", {(most + adapterThreads - 1) / adapterThreads, 1, adapterThreads, 0}, args);
-  return {{args.to, tiles.count, most}, args.places};
+  const AdaptedRows adapted{{args.to, tiles.count, most}, args.places};
+  if (isPlain) work.adapters.gathered[args.adapter] = adapted;
+  return adapted;
 }
 
 }  // namespace

@@ -6,12 +6,6 @@
 namespace chairlift {
 namespace cuda {
 
-/** Rows that use an adapter, in tiles; `places` has the input row of each. */
-struct AdaptedRows {
-  RowTiles tiles;
-  const int32_t* places;
-};
-
 /** Input rows whose owners use the adapter; `owners` is null where they are the rows of the step. */
 AdaptedRows adaptedRows(const Addition& addition, const int32_t* owners, int rows, const RowTiles& tiles, Work& work);
 AdaptedRows adaptedRows(int adapter, int rows, Work& work);

@@ -29,6 +29,17 @@ int blockOfRow(const StepInput& input, size_t sequence, int position) {
   return input.blocks[size_t(input.blockStarts[sequence]) + size_t(position / blockTokens)];
 }
 
+/** Each once, in order. */
+std::vector<int32_t> usedAdapters(const StepInput& input) {
+  std::vector<int32_t> used;
+  for (const int32_t adapter : input.adapters) {
+    if (adapter >= 0) used.push_back(adapter);
+  }
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  return used;
+}
+
 }  // namespace
 
 CudaModel::CudaModel(std::unique_ptr<Device> device, std::unique_ptr<DeviceWeights> weights, ModelParts parts, int blockCount,
@@ -101,7 +112,7 @@ int CudaModel::fitBlocks(int needed, int most) {
 
 CudaModel::Shape CudaModel::shapeOf(const StepInput& input) const {
   return {padded(int(input.tokens.size())), padded(int(input.logitRows.size())), padded(int(input.stateRows.size())),
-          padded(int(input.recurrentFrom.size()))};
+          padded(int(input.recurrentFrom.size())), work_.adapters.used.empty() ? -1 : work_.adapters.used.front()};
 }
 
 /** Tables of recurrent states: by row, by sequence, and of runs, whose number the shape does not say. */
@@ -145,15 +156,14 @@ void CudaModel::prepareStates(const StepInput& input, const Shape& shape) {
 }
 
 void CudaModel::prepareAdapters(const StepInput& input, const Shape& shape) {
-  const auto isUsed = [](int32_t adapter) { return adapter >= 0; };
-  if (std::none_of(input.adapters.begin(), input.adapters.end(), isUsed)) return;
+  if (work_.adapters.used.empty()) return;
   words_.assign(size_t(shape.rows), -1);
   for (size_t sequence = 0; sequence < input.adapters.size(); sequence++) {
     std::fill(words_.begin() + input.rowStarts[sequence], words_.begin() + input.rowStarts[sequence + 1], input.adapters[sequence]);
   }
   auto* device = adapterTable_.room(work_, words_.size() * sizeof(int32_t)).as<int32_t>();
   device_->upload(device, words_.data(), words_.size() * sizeof(int32_t));
-  work_.tables.adapters = device;
+  work_.adapters.rows = device;
 }
 
 void CudaModel::prepare(const StepInput& input, const Shape& shape) {
@@ -190,7 +200,7 @@ void CudaModel::prepare(const StepInput& input, const Shape& shape) {
   work_.rows = shape.rows;
   work_.positionsEnd = end;
   work_.tables = {device, device + rows, device + 2 * rows, device + 3 * rows, device + 4 * rows, device + tablesAt,
-                  device + 5 * rows, device + 5 * rows + wanted, nullptr};
+                  device + 5 * rows, device + 5 * rows + wanted};
   prepareStates(input, shape);
   prepareAdapters(input, shape);
   work_.stream.x = work_.scratch("stream", work_.stream.stride);
@@ -216,10 +226,11 @@ void CudaModel::prepare(const StepInput& input, const Shape& shape) {
 }
 
 void CudaModel::step(const StepInput& input, float* logits, float* states) {
+  work_.adapters.used = usedAdapters(input);
   const Shape shape = shapeOf(input);
   prepare(input, shape);
-  // What adapters add differs from step to step of one shape.
-  if (shape.rows > mostRecordedRows || work_.tables.adapters) {
+  // Several adapters at once make more shapes than are worth recording.
+  if (shape.rows > mostRecordedRows || work_.adapters.used.size() > 1) {
     launchStep(shape);
   } else {
     Recorded& recorded = graphs_[shape];
@@ -249,6 +260,7 @@ std::map<std::string, KernelTime> CudaModel::profile(const StepInput& input) {
 }
 
 void CudaModel::launchStep(const Shape& shape) {
+  work_.adapters.gathered.clear();
   embed();
   if (parts_.perLayerInputs) makePerLayerInputs(*parts_.perLayerInputs, work_);
   if (parts_.altUp) altUp_.emplace(*parts_.altUp, work_).spread();
@@ -267,7 +279,7 @@ void CudaModel::launchLayer(const Layer& layer) {
 
 void CudaModel::embed() {
   // Adapters add to embeddings before they are scaled.
-  const bool isAdapted = work_.tables.adapters && !parts_.embeddingAdditions.empty();
+  const bool isAdapted = work_.adapters.useAny(parts_.embeddingAdditions);
   const EmbedArgs args{weights_->matrix(*parts_.embedding), work_.tables.tokens, isAdapted ? 1.0f : parts_.embeddingScale,
                        work_.stream.x, int64_t(work_.stream.stride), parts_.hiddenSize};
   device_->launch("embed_rows", {work_.rows, 1, 256, 0}, args);
@@ -291,6 +303,7 @@ void CudaModel::embed() {
 
 void CudaModel::embedAdapted() {
   for (const EmbeddingAddition& addition : parts_.embeddingAdditions) {
+    if (!work_.adapters.uses(addition.adapter)) continue;
     const size_t stride = paddedLength(addition.rank), addedStride = paddedLength(parts_.hiddenSize);
     float* const own = work_.scratch("reduced", stride);
     float* const added = work_.scratch("added", addedStride);

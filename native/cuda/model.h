@@ -36,13 +36,13 @@ class CudaModel {
   int fitBlocks(int needed, int most);
 
  private:
-  /** What makes steps alike: numbers of rows, and of sequences with recurrent states, padded. */
+  /** What makes steps alike: numbers of rows, and of sequences with recurrent states, padded; the one adapter in use, or -1. */
   struct Shape {
-    int rows, logitRows, stateRows, sequences;
+    int rows, logitRows, stateRows, sequences, adapter;
 
     bool operator<(const Shape& other) const {
-      return std::tie(rows, logitRows, stateRows, sequences) <
-             std::tie(other.rows, other.logitRows, other.stateRows, other.sequences);
+      return std::tie(rows, logitRows, stateRows, sequences, adapter) <
+             std::tie(other.rows, other.logitRows, other.stateRows, other.sequences, other.adapter);
     }
   };
   struct Recorded {

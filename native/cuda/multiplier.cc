@@ -85,7 +85,7 @@ InputView Multiplier::makeInput(const Linear& linear, const Input& input, int ro
 
 void Multiplier::apply(const Linear& linear, const Input& input, int rows, float* out, size_t outStride, const RowTiles& tiles) {
   if (rows == 0) return;
-  const bool adds = work_.tables.adapters && !linear.additions.empty();
+  const bool adds = work_.adapters.useAny(linear.additions);
   const InputView view = makeInput(linear, input, rows, tiles, adds);
   const int tileCount = tiles.tiles ? tiles.most : (rows + rowsOfTile - 1) / rowsOfTile;
   // Parts of one format share a launch.
@@ -114,7 +114,9 @@ void Multiplier::apply(const Linear& linear, const Input& input, int rows, float
     work_.device.launch(kernel.c_str(), {panels, (tileCount + atOnce - 1) / atOnce, warps * 32, shared}, args);
   }
   if (!adds) return;
-  for (const Addition& addition : linear.additions) add(addition, input, view, rows, tiles, out, outStride);
+  for (const Addition& addition : linear.additions) {
+    if (work_.adapters.uses(addition.adapter)) add(addition, input, view, rows, tiles, out, outStride);
+  }
 }
 
 void Multiplier::add(const Addition& addition, const Input& input, const InputView& view, int rows, const RowTiles& tiles,

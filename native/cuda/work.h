@@ -3,6 +3,7 @@
 // differs between such steps is in the tables.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -43,8 +44,6 @@ struct StepTables {
   // Rows whose logits and whose final states are wanted.
   const int32_t* logitRows;
   const int32_t* stateRows;
-  // The adapter of each row, or -1; null where none uses one.
-  const int32_t* adapters;
 };
 
 /** Recurrent states, in slots, and the runs of a step over them: see StateView. */
@@ -87,6 +86,28 @@ struct RowTiles {
   const int32_t* count = nullptr;
   // How many there can be.
   int most = 0;
+};
+
+/** Rows that use an adapter, in tiles; `places` has the input row of each. */
+struct AdaptedRows {
+  RowTiles tiles;
+  const int32_t* places;
+};
+
+/** The adapters of a step. */
+struct StepAdapters {
+  // Of each row, or -1.
+  const int32_t* rows = nullptr;
+  // Those that a row uses, in order.
+  std::vector<int32_t> used;
+  // By adapter, once they have been gathered: rows of the step as they are.
+  std::map<int, AdaptedRows> gathered;
+
+  bool uses(int adapter) const { return std::binary_search(used.begin(), used.end(), adapter); }
+  template <class Additions>
+  bool useAny(const Additions& additions) const {
+    return std::any_of(additions.begin(), additions.end(), [&](const auto& one) { return uses(one.adapter); });
+  }
 };
 
 /** Makes inputs and launches products. */
@@ -161,6 +182,7 @@ class Work {
   // With those that pad the step.
   int rows = 0;
   StepTables tables{};
+  StepAdapters adapters;
   Stream stream;
   DeviceStates states;
   // Per-layer embeddings of the step.

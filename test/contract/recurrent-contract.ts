@@ -20,20 +20,20 @@ const MIDDLE = 5;
 const linear = (name: string, rows: number, columns = HIDDEN) => linearOf(name, rows, columns);
 const rate = (tensor: string) => rateSpec(tensor, 4, true);
 
-/** Of sizes that fill no workgroup. */
-const bodies: readonly RecurrentSpec[] = [
+/** A matrix of each head has `size` rows. */
+const bodiesOf = (size: number): readonly RecurrentSpec[] => [
   {
     kind: 'gated-delta-net',
     state: 0,
     keyHeads: 2,
-    keySize: 20,
+    keySize: size,
     valueHeads: 4,
     valueSize: 12,
     sharing: 'neighbours',
-    query: linear('delta.query', 40),
-    key: linear('delta.key', 40),
+    query: linear('delta.query', 2 * size),
+    key: linear('delta.key', 2 * size),
     value: linear('delta.value', 48),
-    convolution: { weight: vectorSpec('delta.convolution', 4 * 128), length: 4 },
+    convolution: { weight: vectorSpec('delta.convolution', 4 * (4 * size + 48)), length: 4 },
     share: linear('delta.share', 4),
     decay: linear('delta.decay', 4),
     decayBias: vectorSpec('delta.decay-bias', 4),
@@ -57,14 +57,14 @@ const bodies: readonly RecurrentSpec[] = [
     state: 2,
     heads: 4,
     headSize: 12,
-    stateSize: 20,
+    stateSize: size,
     groups: 2,
     value: linear('space.value', 48),
-    write: linear('space.write', 40),
-    read: linear('space.read', 40),
+    write: linear('space.write', 2 * size),
+    read: linear('space.read', 2 * size),
     convolution: {
-      weight: vectorSpec('space.convolution', 4 * 128),
-      bias: vectorSpec('space.convolution-bias', 128),
+      weight: vectorSpec('space.convolution', 4 * (4 * size + 48)),
+      bias: vectorSpec('space.convolution-bias', 4 * size + 48),
       length: 4,
     },
     step: linear('space.step', 4),
@@ -78,16 +78,17 @@ const bodies: readonly RecurrentSpec[] = [
 ];
 
 /** Values of each state but for the channels that are convolved next. */
-const learntValues = [4 * 20 * 12, 0, 4 * 12 * 20];
+const learntValues = (size: number) => [4 * size * 12, 0, 4 * 12 * size];
 
-/** A layer of attention after one of each body. */
-export function recurrentModel(): TinyModel {
+/** A layer of attention after one of each body, of sizes that fill no workgroup unless others are given. */
+export function recurrentModel(size = 20): TinyModel {
+  const bodies = bodiesOf(size);
   const sizes = { hiddenSize: HIDDEN, headCount: 2, kvHeadCount: 1, headSize: 16, ffnSize: 32 };
   const { spec: tiny, weights } = tinyModel({ ...sizes, layerCount: 4, vocabSize: 64 });
   const spec: ModelSpec = {
     ...tiny,
     recurrentStates: bodies.map(({ convolution }, index) =>
-      recurrentState(convolution, learntValues[index] as number),
+      recurrentState(convolution, learntValues(size)[index] as number),
     ),
     layers: tiny.layers.map((layer, index) => {
       const body = bodies[index];

@@ -125,48 +125,52 @@ describe('the cuda backend has the bits of the cpu backend', () => {
 });
 
 describe('recurrent states of the cuda backend', () => {
-  const model = recurrentModel();
-  const tokens = randomTokens(24, model.spec.vocabSize, 7);
+  const tokens = randomTokens(24, recurrentModel().spec.vocabSize, 7);
 
-  it('have the bits of the cpu backend, in chunks, from copies and with checkpoints', () => {
-    const part = (
-      start: number,
-      end: number,
-      block: number,
-      from: number | undefined,
-      kept: readonly (readonly [end: number, slot: number])[],
-    ): BatchSequence => ({
-      tokens: tokens.slice(start, end),
-      start,
-      blocks: [block],
-      wantLogits: 'all',
-      state: { from, kept: kept.map(([at, slot]) => ({ after: at - start, slot })) },
-    });
-    const first = (end: number, block: number, slot: number) => part(0, end, block, undefined, [[end, slot]]);
-    return expectSameBits(model, [
-      // Checkpoints within a step, closer to each other than a convolution reaches.
-      [
-        part(0, 12, 0, undefined, [
-          [1, 1],
-          [3, 2],
-          [12, 0],
-        ]),
-        first(3, 1, 3),
-      ],
-      // From a checkpoint into another slot, with others; one goes on in its own slot and stores what it started from again.
-      [
-        part(3, 5, 1, 2, [[5, 3]]),
-        first(2, 2, 4),
-        part(12, 15, 0, 0, [
-          [13, 5],
-          [15, 0],
-        ]),
-      ],
-      // Steps of one shape.
-      [part(15, 16, 0, 0, [[16, 0]]), part(5, 6, 1, 3, [[6, 3]])],
-      [part(16, 17, 0, 0, [[17, 0]]), part(6, 7, 1, 3, [[7, 3]])],
-    ]);
-  });
+  // Columns of 128 values are kept in registers.
+  it.each([20, 128])(
+    'have the bits of the cpu backend, in chunks, from copies and with checkpoints: %d rows',
+    (size) => {
+      const part = (
+        start: number,
+        end: number,
+        block: number,
+        from: number | undefined,
+        kept: readonly (readonly [end: number, slot: number])[],
+      ): BatchSequence => ({
+        tokens: tokens.slice(start, end),
+        start,
+        blocks: [block],
+        wantLogits: 'all',
+        state: { from, kept: kept.map(([at, slot]) => ({ after: at - start, slot })) },
+      });
+      const first = (end: number, block: number, slot: number) =>
+        part(0, end, block, undefined, [[end, slot]]);
+      return expectSameBits(recurrentModel(size), [
+        // Checkpoints within a step, closer to each other than a convolution reaches.
+        [
+          part(0, 12, 0, undefined, [
+            [1, 1],
+            [3, 2],
+            [12, 0],
+          ]),
+          first(3, 1, 3),
+        ],
+        // From a checkpoint into another slot, with others; one goes on in its own slot and stores what it started from again.
+        [
+          part(3, 5, 1, 2, [[5, 3]]),
+          first(2, 2, 4),
+          part(12, 15, 0, 0, [
+            [13, 5],
+            [15, 0],
+          ]),
+        ],
+        // Steps of one shape.
+        [part(15, 16, 0, 0, [[16, 0]]), part(5, 6, 1, 3, [[6, 3]])],
+        [part(16, 17, 0, 0, [[17, 0]]), part(6, 7, 1, 3, [[7, 3]])],
+      ]);
+    },
+  );
 });
 
 describe('adapters of the cuda backend', () => {

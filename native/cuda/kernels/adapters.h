@@ -7,6 +7,7 @@ namespace {
 
 /** A thread has a tile. */
 CHAIRLIFT_DEVICE void adapterTiles(const AdapterTilesArgs& args) {
+  startNext();
   waitForPrevious();
   const int tile = blockX() * threadCount() + threadIndex();
   const int count = args.tiles ? *args.tileCount : (args.rows + rowsOfTile - 1) / rowsOfTile;
@@ -26,6 +27,7 @@ CHAIRLIFT_DEVICE void adapterTiles(const AdapterTilesArgs& args) {
 
 /** Blocks: x are pieces of outputs, y are tiles. */
 CHAIRLIFT_DEVICE void addAdapted(const AddAdaptedArgs& args) {
+  startNext();
   waitForPrevious();
   if (args.tileCount && blockY() >= *args.tileCount) return;
   const Tile own = args.tiles[blockY()];

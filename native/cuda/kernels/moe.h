@@ -53,69 +53,75 @@ CHAIRLIFT_DEVICE double bestOfGroup(const double* scores, int count, bool byBest
   return byBestTwo && count > 1 ? first + second : first;
 }
 
-/** Scores of all experts, which all lanes see afterwards. */
+/** Scores of all experts by all threads of a block: an exponential takes long. A softmax is left without its division. */
 CHAIRLIFT_DEVICE void scoreExperts(const ChooseExpertsArgs& args, const float* logits, double* scores) {
-  const int lane = threadIndex() % 32, count = args.experts;
+  const int thread = threadIndex(), threads = threadCount(), count = args.experts;
   if (args.isSigmoid) {
-    for (int i = lane; i < count; i += 32) scores[i] = chairlift::sigmoid(double(logits[i]));
-    syncWarp();
+    for (int i = thread; i < count; i += threads) scores[i] = chairlift::sigmoid(double(logits[i]));
     return;
   }
   // A first score of NaN stays the largest.
   double largest = double(logits[0]);
-  for (int i = lane; i < count; i += 32) {
+  for (int i = thread % 32; i < count; i += 32) {
     if (largest < double(logits[i])) largest = double(logits[i]);
   }
   for (int half = 16; half > 0; half /= 2) {
     const double other = shuffleXor(largest, half);
     if (largest < other) largest = other;
   }
-  for (int i = lane; i < count; i += 32) scores[i] = chairlift::exponential(double(logits[i]) - largest);
+  for (int i = thread; i < count; i += threads) scores[i] = chairlift::exponential(double(logits[i]) - largest);
+}
+
+/** Keeps the experts of the best groups, by one warp. */
+CHAIRLIFT_DEVICE void keepBestGroups(const ChooseExpertsArgs& args, double* wanted, double* ofGroups, uint8_t* kept) {
+  const int lane = threadIndex(), size = args.experts / args.groups;
+  for (int i = lane; i < args.groups; i += 32) {
+    ofGroups[i] = bestOfGroup(wanted + i * size, size, args.byBestTwo);
+    kept[i] = 0;
+  }
   syncWarp();
-  double sum = 0;
-#pragma unroll 8
-  for (int i = 0; i < count; i++) sum = sum + scores[i];
-  syncWarp();
-  for (int i = lane; i < count; i += 32) scores[i] = scores[i] / sum;
+  for (int i = 0; i < args.usedGroups; i++) takeBest(ofGroups, kept, args.groups);
+  for (int i = lane; i < args.experts; i += 32) {
+    if (!kept[i / size]) wanted[i] = negativeInfinity();
+  }
   syncWarp();
 }
 
-/** A block is a warp and has one row. Shared memory: scores twice, scores of groups, flags. */
+/** A block has one row; its first warp chooses. Shared memory: scores twice, scores of groups, flags. */
 CHAIRLIFT_DEVICE void chooseExperts(const ChooseExpertsArgs& args) {
+  startNext();
   waitForPrevious();
   const int lane = threadIndex(), row = blockX(), count = args.experts;
   double* const scores = (double*)sharedMemory();
   double* const wanted = scores + count;
   double* const ofGroups = wanted + count;
   uint8_t* const taken = (uint8_t*)(ofGroups + args.groups);
-  uint8_t* const kept = taken + count;
   scoreExperts(args, args.logits + int64_t(row) * args.stride, scores);
+  syncBlock();
+  if (threadIndex() >= 32) return;
+  double sum = 0;
+  if (!args.isSigmoid) {
+#pragma unroll 8
+    for (int i = 0; i < count; i++) sum = sum + scores[i];
+    syncWarp();
+  }
   for (int i = lane; i < count; i += 32) {
+    if (!args.isSigmoid) scores[i] = scores[i] / sum;
     wanted[i] = args.routingBias ? scores[i] + double(args.routingBias[i]) : scores[i];
     taken[i] = 0;
   }
-  for (int i = lane; i < args.groups; i += 32) kept[i] = 0;
   syncWarp();
-  if (args.groups > 0) {
-    const int size = count / args.groups;
-    for (int i = lane; i < args.groups; i += 32) ofGroups[i] = bestOfGroup(wanted + i * size, size, args.byBestTwo);
-    syncWarp();
-    for (int i = 0; i < args.usedGroups; i++) takeBest(ofGroups, kept, args.groups);
-    for (int i = lane; i < count; i += 32) {
-      if (!kept[i / size]) wanted[i] = negativeInfinity();
-    }
-    syncWarp();
-  }
+  if (args.groups > 0) keepBestGroups(args, wanted, ofGroups, taken + count);
   int32_t* const chosen = args.chosen + int64_t(row) * args.used;
   float* const weights = args.weights + int64_t(row) * args.used;
-  double sum = 0;
+  double chosenSum = 0;
   for (int i = 0; i < args.used; i++) {
     const int expert = takeBest(wanted, taken, count);
-    sum = sum + scores[expert];
+    chosenSum = chosenSum + scores[expert];
     if (lane == 0) chosen[i] = expert;
   }
   syncWarp();
-  const double scale = args.scale / (args.isNormalized ? sum : 1.0);
+  const double scale = args.scale / (args.isNormalized ? chosenSum : 1.0);
   for (int i = lane; i < args.used; i += 32) {
     const int expert = chosen[i];
     const double own = args.expertScales ? double(args.expertScales[expert]) : 1.0;
@@ -148,6 +154,7 @@ CHAIRLIFT_DEVICE int sumUpTo(int value) {
  * warp a count by expert, then the first place and the first tile of each expert, and one more.
  */
 CHAIRLIFT_DEVICE void sortChoices(const SortChoicesArgs& args) {
+  startNext();
   waitForPrevious();
   const int thread = threadIndex(), threads = threadCount(), warp = thread / 32, warps = threads / 32, lane = thread % 32;
   const int experts = args.experts, count = args.rows * args.used;
@@ -220,6 +227,7 @@ CHAIRLIFT_DEVICE void sortChoices(const SortChoicesArgs& args) {
 
 /** A block has one row. */
 CHAIRLIFT_DEVICE void mixExperts(const MixExpertsArgs& args) {
+  startNext();
   waitForPrevious();
   const int64_t first = int64_t(blockX()) * args.used;
   float* const to = args.out + int64_t(blockX()) * args.stride;
@@ -236,6 +244,7 @@ CHAIRLIFT_DEVICE void mixExperts(const MixExpertsArgs& args) {
 
 /** A block has one row. Shared memory: 64 floats. */
 CHAIRLIFT_DEVICE void cutGates(const CutGatesArgs& args) {
+  startNext();
   waitForPrevious();
   float* const gates = args.gates + int64_t(blockX()) * args.stride;
   const Scale scale = scaleOfRow(normLayer, gates, args.size, 0.0f, (float*)sharedMemory());
@@ -245,6 +254,7 @@ CHAIRLIFT_DEVICE void cutGates(const CutGatesArgs& args) {
 }
 
 CHAIRLIFT_DEVICE void shareRows(const ShareRowsArgs& args) {
+  startNext();
   waitForPrevious();
   const float share = float(chairlift::sigmoid(double(args.shares[int64_t(blockX()) * args.shareStride])));
   float* const row = args.rows + int64_t(blockX()) * args.stride;

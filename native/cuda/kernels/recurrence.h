@@ -13,6 +13,7 @@ CHAIRLIFT_DEVICE float* stateOf(const StateView& states, int slot) { return stat
  * state that it starts from.
  */
 CHAIRLIFT_DEVICE void convolve(const ConvolveArgs& args) {
+  startNext();
   waitForPrevious();
   const int row = blockX(), channel = blockY() * threadCount() + threadIndex(), before = args.taps - 1;
   if (channel >= args.channels) return;
@@ -31,6 +32,7 @@ CHAIRLIFT_DEVICE void convolve(const ConvolveArgs& args) {
 
 /** Stores the last rows of each run in its state. Blocks: x are sequences, y are pieces of channels. */
 CHAIRLIFT_DEVICE void keepWaiting(const ConvolveArgs& args) {
+  startNext();
   waitForPrevious();
   const int sequence = blockX(), channel = blockY() * threadCount() + threadIndex(), waiting = args.taps - 1;
   if (channel >= args.channels) return;
@@ -51,6 +53,7 @@ CHAIRLIFT_DEVICE void keepWaiting(const ConvolveArgs& args) {
 
 /** A block has one row. */
 CHAIRLIFT_DEVICE void multiplyRows(const MultiplyRowsArgs& args) {
+  startNext();
   waitForPrevious();
   const int64_t row = blockX();
   for (int i = threadIndex(); i < args.size; i += threadCount()) {
@@ -69,6 +72,7 @@ CHAIRLIFT_DEVICE void scaleToLength(float* x, int count, float length) {
 
 /** A block has one row; half a warp has a head of queries or keys. */
 CHAIRLIFT_DEVICE void prepareDelta(const PrepareDeltaArgs& args) {
+  startNext();
   waitForPrevious();
   const int64_t row = blockX();
   float* const mixed = args.mixed + row * args.mixedStride;
@@ -90,6 +94,7 @@ CHAIRLIFT_DEVICE void prepareDelta(const PrepareDeltaArgs& args) {
 }
 
 CHAIRLIFT_DEVICE void prepareScan(const PrepareScanArgs& args) {
+  startNext();
   waitForPrevious();
   const int64_t at = int64_t(blockX()) * args.stride;
   for (int head = threadIndex(); head < args.heads; head += threadCount()) {
@@ -102,75 +107,112 @@ CHAIRLIFT_DEVICE void prepareScan(const PrepareScanArgs& args) {
 // Rows whose inputs are read at once.
 constexpr int rowsOfChunk = 8;
 
-/** Updates one column of a matrix by a row; returns what the row reads of it. Without `has` the matrix is zero before. */
-CHAIRLIFT_DEVICE float updateDeltaColumn(float* state, int size, const float* key, const float* query, float value, float kept,
-                                         float share, bool has) {
+/** One column of a matrix, by one lane: in registers where its length is known, or in shared memory, 32 columns side by side. */
+template <int length>
+struct Column {
+  static constexpr int unrolled = length;
+  float values[length];
+
+  CHAIRLIFT_METHOD void place(float*) {}
+  CHAIRLIFT_METHOD int size(int) const { return length; }
+  CHAIRLIFT_METHOD float& at(int k) { return values[k]; }
+};
+template <>
+struct Column<0> {
+  static constexpr int unrolled = 8;
+  float* values;
+
+  CHAIRLIFT_METHOD void place(float* columns) { values = columns + threadIndex(); }
+  CHAIRLIFT_METHOD int size(int count) const { return count; }
+  CHAIRLIFT_METHOD float& at(int k) { return values[k * 32]; }
+};
+
+/** What is needed of a row to update one column. */
+struct RowOfHead {
+  const float* key;
+  const float* query;
+  float value, kept, share;
+};
+
+/** Updates a column by a row; returns what the row reads of it. Without `has` the matrix is zero before. */
+template <int length>
+CHAIRLIFT_DEVICE float updateDeltaColumn(Column<length>& column, int count, const RowOfHead& row, bool has) {
+  const int size = column.size(count);
   float correction = 0, read = 0;
   if (has) {
-#pragma unroll 8
-    for (int k = 0; k < size; k++) correction = fusedMultiplyAdd(state[k * 32], key[k], correction);
+#pragma unroll Column<length>::unrolled
+    for (int k = 0; k < size; k++) correction = fusedMultiplyAdd(column.at(k), row.key[k], correction);
   }
-  correction = share * (value - kept * correction);
-#pragma unroll 8
+  correction = row.share * (row.value - row.kept * correction);
+#pragma unroll Column<length>::unrolled
   for (int k = 0; k < size; k++) {
-    const float faded = has ? state[k * 32] * kept : 0.0f;
-    const float updated = fusedMultiplyAdd(key[k], correction, faded);
-    state[k * 32] = updated;
-    read = fusedMultiplyAdd(updated, query[k], read);
+    const float faded = has ? column.at(k) * row.kept : 0.0f;
+    const float updated = fusedMultiplyAdd(row.key[k], correction, faded);
+    column.at(k) = updated;
+    read = fusedMultiplyAdd(updated, row.query[k], read);
   }
   return read;
 }
 
-/** The same of a state space. */
-CHAIRLIFT_DEVICE float scanColumn(float* state, int size, const float* write, const float* read, float value, float kept,
-                                  float step, float skip, bool has) {
-  const float added = value * step;
+/** The same of a state space: its step is the share of a row. */
+template <int length>
+CHAIRLIFT_DEVICE float scanColumn(Column<length>& column, int count, const RowOfHead& row, float skip, bool has) {
+  const int size = column.size(count);
+  const float added = row.value * row.share;
   float sum = 0;
-#pragma unroll 8
-  for (int n = 0; n < size; n++) {
-    const float faded = has ? state[n * 32] * kept : 0.0f;
-    const float next = fusedMultiplyAdd(write[n], added, faded);
-    state[n * 32] = next;
-    sum = fusedMultiplyAdd(next, read[n], sum);
+#pragma unroll Column<length>::unrolled
+  for (int k = 0; k < size; k++) {
+    const float faded = has ? column.at(k) * row.kept : 0.0f;
+    const float next = fusedMultiplyAdd(row.key[k], added, faded);
+    column.at(k) = next;
+    sum = fusedMultiplyAdd(next, row.query[k], sum);
   }
-  return fusedMultiplyAdd(value, skip, sum);
+  return fusedMultiplyAdd(row.value, skip, sum);
 }
 
 /**
  * A warp has 32 columns of one head's matrix and takes them through all rows of a sequence. Blocks: x are sequences, y are heads
- * times pieces of columns. Shared memory: the columns, then keys and queries of a chunk of rows.
+ * times pieces of columns. Shared memory: values, decays, shares, keys and queries of a chunk of rows, then columns whose length is
+ * not known.
  */
-template <bool isDelta>
+template <bool isDelta, int length>
 CHAIRLIFT_DEVICE void recur(const RecurArgs& args) {
+  startNext();
   waitForPrevious();
   const int pieces = (args.valueSize + 31) / 32, head = blockY() / pieces, lane = threadIndex();
-  const int column = blockY() % pieces * 32 + lane, size = args.keySize;
+  const int column = blockY() % pieces * 32 + lane;
   const bool isColumn = column < args.valueSize;
   const int keyHead = args.strided ? head % args.keyHeads : head / (args.heads / args.keyHeads);
-  float* const columns = (float*)sharedMemory();
-  float* const keys = columns + size * 32;
-  float* const queries = keys + rowsOfChunk * size;
+  const float skip = isDelta ? 0.0f : args.skip[head];
   const int64_t place = args.matrixAt + head * args.matrixStride + column;
   const int firstRun = args.states.starts[blockX()], endRun = args.states.starts[blockX() + 1];
+  float* const values = (float*)sharedMemory();
+  float* const kept = values + rowsOfChunk * 32;
+  float* const shares = kept + rowsOfChunk;
+  float* const keys = shares + rowsOfChunk;
+  float* const queries = keys + rowsOfChunk * args.keySize;
+  Column<length> own;
+  own.place(queries + rowsOfChunk * args.keySize);
+  const int size = own.size(args.keySize);
   bool has = false;
   for (int index = firstRun; index < endRun; index++) {
     const RunOfRows run = args.states.runs[index];
     if (index == firstRun && run.from >= 0) {
       has = true;
       const float* const from = stateOf(args.states, run.from) + place;
-#pragma unroll 8
-      for (int k = 0; k < size; k++) columns[k * 32 + lane] = isColumn ? from[k * args.columnStride] : 0.0f;
+#pragma unroll Column<length>::unrolled
+      for (int k = 0; k < size; k++) own.at(k) = isColumn ? from[k * args.columnStride] : 0.0f;
     }
     for (int first = 0; first < run.rows; first += rowsOfChunk) {
       const int rows = run.rows - first < rowsOfChunk ? run.rows - first : rowsOfChunk;
       const int64_t row = run.firstRow + first;
-      float value[rowsOfChunk], kept[rowsOfChunk], share[rowsOfChunk];
-#pragma unroll
-      for (int r = 0; r < rowsOfChunk; r++) {
-        const int64_t own = row + (r < rows ? r : 0);
-        value[r] = isColumn ? args.mixed[own * args.mixedStride + args.valuesAt + head * args.valueSize + column] : 0.0f;
-        kept[r] = args.kept[own * args.stride + head];
-        share[r] = args.shares[own * args.stride + head];
+      for (int r = 0; r < rows; r++) {
+        const int64_t at = (row + r) * args.mixedStride + args.valuesAt + head * args.valueSize + column;
+        values[r * 32 + lane] = isColumn ? args.mixed[at] : 0.0f;
+      }
+      if (lane < rows) {
+        kept[lane] = args.kept[(row + lane) * args.stride + head];
+        shares[lane] = args.shares[(row + lane) * args.stride + head];
       }
       for (int i = lane; i < rows * size; i += 32) {
         const float* const mixed = args.mixed + (row + i / size) * args.mixedStride + keyHead * size + i % size;
@@ -178,14 +220,10 @@ CHAIRLIFT_DEVICE void recur(const RecurArgs& args) {
         queries[i] = mixed[args.queriesAt];
       }
       syncWarp();
-#pragma unroll
-      for (int r = 0; r < rowsOfChunk; r++) {
-        if (r >= rows) break;
-        const float* const key = keys + r * size;
-        const float* const query = queries + r * size;
-        const float output = isDelta ? updateDeltaColumn(columns + lane, size, key, query, value[r], kept[r], share[r], has)
-                                     : scanColumn(columns + lane, size, key, query, value[r], kept[r], share[r],
-                                                  args.skip[head], has);
+#pragma unroll 1
+      for (int r = 0; r < rows; r++) {
+        const RowOfHead now{keys + r * size, queries + r * size, values[r * 32 + lane], kept[r], shares[r]};
+        const float output = isDelta ? updateDeltaColumn(own, size, now, has) : scanColumn(own, size, now, skip, has);
         has = true;
         if (isColumn) args.outputs[(row + r) * args.outputStride + head * args.valueSize + column] = output;
       }
@@ -193,13 +231,14 @@ CHAIRLIFT_DEVICE void recur(const RecurArgs& args) {
     }
     if (!isColumn) continue;
     float* const to = stateOf(args.states, run.to) + place;
-#pragma unroll 8
-    for (int k = 0; k < size; k++) to[k * args.columnStride] = columns[k * 32 + lane];
+#pragma unroll Column<length>::unrolled
+    for (int k = 0; k < size; k++) to[k * args.columnStride] = own.at(k);
   }
 }
 
 /** A warp has one head of one row. Blocks: x are rows, y are warps of heads. */
 CHAIRLIFT_DEVICE void normHeads(const NormHeadsArgs& args) {
+  startNext();
   waitForPrevious();
   const int head = blockY() * (threadCount() / 32) + threadIndex() / 32;
   if (head >= args.heads) return;
@@ -209,6 +248,7 @@ CHAIRLIFT_DEVICE void normHeads(const NormHeadsArgs& args) {
 
 /** A block has one row. Shared memory: the row and 64 floats. */
 CHAIRLIFT_DEVICE void gateAndNorm(const GateAndNormArgs& args) {
+  startNext();
   waitForPrevious();
   const int64_t row = blockX();
   float* const own = (float*)sharedMemory();

@@ -8,6 +8,7 @@ namespace {
 
 /** A block has one row. Shared memory: the row and 64 floats. */
 CHAIRLIFT_DEVICE void finishLaurel(const FinishLaurelArgs& args) {
+  startNext();
   waitForPrevious();
   const int64_t row = blockX();
   float* const own = (float*)sharedMemory();
@@ -33,6 +34,7 @@ CHAIRLIFT_DEVICE float rootOfRow(const float* row, int size, float* at) {
 
 /** A block has one row. Shared memory: 64 floats. */
 CHAIRLIFT_DEVICE void scaleLike(const ScaleLikeArgs& args) {
+  startNext();
   waitForPrevious();
   const int64_t at = int64_t(blockX()) * args.stride;
   float* const shared = (float*)sharedMemory();
@@ -54,6 +56,7 @@ CHAIRLIFT_DEVICE float* predictedRow(const AltUpArgs& args, int stream, int64_t 
 
 /** A block has one row. Shared memory: 64 floats. */
 CHAIRLIFT_DEVICE void predictStreams(const AltUpArgs& args) {
+  startNext();
   waitForPrevious();
   const int row = blockX();
   const float* const own = args.coefficients + int64_t(row) * args.coefficientStride;
@@ -73,6 +76,7 @@ CHAIRLIFT_DEVICE void predictStreams(const AltUpArgs& args) {
 
 /** The same. */
 CHAIRLIFT_DEVICE void correctStreams(const AltUpArgs& args) {
+  startNext();
   waitForPrevious();
   const int row = blockX();
   const float* const own = args.coefficients + int64_t(row) * args.coefficientStride;
@@ -88,6 +92,7 @@ CHAIRLIFT_DEVICE void correctStreams(const AltUpArgs& args) {
 
 /** The same. */
 CHAIRLIFT_DEVICE void copyStream(const CopyStreamArgs& args) {
+  startNext();
   waitForPrevious();
   const int row = blockX();
   const float* const from = args.from + int64_t(row) * args.stride;
@@ -99,6 +104,7 @@ CHAIRLIFT_DEVICE void copyStream(const CopyStreamArgs& args) {
 
 /** Shared memory: a row and 64 floats. */
 CHAIRLIFT_DEVICE void addToStreams(const AddToStreamsArgs& args) {
+  startNext();
   waitForPrevious();
   const int row = blockX(), size = args.streams.size;
   float* const own = (float*)sharedMemory();
@@ -114,6 +120,7 @@ CHAIRLIFT_DEVICE void addToStreams(const AddToStreamsArgs& args) {
 
 /** The first becomes the mean of all, whose sum is the first prediction. Shared memory: 64 floats. */
 CHAIRLIFT_DEVICE void averageStreams(const AltUpArgs& args) {
+  startNext();
   waitForPrevious();
   const int row = blockX();
   float* const first = streamRow(args, 0, row);
@@ -124,6 +131,7 @@ CHAIRLIFT_DEVICE void averageStreams(const AltUpArgs& args) {
 }
 
 CHAIRLIFT_DEVICE void capRows(const CapRowsArgs& args) {
+  startNext();
   waitForPrevious();
   float* const row = args.rows + int64_t(blockX()) * args.stride;
   for (int i = threadIndex(); i < args.size; i += threadCount()) row[i] = softcap(Vec{row[i]}, args.cap).lane;
@@ -131,6 +139,7 @@ CHAIRLIFT_DEVICE void capRows(const CapRowsArgs& args) {
 
 /** Blocks: x are rows, y are layers. Shared memory: a layer's values and 64 floats. */
 CHAIRLIFT_DEVICE void finishPerLayerInputs(const FinishPerLayerInputsArgs& args) {
+  startNext();
   waitForPrevious();
   const int token = args.tokens[blockX()], output = token < args.table.outputs ? token : 0, first = blockY() * args.size;
   float* const row = args.projected + int64_t(blockX()) * args.stride + first;
@@ -145,6 +154,7 @@ CHAIRLIFT_DEVICE void finishPerLayerInputs(const FinishPerLayerInputsArgs& args)
 
 /** A block has one row. Shared memory: the row and 64 floats. */
 CHAIRLIFT_DEVICE void finishEmbedding(const FinishEmbeddingArgs& args) {
+  startNext();
   waitForPrevious();
   float* const x = args.x + int64_t(blockX()) * args.stride;
   float* const own = (float*)sharedMemory();

@@ -44,7 +44,8 @@ ExpertChoices chooseExperts(const Router& router, const Input& seen, Work& work)
   args.weights = work.scratchOf<float>("choiceWeights", count);
   const size_t experts = size_t(args.experts), groups = size_t(args.groups);
   const size_t shared = (2 * experts + groups) * sizeof(double) + experts + groups;
-  work.device.launch("choose_experts", {work.rows, 1, 32, shared}, args);
+  const int threads = std::min(256, int(roundUp(experts, 32)));
+  work.device.launch("choose_experts", {work.rows, 1, threads, shared}, args);
   return {args.chosen, args.weights};
 }
 

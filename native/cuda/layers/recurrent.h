@@ -1,6 +1,8 @@
 // What gated delta nets and state spaces share on the device.
 #pragma once
 
+#include <string>
+
 #include "cuda/work.h"
 #include "model/recurrent-states.h"
 
@@ -18,8 +20,12 @@ inline void launchRecurrence(const char* kernel, RecurArgs args, const StateLayo
   args.keySize = layout.rows;
   args.valueSize = layout.columns;
   const int pieces = (layout.columns + columnsOfBlock - 1) / columnsOfBlock;
-  const size_t shared = size_t(layout.rows) * (columnsOfBlock + 2 * rowsOfChunk) * sizeof(float);
-  work.device.launch(kernel, {work.states.sequences, layout.heads * pieces, columnsOfBlock, shared}, args);
+  // Columns of the usual length are kept in registers.
+  const bool isUsual = layout.rows == 128;
+  const size_t ofRows = rowsOfChunk * (columnsOfBlock + 2 + 2 * size_t(layout.rows));
+  const size_t shared = (ofRows + (isUsual ? 0 : size_t(layout.rows) * columnsOfBlock)) * sizeof(float);
+  const std::string name = std::string(kernel) + (isUsual ? "_128" : "");
+  work.device.launch(name.c_str(), {work.states.sequences, layout.heads * pieces, columnsOfBlock, shared}, args);
 }
 
 }  // namespace cuda
