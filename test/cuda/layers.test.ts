@@ -3,10 +3,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Backend, CreateBackend, KvType } from '../../src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
 import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
+import { allFeatures, randomEncoders, rareLayers } from '../contract/contract-models.ts';
 import { namedModels } from '../contract/named-models.ts';
 import { recurrentModel } from '../contract/recurrent-contract.ts';
 import { stepsLogits } from '../support/formula-adapter.ts';
@@ -18,6 +20,7 @@ import { randomTokens, type TinyModel, type TinyModelOptions, tinyModel } from '
 
 const gpu = simulatedGpu();
 const BLOCKS = 4;
+const types = ['F32', 'F16', 'BF16', 'Q8_0', 'Q4_0'] as const;
 
 type Steps = readonly (readonly BatchSequence[])[];
 
@@ -68,11 +71,35 @@ function mixedSteps(vocabSize: number): Steps {
   ];
 }
 
+/** Whole texts, alone and with others. */
+function texts(vocabSize: number): Steps {
+  const text = (count: number, block: number): BatchSequence => ({
+    tokens: randomTokens(count, vocabSize, count),
+    start: 0,
+    blocks: [block],
+    wantLogits: 'none',
+    wantStates: 'all',
+  });
+  return [[text(11, 0)], [text(3, 1), text(11, 2), text(1, 3)]];
+}
+
 describe('the cuda backend has the bits of the cpu backend', () => {
   it.each(namedModels)('$name', ({ make, kvType }) => {
     const model = make();
     return expectSameBits(model, mixedSteps(model.spec.vocabSize), kvType);
   });
+
+  it.each([allFeatures(10, types), ...rareLayers(3), randomEncoders(3, types)])(
+    'of random models: $name',
+    ({ models, runs }) => {
+      const property = fc.asyncProperty(models, fc.constantFrom<KvType>('f16', 'q8'), (model, kvType) => {
+        const { layers, vocabSize } = model.spec;
+        const isEncoder = JSON.stringify(layers).includes('"bidirectional":true');
+        return expectSameBits(model, isEncoder ? texts(vocabSize) : mixedSteps(vocabSize), kvType);
+      });
+      return fc.assert(property, runs);
+    },
+  );
 
   it.each([
     { type: 'F32', count: 4, hiddenSize: 40, gateCutoff: 0.3, perLayerScale: true },
@@ -112,15 +139,7 @@ describe('the cuda backend has the bits of the cpu backend', () => {
     ['quantized', { type: 'Q8_0', addedTables: true, window: 7, sinks: true }],
   ])('of encoders: %s', (_, options) => {
     const sizes = { hiddenSize: 32, headCount: 4, kvHeadCount: 2, headSize: 32, ffnSize: 64, vocabSize: 64 };
-    const text = (count: number, block: number): BatchSequence => ({
-      tokens: randomTokens(count, 64, count),
-      start: 0,
-      blocks: [block],
-      wantLogits: 'none',
-      wantStates: 'all',
-    });
-    const steps = [[text(11, 0)], [text(3, 1), text(11, 2), text(1, 3)]];
-    return expectSameBits(tinyModel({ bidirectional: true, ...sizes, ...options }), steps);
+    return expectSameBits(tinyModel({ bidirectional: true, ...sizes, ...options }), texts(64));
   });
 });
 
