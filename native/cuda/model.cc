@@ -27,6 +27,14 @@ int blockOfRow(const StepInput& input, size_t sequence, int position) {
   return input.blocks[size_t(input.blockStarts[sequence]) + size_t(position / blockTokens)];
 }
 
+std::vector<SequenceRows> sequencesOf(const StepInput& input) {
+  std::vector<SequenceRows> sequences;
+  for (size_t i = 0; i + 1 < input.rowStarts.size(); i++) {
+    sequences.push_back({input.rowStarts[i], input.rowStarts[i + 1] - input.rowStarts[i], input.starts[i]});
+  }
+  return sequences;
+}
+
 }  // namespace
 
 CudaModel::CudaModel(std::unique_ptr<Device> device, std::unique_ptr<DeviceWeights> weights, ModelParts parts, int blockCount,
@@ -80,7 +88,9 @@ int CudaModel::fitBlocks(int needed, int most) {
 }
 
 CudaModel::Shape CudaModel::shapeOf(const StepInput& input) const {
-  return {padded(int(input.tokens.size())), padded(int(input.logitRows.size())), padded(int(input.stateRows.size()))};
+  const AttentionLoad attention = attentionLoad(sequencesOf(input));
+  return {padded(int(input.tokens.size())), padded(int(input.logitRows.size())), padded(int(input.stateRows.size())),
+          attention.fewSegments, attention.hasMany};
 }
 
 void CudaModel::prepare(const StepInput& input, const Shape& shape) {
@@ -115,7 +125,8 @@ void CudaModel::prepare(const StepInput& input, const Shape& shape) {
   auto* device = tables_.room(work_, room * sizeof(int32_t)).as<int32_t>();
   device_->upload(device, words_.data(), words_.size() * sizeof(int32_t));
   work_.rows = shape.rows;
-  work_.positionsEnd = end;
+  work_.extendPositions(end);
+  work_.attention.beginStep(work_, sequencesOf(input));
   work_.tables = {device, device + rows, device + 2 * rows, device + 3 * rows, device + 4 * rows, device + tablesAt,
                   device + 5 * rows, device + 5 * rows + wanted};
   work_.stream.x = work_.scratch("stream", work_.stream.stride);
@@ -127,7 +138,7 @@ void CudaModel::prepare(const StepInput& input, const Shape& shape) {
   for (size_t i = 0; i < parts_.ropes.size(); i++) {
     const Rope& rope = parts_.ropes[i];
     const size_t pairs = rope.pairs();
-    work_.rotations.push_back(work_.byPosition("rope " + std::to_string(i), 2 * pairs, [&](int position, float* to) {
+    work_.rotations.push_back(work_.byPosition("rope " + std::to_string(i), 2 * pairs, [&rope, pairs](int position, float* to) {
       for (size_t pair = 0; pair < pairs; pair++) {
         const double angle = double(position) * rope.inverseFrequencies[pair];
         to[pair] = float(std::cos(angle) * double(rope.magnitude));

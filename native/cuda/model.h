@@ -35,12 +35,15 @@ class CudaModel {
   int fitBlocks(int needed, int most);
 
  private:
-  /** What makes steps alike: numbers of rows, padded. */
+  /** What makes steps alike: numbers of rows, padded, and what attention has to do. */
   struct Shape {
     int rows, logitRows, stateRows;
+    int fewSegments;
+    bool hasMany;
 
     bool operator<(const Shape& other) const {
-      return std::tie(rows, logitRows, stateRows) < std::tie(other.rows, other.logitRows, other.stateRows);
+      return std::tie(rows, logitRows, stateRows, fewSegments, hasMany) <
+             std::tie(other.rows, other.logitRows, other.stateRows, other.fewSegments, other.hasMany);
     }
   };
   struct Recorded {

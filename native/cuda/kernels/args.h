@@ -3,6 +3,13 @@
 
 #include <cstdint>
 
+// Functions of the host and of kernels.
+#ifdef __CUDACC__
+#define CHAIRLIFT_BOTH __device__ __forceinline__
+#else
+#define CHAIRLIFT_BOTH inline
+#endif
+
 namespace chairlift {
 namespace cuda {
 
@@ -189,6 +196,48 @@ struct PlaceHeadsArgs {
   int32_t kvType;
 };
 
+// Tokens of a KV block, and blocks whose softmax is kept online: segments are joined in order, so that they can be computed apart.
+constexpr int tokensOfBlock = 32;
+constexpr int blocksOfSegment = 16;
+constexpr int tokensOfSegment = blocksOfSegment * tokensOfBlock;
+// The most queries of a piece: of a few rows, and of many.
+constexpr int fewQueries = 8;
+constexpr int manyQueries = 64;
+// Floats of a segment's state before its values.
+constexpr int stateHead = 4;
+
+/** Positions that a row sees, both included. */
+struct Seen {
+  int32_t first, last;
+};
+
+/** Which positions attention shows to a row: `end` is one past the last position of its sequence in this step. */
+struct AttentionView {
+  int32_t window, chunk;
+  bool isBidirectional;
+
+  CHAIRLIFT_BOTH Seen of(int own, int end) const {
+    const int inWindow = window > 0 && own >= window ? own - window + 1 : 0;
+    const int inChunk = chunk > 0 ? own - own % chunk : 0;
+    const int textEnd = isBidirectional ? end : 0;
+    const bool cut = window > 0 && window < textEnd - own;
+    const int last = textEnd == 0 ? own : cut ? own + window - 1 : textEnd - 1;
+    return {inWindow > inChunk ? inWindow : inChunk, last};
+  }
+};
+
+/**
+ * Queries of one sequence and KV head over some segments. Queries are numbered from the sequence's first row on: a row's heads,
+ * then the next row's. Where several pieces have the same queries, each has one segment and leaves its state; the last of them
+ * joins all.
+ */
+struct AttentionPiece {
+  int32_t firstRow, firstQuery, queries;
+  int32_t firstSegment, endSegment;
+  // Pieces with these queries, 1: this one alone; the first segment of all, its states, and the counter of finished pieces.
+  int32_t parts, firstOfAll, firstState, counter;
+};
+
 /** Attention of one layer over rows of a step. */
 struct AttentionArgs {
   const float* queries;
@@ -196,8 +245,7 @@ struct AttentionArgs {
   float* outputs;
   int64_t outputStride;
   int32_t headCount, kvHeadCount, headSize, valuesInKeys;
-  bool isBidirectional;
-  int32_t window, chunk;
+  AttentionView view;
   float scale, softcap;
   const float* sinks;
   const int32_t* positions;
@@ -205,10 +253,15 @@ struct AttentionArgs {
   const int32_t* tableStarts;
   const int32_t* ends;
   const int32_t* tables;
-  const int32_t* blocks;
+  const AttentionPiece* pieces;
+  const int32_t* pieceCount;
+  // By state and KV head: the largest score, the total, two more, then the weighted values; and counters by KV head.
+  float* states;
+  int32_t* counters;
   const uint8_t* kv;
   int64_t blockStride, headBytes;
   int32_t kvType;
+  int32_t sharedBytes;
 };
 
 struct GatherRowsArgs {

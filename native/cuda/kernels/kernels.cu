@@ -10,6 +10,10 @@
 #include "cuda/kernels/input.h"
 //
 #include "cuda/kernels/attention.h"
+//
+#include "cuda/kernels/attention-few.h"
+//
+#include "cuda/kernels/attention-many.h"
 #include "cuda/kernels/products.h"
 
 using namespace chairlift::cuda;
@@ -20,8 +24,15 @@ CHAIRLIFT_KERNEL(gather_rows, GatherRowsArgs, 256, 1, gatherRows(args))
 CHAIRLIFT_KERNEL(finish_part, FinishPartArgs, 512, 1, finishPart(args))
 CHAIRLIFT_KERNEL(make_input, MakeInputArgs, 256, 1, makeInput(args))
 CHAIRLIFT_KERNEL(place_heads, PlaceHeadsArgs, 128, 1, placeHeads(args))
-CHAIRLIFT_KERNEL(attend_f16, AttentionArgs, 32, 1, attend<kvHalf>(args))
-CHAIRLIFT_KERNEL(attend_q8, AttentionArgs, 32, 1, attend<kvByte>(args))
+// By the type of KV; those of many rows also by the largest head.
+CHAIRLIFT_KERNEL(attend_few_f16, AttentionArgs, 128, 5, attendFew<kvHalf>(args))
+CHAIRLIFT_KERNEL(attend_few_q8, AttentionArgs, 128, 5, attendFew<kvByte>(args))
+CHAIRLIFT_KERNEL(attend_many_f16_64, AttentionArgs, 128, 5, (attendMany<kvHalf, 1, 4>(args)))
+CHAIRLIFT_KERNEL(attend_many_f16_128, AttentionArgs, 128, 3, (attendMany<kvHalf, 1, 8>(args)))
+CHAIRLIFT_KERNEL(attend_many_f16_256, AttentionArgs, 256, 2, (attendMany<kvHalf, 2, 8>(args)))
+CHAIRLIFT_KERNEL(attend_many_q8_64, AttentionArgs, 128, 5, (attendMany<kvByte, 1, 4>(args)))
+CHAIRLIFT_KERNEL(attend_many_q8_128, AttentionArgs, 128, 3, (attendMany<kvByte, 1, 8>(args)))
+CHAIRLIFT_KERNEL(attend_many_q8_256, AttentionArgs, 256, 2, (attendMany<kvByte, 2, 8>(args)))
 CHAIRLIFT_KERNEL(scale_logits, ScaleLogitsArgs, 256, 1, scaleLogits(args))
 CHAIRLIFT_KERNEL(repack_panels, RepackArgs, 256, 1, repack(args))
 

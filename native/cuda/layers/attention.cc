@@ -97,9 +97,7 @@ void launch(const Attention& attention, const Input& input, Work& work, float* o
   attend.headCount = attention.headCount;
   attend.kvHeadCount = attention.kvHeadCount;
   attend.headSize = attention.headSize;
-  attend.isBidirectional = attention.bidirectional;
-  attend.window = attention.window;
-  attend.chunk = attention.chunk;
+  attend.view = {attention.window, attention.chunk, attention.bidirectional};
   attend.scale = attention.scale;
   attend.softcap = attention.softcap;
   attend.sinks = work.weights.vector(attention.sinks);
