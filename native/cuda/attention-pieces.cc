@@ -163,10 +163,12 @@ void AttentionPieces::launch(Work& work, AttentionArgs args) {
     args.pieces = made.few.pieces;
     args.pieceCount = made.few.count;
     args.sharedBytes = int32_t(fewBytes);
-    const int most = 5 * multiprocessors, group = args.headCount / args.kvHeadCount;
+    const bool isLarge = args.valuesInKeys > 0 || padded > 128;
+    const std::string name = std::string(isHalf ? "attend_few_f16_" : "attend_few_q8_") + (isLarge ? "large" : "128");
+    const int most = (isLarge ? 3 : 5) * multiprocessors, group = args.headCount / args.kvHeadCount;
     const int eachSegment = args.kvHeadCount * ((mostFewRows * group + shape.fewQueries - 1) / shape.fewQueries);
     const int blocks = load_.hasMany && !shape.hasMany ? most : int(std::min<int64_t>(most, int64_t(load_.fewSegments) * eachSegment));
-    device.launch(isHalf ? "attend_few_f16" : "attend_few_q8", {blocks, 1, 128, fewBytes}, args);
+    device.launch(name.c_str(), {blocks, 1, 128, fewBytes}, args);
   }
   if (load_.hasMany && shape.hasMany) {
     args.pieces = made.many.pieces;

@@ -169,8 +169,12 @@ struct MeasureArgs {
   Scale* scales[2];
 };
 
+/** Norms over all heads after rotation are measured in between: then one launch rotates, and another one does the rest. */
+constexpr int placeAll = 0, placeUpToRope = 1, placeFromNorms = 2;
+
 /** Norms, rotates and stores the heads of projected rows. */
 struct PlaceHeadsArgs {
+  int32_t what;
   float* projected;
   int64_t stride;
   int64_t keysAt, valuesAt;
@@ -194,6 +198,52 @@ struct PlaceHeadsArgs {
   uint8_t* kv;
   int64_t blockStride, headBytes;
   int32_t kvType;
+};
+
+/** Norms and stores the compressed KV of MLA, and lists rows by head. */
+struct PlaceMlaArgs {
+  float* projected;
+  int64_t stride;
+  int32_t kvLoraRank, qkRopeHeadDim;
+  // Compressed queries; null: none.
+  int64_t queryInputAt;
+  int32_t queryInputSize;
+  NormArgs kvNorm, queryInputNorm;
+  const float* rotations;
+  int32_t pairs;
+  const int32_t* positions;
+  const int32_t* blocks;
+  uint8_t* kv;
+  int64_t blockStride;
+  int32_t kvType;
+  // Rows of single heads, ordered by head: where they are among queries, whose rows are `queryHeads` heads long, and among
+  // attended values; and tiles of them.
+  int32_t headCount, queryHeads;
+  int32_t* queryPlaces;
+  int32_t* valuePlaces;
+  Tile* tiles;
+};
+
+/** Queries of MLA in the order of rows: what W_UK made of them, then the rotated values. */
+struct MlaQueriesArgs {
+  // Ordered by head.
+  const float* compressed;
+  // Of a row, all heads one after another.
+  const float* unrotated;
+  int64_t unrotatedStride;
+  int32_t headCount, kvLoraRank, qkRopeHeadDim;
+  const float* rotations;
+  int32_t pairs;
+  const int32_t* positions;
+  float* queries;
+};
+
+/** Brings heads from the order of heads to that of rows. */
+struct OrderHeadsArgs {
+  const float* byHead;
+  int32_t headCount, size;
+  float* to;
+  int64_t stride;
 };
 
 // Tokens of a KV block, and blocks whose softmax is kept online: segments are joined in order, so that they can be computed apart.

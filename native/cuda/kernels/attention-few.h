@@ -45,6 +45,11 @@ struct FewShared {
   }
 };
 
+template <int count>
+struct Count {
+  static constexpr int value = count;
+};
+
 /** Blocks of a segment that a piece reads: `first` … `end` - 1. */
 struct BlockRange {
   int first, end;
@@ -319,7 +324,7 @@ CHAIRLIFT_DEVICE void weighSegment(const AttentionArgs& args, const AttentionPie
   }
 }
 
-template <int kvType>
+template <int kvType, bool isLarge>
 CHAIRLIFT_DEVICE void attendFewSegment(const AttentionArgs& args, const AttentionPiece& piece, int kvHead,
                                        const HeadLayout<kvType>& layout, const FewShared& shared, const uint8_t* base,
                                        const int32_t* table, Seen seenByAny, Seen seenByAll, int segment) {
@@ -334,7 +339,7 @@ CHAIRLIFT_DEVICE void attendFewSegment(const AttentionArgs& args, const Attentio
     commitCopies();
   }
   for (int q = 0; q < piece.queries; q += 4) {
-    if (layout.keysAreRows) scoreRowsOfSegment<kvType>(args, layout, shared, base, table, range, q);
+    if (isLarge && layout.keysAreRows) scoreRowsOfSegment<kvType>(args, layout, shared, base, table, range, q);
     else if (piece.queries == 1) scoreSegment<kvType, 1>(args, layout, shared, base, table, range, q);
     else scoreSegment<kvType, 4>(args, layout, shared, base, table, range, q);
   }
@@ -358,20 +363,21 @@ CHAIRLIFT_DEVICE void attendFewSegment(const AttentionArgs& args, const Attentio
     }
   }
   const int units = ((layout.padded + 63) / 64 * ((piece.queries + 1) / 2) + fewWarps - 1) / fewWarps;
-  if (units == 1) {
-    weighSegment<kvType, 1>(args, piece, kvHead, layout, shared, base, table, range, seenByAll, segment);
-  } else if (units == 2) {
-    weighSegment<kvType, 2>(args, piece, kvHead, layout, shared, base, table, range, seenByAll, segment);
-  } else if (units <= 4) {
-    weighSegment<kvType, 4>(args, piece, kvHead, layout, shared, base, table, range, seenByAll, segment);
+  const auto weigh = [&](auto most) {
+    weighSegment<kvType, decltype(most)::value>(args, piece, kvHead, layout, shared, base, table, range, seenByAll, segment);
+  };
+  if (isLarge) {
+    if (units <= 4) weigh(Count<4>());
+    else weigh(Count<8>());
   } else {
-    weighSegment<kvType, 8>(args, piece, kvHead, layout, shared, base, table, range, seenByAll, segment);
+    if (units == 1) weigh(Count<1>());
+    else weigh(Count<2>());
   }
   waitForCopies<0>();
   syncBlock();
 }
 
-template <int kvType>
+template <int kvType, bool isLarge>
 CHAIRLIFT_DEVICE void attendFewPiece(const AttentionArgs& args, const AttentionPiece& piece, int kvHead) {
   const HeadLayout<kvType> layout(args);
   const FewShared shared(piece.queries, layout.keyRow, layout.padded * layout.element * tokensOfBlock, args.sharedBytes);
@@ -394,19 +400,19 @@ CHAIRLIFT_DEVICE void attendFewPiece(const AttentionArgs& args, const AttentionP
   const uint8_t* const base = args.kv + int64_t(kvHead) * args.headBytes;
   syncBlock();
   for (int segment = piece.firstSegment; segment < piece.endSegment; segment++) {
-    attendFewSegment<kvType>(args, piece, kvHead, layout, shared, base, table, seenByAny, seenByAll, segment);
+    attendFewSegment<kvType, isLarge>(args, piece, kvHead, layout, shared, base, table, seenByAny, seenByAll, segment);
   }
   if (piece.parts == 1 || !isLastPart(args, piece, kvHead, shared.flag)) return;
   joinStates(args, piece, kvHead, layout.valueSize, layout.padded, shared.weights, tokensOfSegment * shared.stride);
 }
 
-/** Blocks take pieces in turn, with all KV heads of each. */
-template <int kvType>
+/** Blocks take pieces in turn, with all KV heads of each. `isLarge`: more than 128 values of a head, or keys that are rows. */
+template <int kvType, bool isLarge>
 CHAIRLIFT_DEVICE void attendFew(const AttentionArgs& args) {
   waitForPrevious();
   const int count = *args.pieceCount * args.kvHeadCount;
   for (int i = blockX(); i < count; i += blocksX()) {
-    attendFewPiece<kvType>(args, args.pieces[i / args.kvHeadCount], i % args.kvHeadCount);
+    attendFewPiece<kvType, isLarge>(args, args.pieces[i / args.kvHeadCount], i % args.kvHeadCount);
     syncBlock();
   }
 }

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "layers/attention.h"
+#include "layers/mla.h"
 #include "layers/mlp.h"
 
 namespace chairlift {
@@ -13,6 +14,7 @@ namespace cuda {
 // clang-format off
 #define CHAIRLIFT_CUDA_BODIES(each) \
   each(Attention) \
+  each(Mla) \
   each(Mlp)
 // clang-format on
 
