@@ -1,0 +1,132 @@
+// Attention on CUDA has the processor's bits, in every form: alone, in batches, in chunks and over several segments of 512 tokens.
+// On a simulated GPU.
+
+import { describe, expect, it } from 'vitest';
+import type { Backend, KvType } from '../../src/compute/backend.ts';
+import type { BatchSequence } from '../../src/compute/batch.ts';
+import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
+import { createCudaBackend } from '../../src/compute/cuda/backend.ts';
+import { namedModels } from '../contract/named-models.ts';
+import { logitsOf } from '../contract/running.ts';
+import { blocksFor } from '../support/backend-properties.ts';
+import { simulatedGpu } from '../support/simulated-gpu.ts';
+import { type TinyModel, type TinyModelOptions, tinyModel } from '../support/tiny-model.ts';
+
+const { addon } = simulatedGpu();
+
+const small: TinyModelOptions = {
+  layerCount: 1,
+  hiddenSize: 32,
+  headCount: 4,
+  kvHeadCount: 2,
+  headSize: 8,
+  ffnSize: 32,
+  vocabSize: 64,
+  contextLength: 4096,
+};
+
+const byFeature: Readonly<Record<string, TinyModelOptions>> = {
+  'plain heads': {},
+  'heads of their own': { kvHeadCount: 4 },
+  'nine heads that share one': { headCount: 9, kvHeadCount: 1 },
+  'heads of 80': { headCount: 3, kvHeadCount: 1, headSize: 80 },
+  'heads of 160': { headCount: 2, kvHeadCount: 1, headSize: 160 },
+  'a window, softcap and sinks': { window: 40, attentionSoftcap: 5, sinks: true },
+  'norms over all heads after rotation, growth and a gate': {
+    queryKeyNorm: 'all',
+    normsAfterRope: true,
+    rotatedValues: 4,
+    growth: { weight: 0.3, length: 20, shift: 1 },
+    attentionGate: true,
+  },
+  'values that are keys': { valuesAreKeys: true, queryKeyNorm: true },
+};
+
+const named = (wanted: string): TinyModel => {
+  const found = namedModels.find(({ name }) => name === wanted);
+  if (found === undefined) throw new Error(`no model named ${wanted}`);
+  return found.make();
+};
+
+const tokenAt = (seed: number, position: number) => (position * 37 + seed * 11) % 60;
+
+/** Sequences by first block, and how many tokens each computes in the steps of a test. */
+interface Step {
+  readonly sequence: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+function partOf({ sequence, from, to }: Step, blocksEach: number): BatchSequence {
+  const tokens = Array.from({ length: to - from }, (_, index) => tokenAt(sequence, from + index));
+  // Blocks of a sequence lie in reverse.
+  const blocks = Array.from({ length: blocksFor(to) }, (_, index) => (sequence + 1) * blocksEach - 1 - index);
+  return { tokens, start: from, blocks, wantLogits: 'all' };
+}
+
+async function expectSame(
+  model: TinyModel,
+  kvType: KvType,
+  steps: readonly (readonly Step[])[],
+  blocksEach: number,
+): Promise<void> {
+  const sequences = 1 + Math.max(...steps.flat().map(({ sequence }) => sequence));
+  const options = { blockCount: sequences * blocksEach, kvType };
+  const backends: Backend[] = [];
+  try {
+    const cpu = await createCpuBackend(addon(), model.spec, model.weights, options);
+    backends.push(cpu);
+    const cuda = await createCudaBackend(addon(), model.spec, model.weights, {
+      ...options,
+      kernels: new Uint8Array(1),
+    });
+    backends.push(cuda);
+    for (const step of steps) {
+      const batch = step.map((part) => partOf(part, blocksEach));
+      const expected = await logitsOf(cpu, ...batch);
+      const logits = await logitsOf(cuda, ...batch);
+      expect(logits.every(Number.isFinite), JSON.stringify(step)).toBe(true);
+      expect(Buffer.from(logits.buffer).equals(Buffer.from(expected.buffer)), JSON.stringify(step)).toBe(true);
+    }
+  } finally {
+    for (const backend of backends) backend.close();
+  }
+}
+
+const whole = (sequence: number, tokens: number): Step => ({ sequence, from: 0, to: tokens });
+
+/** Prompts together with rows that decode, drafts of three tokens, and a graph that is replayed. */
+const mixed: readonly (readonly Step[])[] = [
+  [whole(0, 33), whole(1, 1), whole(2, 70)],
+  [
+    { sequence: 0, from: 33, to: 34 },
+    { sequence: 1, from: 1, to: 47 },
+    { sequence: 2, from: 70, to: 73 },
+  ],
+  [
+    { sequence: 0, from: 34, to: 35 },
+    { sequence: 1, from: 47, to: 48 },
+    { sequence: 2, from: 73, to: 74 },
+  ],
+  [
+    { sequence: 0, from: 35, to: 36 },
+    { sequence: 1, from: 48, to: 49 },
+    { sequence: 2, from: 74, to: 75 },
+  ],
+];
+
+describe('attention of the cuda backend', () => {
+  describe.each(['f16', 'q8'] as const)('with KV of %s', (kvType) => {
+    it.each(Object.keys(byFeature))('has the bits of the cpu: %s', async (name) => {
+      await expectSame(tinyModel({ ...small, ...byFeature[name] }), kvType, mixed, 4);
+    });
+
+    it('has them with MLA', async () => {
+      await expectSame(named('MLA'), kvType, mixed, 4);
+    });
+  });
+
+  it('has them where a layer reads what another has stored', async () => {
+    await expectSame(named('a layer that reads what another has stored'), 'q8', mixed, 4);
+  });
+});
