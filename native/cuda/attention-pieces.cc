@@ -36,6 +36,9 @@ AttentionPiece pieceOf(const AttentionShape& shape, const SequenceRows& sequence
   const int first = sequence.start + firstQuery / group, last = sequence.start + (firstQuery + queries - 1) / group;
   AttentionPiece piece{};
   piece.firstRow = sequence.firstRow;
+  piece.position = sequence.start;
+  piece.end = sequence.end();
+  piece.tableStart = sequence.tableStart;
   piece.firstQuery = firstQuery;
   piece.queries = queries;
   piece.firstSegment = piece.firstOfAll = shape.view.of(first, sequence.end()).first / tokensOfSegment;

@@ -15,6 +15,8 @@ namespace cuda {
 /** Rows of one sequence in a step. */
 struct SequenceRows {
   int firstRow, rows, start;
+  // Where its block table starts.
+  int tableStart;
 
   int end() const { return start + rows; }
 };

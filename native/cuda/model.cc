@@ -30,7 +30,7 @@ int blockOfRow(const StepInput& input, size_t sequence, int position) {
 std::vector<SequenceRows> sequencesOf(const StepInput& input) {
   std::vector<SequenceRows> sequences;
   for (size_t i = 0; i + 1 < input.rowStarts.size(); i++) {
-    sequences.push_back({input.rowStarts[i], input.rowStarts[i + 1] - input.rowStarts[i], input.starts[i]});
+    sequences.push_back({input.rowStarts[i], input.rowStarts[i + 1] - input.rowStarts[i], input.starts[i], input.blockStarts[i]});
   }
   return sequences;
 }
@@ -95,14 +95,12 @@ CudaModel::Shape CudaModel::shapeOf(const StepInput& input) const {
 
 void CudaModel::prepare(const StepInput& input, const Shape& shape) {
   const size_t rows = size_t(shape.rows), wanted = size_t(shape.logitRows), kept = size_t(shape.stateRows);
-  const size_t tablesAt = 5 * rows + wanted + kept;
+  const size_t tablesAt = 3 * rows + wanted + kept;
   words_.assign(tablesAt + input.blocks.size(), 0);
   int32_t* const tokens = words_.data();
   int32_t* const positions = tokens + rows;
   int32_t* const blocks = positions + rows;
-  int32_t* const tableStarts = blocks + rows;
-  int32_t* const ends = tableStarts + rows;
-  int32_t* const logitRows = ends + rows;
+  int32_t* const logitRows = blocks + rows;
   int32_t* const stateRows = logitRows + wanted;
   std::fill(blocks, blocks + rows, -1);
   std::copy(input.tokens.begin(), input.tokens.end(), tokens);
@@ -115,8 +113,6 @@ void CudaModel::prepare(const StepInput& input, const Shape& shape) {
     for (int row = first; row < after; row++) {
       positions[row] = start + row - first;
       blocks[row] = blockOfRow(input, sequence, positions[row]);
-      tableStarts[row] = input.blockStarts[sequence];
-      ends[row] = start + after - first;
     }
     end = std::max(end, start + after - first);
   }
@@ -127,8 +123,7 @@ void CudaModel::prepare(const StepInput& input, const Shape& shape) {
   work_.rows = shape.rows;
   work_.extendPositions(end);
   work_.attention.beginStep(work_, sequencesOf(input));
-  work_.tables = {device, device + rows, device + 2 * rows, device + 3 * rows, device + 4 * rows, device + tablesAt,
-                  device + 5 * rows, device + 5 * rows + wanted};
+  work_.tables = {device, device + rows, device + 2 * rows, device + tablesAt, device + 3 * rows, device + 3 * rows + wanted};
   work_.stream.x = work_.scratch("stream", work_.stream.stride);
   for (size_t kind = 0; kind < 2; kind++) {
     if (readsStream_[kind]) work_.stream.scales[kind] = reinterpret_cast<Scale*>(work_.scratch(kind ? "layerScales" : "rmsScales", 2));

@@ -51,9 +51,6 @@ void Work::extend(PositionTable& table) {
 }
 
 void Work::launchAttention(AttentionArgs args, int cache) {
-  args.positions = tables.positions;
-  args.tableStarts = tables.tableStarts;
-  args.ends = tables.ends;
   args.tables = tables.tables;
   args.kv = kv + kvLayout.cacheAt(size_t(cache));
   args.blockStride = int64_t(kvStride);

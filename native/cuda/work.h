@@ -25,9 +25,7 @@ struct StepTables {
   const int32_t* positions;
   // The block of a row's own token.
   const int32_t* blocks;
-  // Where a row's block table starts in `tables`, and one past its sequence's last position in this step.
-  const int32_t* tableStarts;
-  const int32_t* ends;
+  // Block tables of all sequences, one after another.
   const int32_t* tables;
   // Rows whose logits and whose final states are wanted.
   const int32_t* logitRows;

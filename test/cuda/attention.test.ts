@@ -6,6 +6,7 @@ import type { Backend, KvType } from '../../src/compute/backend.ts';
 import type { BatchSequence } from '../../src/compute/batch.ts';
 import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
 import { createCudaBackend } from '../../src/compute/cuda/backend.ts';
+import type { PartSpec } from '../../src/model/spec.ts';
 import { namedModels } from '../contract/named-models.ts';
 import { logitsOf } from '../contract/running.ts';
 import { blocksFor } from '../support/backend-properties.ts';
@@ -47,6 +48,17 @@ const named = (wanted: string): TinyModel => {
   if (found === undefined) throw new Error(`no model named ${wanted}`);
   return found.make();
 };
+
+function chunked(): TinyModel {
+  const model = tinyModel({ ...small, queryKeyNorm: true, window: 30 });
+  const inChunks = (part: PartSpec): PartSpec =>
+    part.body.kind === 'attention' ? { ...part, body: { ...part.body, chunk: 20 } } : part;
+  const layers = model.spec.layers.map((layer) => ({
+    ...layer,
+    branches: layer.branches.map((branch) => ({ ...branch, parts: branch.parts.map(inChunks) })),
+  }));
+  return { ...model, spec: { ...model.spec, layers } };
+}
 
 const tokenAt = (seed: number, position: number) => (position * 37 + seed * 11) % 60;
 
@@ -115,15 +127,73 @@ const mixed: readonly (readonly Step[])[] = [
   ],
 ];
 
+/** Rows of a step in which a sequence has computed nothing before are many; then a few at a time, past the ends of segments. */
+const long: readonly (readonly Step[])[] = [
+  [whole(0, 500)],
+  [
+    { sequence: 0, from: 500, to: 511 },
+    { sequence: 1, from: 0, to: 20 },
+  ],
+  [{ sequence: 0, from: 511, to: 512 }],
+  [{ sequence: 0, from: 512, to: 513 }],
+  [
+    { sequence: 0, from: 513, to: 1010 },
+    { sequence: 1, from: 20, to: 21 },
+  ],
+  [{ sequence: 0, from: 1010, to: 1023 }],
+  [
+    { sequence: 0, from: 1023, to: 1026 },
+    { sequence: 1, from: 21, to: 24 },
+  ],
+  [{ sequence: 0, from: 1026, to: 1027 }],
+  [{ sequence: 0, from: 1027, to: 1100 }],
+  [{ sequence: 0, from: 1100, to: 1101 }],
+];
+
+const tiny: TinyModelOptions = { ...small, hiddenSize: 16, ffnSize: 16, vocabSize: 60, headCount: 2, kvHeadCount: 1 };
+
 describe('attention of the cuda backend', () => {
   describe.each(['f16', 'q8'] as const)('with KV of %s', (kvType) => {
     it.each(Object.keys(byFeature))('has the bits of the cpu: %s', async (name) => {
       await expectSame(tinyModel({ ...small, ...byFeature[name] }), kvType, mixed, 4);
     });
 
+    it.each([
+      ['all tokens', {}],
+      // Positions past 1,024 need more of the table that growth has, in steps that are replayed too.
+      [
+        'windows of 700, sinks and growth',
+        { window: 700, sinks: true, growth: { weight: 0.3, length: 300, shift: 1 } },
+      ],
+    ] as const)('has them over several segments: %s', async (_, options) => {
+      await expectSame(tinyModel({ ...tiny, ...options }), kvType, long, 36);
+    });
+
     it('has them with MLA', async () => {
       await expectSame(named('MLA'), kvType, mixed, 4);
     });
+  });
+
+  it('has them over several segments with MLA', async () => {
+    const model = named('MLA');
+    const steps: readonly (readonly Step[])[] = [
+      [whole(0, 509)],
+      [{ sequence: 0, from: 509, to: 512 }],
+      [{ sequence: 0, from: 512, to: 513 }],
+      [{ sequence: 0, from: 513, to: 530 }],
+    ];
+    await expectSame({ ...model, spec: { ...model.spec, contextLength: 1024 } }, 'f16', steps, 20);
+  });
+
+  it('has them in chunks with norms of each head', async () => {
+    await expectSame(chunked(), 'f16', mixed, 4);
+  });
+
+  it('has them where texts are seen from both sides', async () => {
+    for (const options of [{}, { window: 24 }]) {
+      const model = tinyModel({ ...small, bidirectional: true, ...options });
+      await expectSame(model, 'f16', [[whole(0, 40), whole(1, 3), whole(2, 90)]], 4);
+    }
   });
 
   it('has them where a layer reads what another has stored', async () => {

@@ -282,7 +282,9 @@ struct AttentionView {
  * joins all.
  */
 struct AttentionPiece {
-  int32_t firstRow, firstQuery, queries;
+  // The sequence's first row, its position, one past the last position in this step, and where the block table starts.
+  int32_t firstRow, position, end, tableStart;
+  int32_t firstQuery, queries;
   int32_t firstSegment, endSegment;
   // Pieces with these queries, 1: this one alone; the first segment of all, its states, and the counter of finished pieces.
   int32_t parts, firstOfAll, firstState, counter;
@@ -298,10 +300,6 @@ struct AttentionArgs {
   AttentionView view;
   float scale, softcap;
   const float* sinks;
-  const int32_t* positions;
-  // By row: where its sequence's block table starts, and one past its sequence's last position in this step.
-  const int32_t* tableStarts;
-  const int32_t* ends;
   const int32_t* tables;
   const AttentionPiece* pieces;
   const int32_t* pieceCount;

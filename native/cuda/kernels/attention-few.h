@@ -396,7 +396,7 @@ CHAIRLIFT_DEVICE void attendFewPiece(const AttentionArgs& args, const AttentionP
     }
     shared.queries[d * shared.stride + q] = value;
   }
-  const int32_t* const table = args.tables + args.tableStarts[piece.firstRow];
+  const int32_t* const table = args.tables + piece.tableStart;
   const uint8_t* const base = args.kv + int64_t(kvHead) * args.headBytes;
   syncBlock();
   for (int segment = piece.firstSegment; segment < piece.endSegment; segment++) {
@@ -410,6 +410,7 @@ CHAIRLIFT_DEVICE void attendFewPiece(const AttentionArgs& args, const AttentionP
 template <int kvType, bool isLarge>
 CHAIRLIFT_DEVICE void attendFew(const AttentionArgs& args) {
   waitForPrevious();
+  startNext();
   const int count = *args.pieceCount * args.kvHeadCount;
   for (int i = blockX(); i < count; i += blocksX()) {
     attendFewPiece<kvType, isLarge>(args, args.pieces[i / args.kvHeadCount], i % args.kvHeadCount);

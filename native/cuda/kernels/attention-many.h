@@ -191,7 +191,9 @@ struct SoftmaxQuery {
 #pragma unroll
     for (int half = count / 2; half > 0; half /= 2) {
 #pragma unroll
-      for (int i = 0; i < half; i++) weights[i] = weights[i] + weights[i + half];
+      for (int i = 0; i < count / 2; i++) {
+        if (i < half) weights[i] = weights[i] + weights[i + half];
+      }
     }
     float added = weights[0];
 #pragma unroll
@@ -250,7 +252,7 @@ CHAIRLIFT_DEVICE void attendManyPiece(const AttentionArgs& args, const Attention
                                                                                       : piece.endSegment * blocksOfSegment;
   const int start = front.first / tokensOfBlock > piece.firstSegment * blocksOfSegment ? front.first / tokensOfBlock
                                                                                         : piece.firstSegment * blocksOfSegment;
-  const int32_t* const table = args.tables + args.tableStarts[piece.firstRow];
+  const int32_t* const table = args.tables + piece.tableStart;
   const uint8_t* const base = args.kv + int64_t(kvHead) * args.headBytes;
   const auto blockAt = [&](int b) { return base + int64_t(table[b]) * args.blockStride; };
   copyPart(blockAt(start), shared.keys, keyBytes);
@@ -321,6 +323,7 @@ CHAIRLIFT_DEVICE void attendManyPiece(const AttentionArgs& args, const Attention
 template <int kvType, int parts, int count>
 CHAIRLIFT_DEVICE void attendMany(const AttentionArgs& args) {
   waitForPrevious();
+  startNext();
   const int total = *args.pieceCount * args.kvHeadCount, blocks = blocksX();
   for (int turn = 0; turn * blocks < total; turn++) {
     const int i = turn * blocks + (turn % 2 == 0 ? blockX() : blocks - 1 - blockX());

@@ -76,8 +76,7 @@ CHAIRLIFT_DEVICE float* outputOf(const AttentionArgs& args, const AttentionPiece
 /** What a row sees; a query beyond those of the piece sees nothing. */
 CHAIRLIFT_DEVICE Seen seenBy(const AttentionArgs& args, const AttentionPiece& piece, int query) {
   if (query >= piece.queries) return {0, -1};
-  const int row = queryPlace(args, piece, 0, query).row;
-  return args.view.of(args.positions[row], args.ends[row]);
+  return args.view.of(piece.position + queryPlace(args, piece, 0, query).row - piece.firstRow, piece.end);
 }
 
 /** Softmax over some tokens: the largest score, and the sum of the weights relative to it. */
