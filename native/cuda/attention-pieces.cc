@@ -151,34 +151,43 @@ void AttentionPieces::launch(Work& work, AttentionArgs args) {
   const size_t element = isHalf ? 2 : 1, size = size_t(args.headSize), keyRow = roundUp(size, 16);
   const size_t padded = roundUp(size_t(args.valuesInKeys > 0 ? args.valuesInKeys : args.headSize), 16);
   const size_t keyBytes = size * tokensOfBlock * element, valueBytes = padded * tokensOfBlock * element;
-  const size_t manyBytes = size * manyQueries * 4 + keyBytes + valueBytes + tokensOfBlock * manyQueries * 4 + manyQueries * 16 + 16;
+  const size_t manyBytes = (size + tokensOfBlock + 4) * manyQueries * 4 + keyBytes + valueBytes + 16;
   AttentionShape shape{args.view, args.headCount, args.kvHeadCount, int(padded), fewQueries, false};
+  // See FewShared and ManyShared of the kernels.
+  const auto fewBytes = [&] {
+    const size_t perQuery = keyRow + tokensOfSegment + 3 * blocksOfSegment;
+    return perQuery * size_t(shape.fewQueries) * 4 + fewQueries * 32 + 16 + 2 * valueBytes;
+  };
   // A warp of few rows adds up to eight times 64 values of two queries.
-  while (shape.fewQueries > 1 && (padded + 63) / 64 * size_t(shape.fewQueries) / 2 > 32) shape.fewQueries /= 2;
+  const bool isTooWide = (padded + 63) / 64 * size_t(fewQueries) / 2 > 32;
+  if (isTooWide || fewBytes() > device.sharedBytes()) shape.fewQueries = fewQueries / 2;
+  if (fewBytes() > device.sharedBytes()) {
+    throw DeviceError("heads of " + std::to_string(size) + " values need more shared memory than " + device.name() + " has");
+  }
   shape.hasMany = args.valuesInKeys == 0 && size <= 256 && manyBytes <= device.sharedBytes();
   const PieceLists made = lists(work, shape);
   args.states = states_.as<float>();
   args.counters = counters_.as<int32_t>();
   const int multiprocessors = device.multiprocessors();
   if (load_.fewSegments > 0 || !shape.hasMany) {
-    const size_t fewBytes =
-        (keyRow + tokensOfSegment + 3 * blocksOfSegment) * fewQueries * 4 + fewQueries * 32 + 16 + 2 * valueBytes;
     args.pieces = made.few.pieces;
     args.pieceCount = made.few.count;
-    args.sharedBytes = int32_t(fewBytes);
+    args.sharedBytes = int32_t(fewBytes());
     const bool isLarge = args.valuesInKeys > 0 || padded > 128;
     const std::string name = std::string(isHalf ? "attend_few_f16_" : "attend_few_q8_") + (isLarge ? "large" : "128");
     const int most = (isLarge ? 3 : 5) * multiprocessors, group = args.headCount / args.kvHeadCount;
     const int eachSegment = args.kvHeadCount * ((mostFewRows * group + shape.fewQueries - 1) / shape.fewQueries);
-    const int blocks = load_.hasMany && !shape.hasMany ? most : int(std::min<int64_t>(most, int64_t(load_.fewSegments) * eachSegment));
-    device.launch(name.c_str(), {blocks, 1, 128, fewBytes}, args);
+    const bool isBounded = shape.hasMany || !load_.hasMany;
+    const int blocks = isBounded ? int(std::min<int64_t>(most, int64_t(load_.fewSegments) * eachSegment)) : most;
+    device.launch(name.c_str(), {blocks, 1, 128, fewBytes()}, args);
   }
   if (load_.hasMany && shape.hasMany) {
     args.pieces = made.many.pieces;
     args.pieceCount = made.many.count;
     args.sharedBytes = int32_t(manyBytes);
     const bool isSmall = size <= 64, isLarge = size > 128;
-    const std::string name = std::string(isHalf ? "attend_many_f16_" : "attend_many_q8_") + (isSmall ? "64" : isLarge ? "256" : "128");
+    const char* const largest = isSmall ? "64" : isLarge ? "256" : "128";
+    const std::string name = std::string(isHalf ? "attend_many_f16_" : "attend_many_q8_") + largest;
     const int most = multiprocessors * (isSmall ? 5 : isLarge ? 2 : 3);
     device.launch(name.c_str(), {most, 1, isLarge ? 256 : 128, manyBytes}, args);
   }

@@ -30,7 +30,8 @@ int blockOfRow(const StepInput& input, size_t sequence, int position) {
 std::vector<SequenceRows> sequencesOf(const StepInput& input) {
   std::vector<SequenceRows> sequences;
   for (size_t i = 0; i + 1 < input.rowStarts.size(); i++) {
-    sequences.push_back({input.rowStarts[i], input.rowStarts[i + 1] - input.rowStarts[i], input.starts[i], input.blockStarts[i]});
+    const int first = input.rowStarts[i];
+    sequences.push_back({first, input.rowStarts[i + 1] - first, input.starts[i], input.blockStarts[i]});
   }
   return sequences;
 }

@@ -285,19 +285,19 @@ CHAIRLIFT_DEVICE void weighSegment(const AttentionArgs& args, const AttentionPie
         for (int t = 0; t < tokensOfBlock; t++) {
           const uint32_t pair = loadPair<kvType>(values + t * rowBytes);
           const float v0 = kvOf<kvType>(pair, 0), v1 = kvOf<kvType>(pair, 1);
-          const float w0 = own[t * stride], w1 = own[t * stride + 1];
-          s0 = fusedMultiplyAdd(w0, v0, s0);
-          s1 = fusedMultiplyAdd(w0, v1, s1);
-          s2 = fusedMultiplyAdd(w1, v0, s2);
-          s3 = fusedMultiplyAdd(w1, v1, s3);
+          const Floats2 w = *(const Floats2*)(own + t * stride);
+          s0 = fusedMultiplyAdd(w.x, v0, s0);
+          s1 = fusedMultiplyAdd(w.x, v1, s1);
+          s2 = fusedMultiplyAdd(w.y, v0, s2);
+          s3 = fusedMultiplyAdd(w.y, v1, s3);
         }
       } else {
         for (int t = 0; t < tokensOfBlock; t++) {
           const uint32_t pair = loadPair<kvType>(values + t * rowBytes);
           const float v0 = kvOf<kvType>(pair, 0), v1 = kvOf<kvType>(pair, 1);
-          const float w0 = own[t * stride], w1 = own[t * stride + 1];
-          if (w0 != unseenWeight) s0 = fusedMultiplyAdd(w0, v0, s0), s1 = fusedMultiplyAdd(w0, v1, s1);
-          if (w1 != unseenWeight) s2 = fusedMultiplyAdd(w1, v0, s2), s3 = fusedMultiplyAdd(w1, v1, s3);
+          const Floats2 w = *(const Floats2*)(own + t * stride);
+          if (w.x != unseenWeight) s0 = fusedMultiplyAdd(w.x, v0, s0), s1 = fusedMultiplyAdd(w.x, v1, s1);
+          if (w.y != unseenWeight) s2 = fusedMultiplyAdd(w.y, v0, s2), s3 = fusedMultiplyAdd(w.y, v1, s3);
         }
       }
       sums[u][0] = s0, sums[u][1] = s1, sums[u][2] = s2, sums[u][3] = s3;
@@ -406,13 +406,37 @@ CHAIRLIFT_DEVICE void attendFewPiece(const AttentionArgs& args, const AttentionP
   joinStates(args, piece, kvHead, layout.valueSize, layout.padded, shared.weights, tokensOfSegment * shared.stride);
 }
 
+/** What all blocks together prefetch: a part of the L2 cache. */
+constexpr int64_t prefetchedBytes = 16 << 20;
+
+/**
+ * Brings the first keys and values of a piece nearer while kernels before it are at work: only hosts write pieces and tables, and
+ * what a prefetch finds is not read yet.
+ */
+CHAIRLIFT_DEVICE void prefetchPiece(const AttentionArgs& args, const AttentionPiece& piece, int kvHead, int pieces) {
+  constexpr int line = 128;
+  const int first = seenBy(args, piece, 0).first / tokensOfBlock;
+  const int end = seenBy(args, piece, piece.queries - 1).last / tokensOfBlock + 1;
+  const int from = first > piece.firstSegment * blocksOfSegment ? first : piece.firstSegment * blocksOfSegment;
+  const int to = end < (piece.firstSegment + 1) * blocksOfSegment ? end : (piece.firstSegment + 1) * blocksOfSegment;
+  const int linesOfBlock = int((args.headBytes + line - 1) / line), most = int(prefetchedBytes / line / pieces);
+  const int all = (to - from) * linesOfBlock, lines = all < most ? all : most;
+  for (int i = threadIndex(); i < lines; i += threadCount()) {
+    const int64_t block = args.tables[piece.tableStart + from + i / linesOfBlock];
+    prefetch(args.kv + block * args.blockStride + int64_t(kvHead) * args.headBytes + i % linesOfBlock * line);
+  }
+}
+
 /** Blocks take pieces in turn, with all KV heads of each. `isLarge`: more than 128 values of a head, or keys that are rows. */
 template <int kvType, bool isLarge>
 CHAIRLIFT_DEVICE void attendFew(const AttentionArgs& args) {
+  const int count = *args.pieceCount * args.kvHeadCount, blocks = blocksX();
+  if (blockX() < count) {
+    prefetchPiece(args, args.pieces[blockX() / args.kvHeadCount], blockX() % args.kvHeadCount, count < blocks ? count : blocks);
+  }
   waitForPrevious();
   startNext();
-  const int count = *args.pieceCount * args.kvHeadCount;
-  for (int i = blockX(); i < count; i += blocksX()) {
+  for (int i = blockX(); i < count; i += blocks) {
     attendFewPiece<kvType, isLarge>(args, args.pieces[i / args.kvHeadCount], i % args.kvHeadCount);
     syncBlock();
   }

@@ -120,17 +120,23 @@ struct ValueTile {
   template <bool isWhole>
   CHAIRLIFT_METHOD void add(const ManyShared& shared, int rowBytes) {
     const uint8_t* const values = shared.values + value * HeadLayout<kvType>::element;
-#pragma unroll 2
-    for (int t = 0; t < tokensOfBlock; t++) {
-      const Floats4 first = *(const Floats4*)shared.weightsAt(t, query), second = *(const Floats4*)shared.weightsAt(t, query + 4);
-      const float w[queries] = {first.x, first.y, first.z, first.w, second.x, second.y, second.z, second.w};
-      float v[count];
-      load(values + t * rowBytes, v);
+    // The order of weights is the same for four tokens.
+#pragma unroll 1
+    for (int first = 0; first < tokensOfBlock; first += 4) {
+      const float* const lower = shared.weightsAt(first, query);
+      const float* const upper = shared.weightsAt(first, query + 4);
 #pragma unroll
-      for (int q = 0; q < queries; q++) {
-        if (!isWhole && w[q] == unseenWeight) continue;
+      for (int t = 0; t < 4; t++) {
+        const Floats4 low = *(const Floats4*)(lower + t * manyQueries), high = *(const Floats4*)(upper + t * manyQueries);
+        const float w[queries] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+        float v[count];
+        load(values + (first + t) * rowBytes, v);
 #pragma unroll
-        for (int i = 0; i < count; i++) sums[q][i] = fusedMultiplyAdd(w[q], v[i], sums[q][i]);
+        for (int q = 0; q < queries; q++) {
+          if (!isWhole && w[q] == unseenWeight) continue;
+#pragma unroll
+          for (int i = 0; i < count; i++) sums[q][i] = fusedMultiplyAdd(w[q], v[i], sums[q][i]);
+        }
       }
     }
   }
@@ -316,7 +322,7 @@ CHAIRLIFT_DEVICE void attendManyPiece(const AttentionArgs& args, const Attention
     softmax.startSegment();
   }
   if (piece.parts == 1 || !isLastPart(args, piece, kvHead, shared.flag)) return;
-  joinStates(args, piece, kvHead, layout.valueSize, layout.padded, shared.queries, layout.size * manyQueries);
+  joinStates(args, piece, kvHead, layout.valueSize, layout.padded, shared.queries, int(shared.decays - shared.queries));
 }
 
 /** Pieces come in falling order of work: blocks take them forth and back, so that all have about as much. */

@@ -97,6 +97,7 @@ CHAIRLIFT_DEVICE void storeToken(int kvType, const float* key, const float* valu
 /** A warp has one head of one row, first the queries, then keys with their values. Blocks: x are rows, y are warps of heads. */
 CHAIRLIFT_DEVICE void placeHeads(const PlaceHeadsArgs& args) {
   waitForPrevious();
+  startNext();
   const int row = blockX(), size = args.headSize, warps = threadCount() / 32;
   const int index = blockY() * warps + threadIndex() / 32;
   const int heads = args.headCount + (args.stores ? args.kvHeadCount : 0);

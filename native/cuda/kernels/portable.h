@@ -76,6 +76,9 @@ struct alignas(16) Words4 {
 struct alignas(8) Words2 {
   uint32_t x, y;
 };
+struct alignas(8) Floats2 {
+  float x, y;
+};
 struct alignas(16) Floats4 {
   float x, y, z, w;
 };
@@ -92,6 +95,9 @@ CHAIRLIFT_DEVICE Words4 loadOnce(const Words4* from) {
 #endif
   return v;
 }
+
+/** Brings a line of memory nearer; nothing else changes. */
+CHAIRLIFT_DEVICE void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
 
 /** What this thread wrote before is seen by other blocks before what it writes afterwards. */
 CHAIRLIFT_DEVICE void fenceWrites() { __threadfence(); }
