@@ -29,6 +29,15 @@ int blockOfRow(const StepInput& input, size_t sequence, int position) {
   return input.blocks[size_t(input.blockStarts[sequence]) + size_t(position / blockTokens)];
 }
 
+std::vector<SequenceRows> sequencesOf(const StepInput& input) {
+  std::vector<SequenceRows> sequences;
+  for (size_t i = 0; i + 1 < input.rowStarts.size(); i++) {
+    const int first = input.rowStarts[i];
+    sequences.push_back({first, input.rowStarts[i + 1] - first, input.starts[i], input.blockStarts[i]});
+  }
+  return sequences;
+}
+
 }  // namespace
 
 CudaModel::CudaModel(std::unique_ptr<Device> device, std::unique_ptr<DeviceWeights> weights, ModelParts parts, int blockCount,
@@ -87,20 +96,24 @@ int CudaModel::fitBlocks(int needed, int most) {
 }
 
 CudaModel::Shape CudaModel::shapeOf(const StepInput& input) const {
-  return {padded(int(input.tokens.size())), padded(int(input.logitRows.size())), padded(int(input.stateRows.size())),
-          padded(int(input.recurrentFrom.size())), work_.adapters.used.empty() ? -1 : work_.adapters.used.front()};
+  const AttentionLoad attention = attentionLoad(sequencesOf(input));
+  return {padded(int(input.tokens.size())),
+          padded(int(input.logitRows.size())),
+          padded(int(input.stateRows.size())),
+          attention.fewSegments,
+          attention.hasMany,
+          padded(int(input.recurrentFrom.size())),
+          work_.adapters.used.empty() ? -1 : work_.adapters.used.front()};
 }
 
 void CudaModel::prepare(const StepInput& input, const Shape& shape) {
   const size_t rows = size_t(shape.rows), wanted = size_t(shape.logitRows), kept = size_t(shape.stateRows);
-  const size_t tablesAt = 5 * rows + wanted + kept;
+  const size_t tablesAt = 3 * rows + wanted + kept;
   words_.assign(tablesAt + input.blocks.size(), 0);
   int32_t* const tokens = words_.data();
   int32_t* const positions = tokens + rows;
   int32_t* const blocks = positions + rows;
-  int32_t* const tableStarts = blocks + rows;
-  int32_t* const ends = tableStarts + rows;
-  int32_t* const logitRows = ends + rows;
+  int32_t* const logitRows = blocks + rows;
   int32_t* const stateRows = logitRows + wanted;
   std::fill(blocks, blocks + rows, -1);
   std::copy(input.tokens.begin(), input.tokens.end(), tokens);
@@ -113,8 +126,6 @@ void CudaModel::prepare(const StepInput& input, const Shape& shape) {
     for (int row = first; row < after; row++) {
       positions[row] = start + row - first;
       blocks[row] = blockOfRow(input, sequence, positions[row]);
-      tableStarts[row] = input.blockStarts[sequence];
-      ends[row] = start + after - first;
     }
     end = std::max(end, start + after - first);
   }
@@ -123,9 +134,9 @@ void CudaModel::prepare(const StepInput& input, const Shape& shape) {
   auto* device = tables_.room(work_, room * sizeof(int32_t)).as<int32_t>();
   device_->upload(device, words_.data(), words_.size() * sizeof(int32_t));
   work_.rows = shape.rows;
-  work_.positionsEnd = end;
-  work_.tables = {device, device + rows, device + 2 * rows, device + 3 * rows, device + 4 * rows, device + tablesAt,
-                  device + 5 * rows, device + 5 * rows + wanted};
+  work_.extendPositions(end);
+  work_.attention.beginStep(work_, sequencesOf(input));
+  work_.tables = {device, device + rows, device + 2 * rows, device + tablesAt, device + 3 * rows, device + 3 * rows + wanted};
   recurrentSlots_.beginStep(input, shape.rows, shape.sequences);
   adapterTable_.beginStep(input, shape.rows, work_);
   work_.stream.x = work_.scratch("stream", work_.stream.stride);
@@ -137,7 +148,7 @@ void CudaModel::prepare(const StepInput& input, const Shape& shape) {
   for (size_t i = 0; i < parts_.ropes.size(); i++) {
     const Rope& rope = parts_.ropes[i];
     const size_t pairs = rope.pairs();
-    work_.rotations.push_back(work_.byPosition("rope " + std::to_string(i), 2 * pairs, [&](int position, float* to) {
+    work_.rotations.push_back(work_.byPosition("rope " + std::to_string(i), 2 * pairs, [&rope, pairs](int position, float* to) {
       for (size_t pair = 0; pair < pairs; pair++) {
         const double angle = double(position) * rope.inverseFrequencies[pair];
         to[pair] = float(std::cos(angle) * double(rope.magnitude));

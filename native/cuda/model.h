@@ -38,13 +38,19 @@ class CudaModel {
   int fitBlocks(int needed, int most);
 
  private:
-  /** What makes steps alike: numbers of rows, and of sequences with recurrent states, padded; the one adapter in use, or -1. */
+  /**
+   * What makes steps alike: numbers of rows, and of sequences with recurrent states, padded; what attention has to do; the one
+   * adapter in use, or -1.
+   */
   struct Shape {
-    int rows, logitRows, stateRows, sequences, adapter;
+    int rows, logitRows, stateRows;
+    int fewSegments;
+    bool hasMany;
+    int sequences, adapter;
 
     bool operator<(const Shape& other) const {
-      return std::tie(rows, logitRows, stateRows, sequences, adapter) <
-             std::tie(other.rows, other.logitRows, other.stateRows, other.sequences, other.adapter);
+      return std::tie(rows, logitRows, stateRows, fewSegments, hasMany, sequences, adapter) <
+             std::tie(other.rows, other.logitRows, other.stateRows, other.fewSegments, other.hasMany, other.sequences, other.adapter);
     }
   };
   struct Recorded {

@@ -25,30 +25,38 @@ void Work::measureStream() {
 }
 
 const float* Work::byPosition(const std::string& name, size_t width, const std::function<void(int, float*)>& fill) {
-  PositionTable& table = positionTables_[name];
-  if (table.filled < positionsEnd) {
-    const int end = std::max(positionsEnd, std::max(1024, table.filled * 2));
-    std::vector<float> values(size_t(end) * width);
-    for (int position = 0; position < end; position++) fill(position, &values[size_t(position) * width]);
-    device.upload(table.memory.room(*this, values.size() * sizeof(float)).as<float>(), values.data(), values.size() * sizeof(float));
-    table.filled = end;
+  const auto [found, isNew] = positionTables_.try_emplace(name);
+  PositionTable& table = found->second;
+  if (isNew) {
+    table.width = width;
+    table.fill = fill;
   }
-  return table.memory.room(*this, 0).as<float>();
+  extend(table);
+  return table.memory.as<float>();
+}
+
+void Work::extendPositions(int end) {
+  positionsEnd = end;
+  for (auto& [name, table] : positionTables_) extend(table);
+}
+
+void Work::extend(PositionTable& table) {
+  if (table.filled >= positionsEnd) return;
+  const int end = std::max(positionsEnd, std::max(1024, table.filled * 2));
+  std::vector<float> values(size_t(end) * table.width);
+  for (int position = 0; position < end; position++) table.fill(position, &values[size_t(position) * table.width]);
+  const size_t bytes = values.size() * sizeof(float);
+  device.upload(table.memory.room(*this, bytes).as<float>(), values.data(), bytes);
+  table.filled = end;
 }
 
 void Work::launchAttention(AttentionArgs args, int cache) {
-  args.positions = tables.positions;
-  args.tableStarts = tables.tableStarts;
-  args.ends = tables.ends;
   args.tables = tables.tables;
-  args.blocks = tables.blocks;
   args.kv = kv + kvLayout.cacheAt(size_t(cache));
   args.blockStride = int64_t(kvStride);
   args.headBytes = int64_t(kvLayout.headBytes(size_t(cache)));
   args.kvType = int32_t(kvLayout.type);
-  const int valueSize = args.valuesInKeys > 0 ? args.valuesInKeys : args.headSize;
-  const size_t shared = (size_t(args.headSize) + 2 * roundUp(size_t(valueSize), 16)) * sizeof(float);
-  device.launch(kvLayout.type == KvType::F16 ? "attend_f16" : "attend_q8", {rows, args.headCount, 32, shared}, args);
+  attention.launch(*this, args);
 }
 
 }  // namespace cuda

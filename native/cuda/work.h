@@ -7,7 +7,9 @@
 #include <map>
 #include <string>
 
+#include "cuda/attention-pieces.h"
 #include "cuda/device.h"
+#include "cuda/growing.h"
 #include "cuda/kernels/args.h"
 #include "cuda/kernels/layer-args.h"
 #include "cuda/matrices.h"
@@ -19,27 +21,13 @@
 namespace chairlift {
 namespace cuda {
 
-class Work;
-
-/** Memory that grows to the largest step. */
-class Growing {
- public:
-  /** New memory is zero. */
-  DeviceMemory& room(Work& work, size_t bytes);
-
- private:
-  DeviceMemory memory_;
-};
-
 /** Tables of a step by row; rows that pad it have token 0, position 0 and block -1. */
 struct StepTables {
   const int32_t* tokens;
   const int32_t* positions;
   // The block of a row's own token.
   const int32_t* blocks;
-  // Where a row's block table starts in `tables`, and one past its sequence's last position in this step.
-  const int32_t* tableStarts;
-  const int32_t* ends;
+  // Block tables of all sequences, one after another.
   const int32_t* tables;
   // Rows whose logits and whose final states are wanted.
   const int32_t* logitRows;
@@ -170,8 +158,10 @@ class Work {
   }
   /** Measures the stream's rows for the norms that read it. */
   void measureStream();
-  /** A table of `width` values by position, as far as the step's positions reach. */
+  /** A table of `width` values by position, as far as the positions of this step and of those that follow reach. */
   const float* byPosition(const std::string& name, size_t width, const std::function<void(int, float*)>& fill);
+  /** Extends all tables by position to `end`: steps that are replayed do not ask for them. */
+  void extendPositions(int end);
   /** Fills in what attentions share, and launches. */
   void launchAttention(AttentionArgs args, int cache);
 
@@ -198,12 +188,17 @@ class Work {
   std::vector<const float*> rotations;
   std::vector<int> rotationPairs;
   Multiplier multiplier;
+  AttentionPieces attention;
 
  private:
   struct PositionTable {
+    size_t width = 0;
+    std::function<void(int, float*)> fill;
     Growing memory;
     int filled = 0;
   };
+
+  void extend(PositionTable& table);
 
   std::map<std::string, Growing> scratch_;
   std::map<std::string, PositionTable> positionTables_;

@@ -1,5 +1,7 @@
-// MLA: see MlaSpec in src/model/layers/mla.ts. Maps of single heads are members of one matrix: they take rows ordered by head, and
-// their results are copied back to the order of rows.
+// See mla.h. Maps of single heads are members of one matrix: they take rows ordered by head, and their results are copied back to
+// the order of rows.
+
+#include "layers/mla.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,40 +11,6 @@
 namespace chairlift {
 
 namespace {
-
-struct Mla final : Body {
-  int headCount = 0;
-  // The KV cache that holds the compressed KV and the rotated key, as one key.
-  int cache = 0;
-  int kvLoraRank = 0;
-  int qkNopeHeadDim = 0;
-  int qkRopeHeadDim = 0;
-  int vHeadDim = 0;
-  // 0: queries are made of the input itself.
-  int queryInputSize = 0;
-  // The compressed KV, the rotated key and the compressed queries, if any.
-  Linear projection;
-  Norm kvNorm;
-  std::optional<Norm> queryInputNorm;
-  // The unrotated values of all heads, then the rotated ones.
-  Linear query;
-  // Absorbed W_UK and W_UV, a member for each head.
-  Linear keyUp, valueUp;
-  Linear output;
-  int rope = 0;
-  float scale = 1;
-
-  int keySize() const { return kvLoraRank + qkRopeHeadDim; }
-  size_t queryInputAt() const { return paddedLength(keySize()); }
-  size_t projectedStride() const { return queryInputAt() + paddedLength(queryInputSize); }
-  size_t queryRotatedAt() const { return size_t(headCount) * size_t(qkNopeHeadDim); }
-  /** A row of queries in multiples of `qkNopeHeadDim`, so that each head is addressed as a row of its own. */
-  size_t queryContents() const {
-    return size_t(headCount) + size_t((headCount * qkRopeHeadDim + qkNopeHeadDim - 1) / qkNopeHeadDim);
-  }
-
-  void run(const InputRows& input, Workspace& work, float* out) const override;
-};
 
 // Heads of one task: as many queries as kernels take together.
 constexpr int headsPerPiece = attentionTile;
@@ -193,9 +161,9 @@ class MlaRun {
   float* attended_ = nullptr;
 };
 
-void Mla::run(const InputRows& input, Workspace& work, float* out) const { MlaRun(*this, work).run(input, out); }
-
 }  // namespace
+
+void Mla::run(const InputRows& input, Workspace& work, float* out) const { MlaRun(*this, work).run(input, out); }
 
 std::unique_ptr<Body> readMla(const Record& from, Reader& reader) {
   const int hidden = reader.model.hiddenSize;

@@ -3,6 +3,13 @@
 
 #include <cstdint>
 
+// Functions of the host and of kernels.
+#ifdef __CUDACC__
+#define CHAIRLIFT_BOTH __device__ __forceinline__
+#else
+#define CHAIRLIFT_BOTH inline
+#endif
+
 namespace chairlift {
 namespace cuda {
 
@@ -164,8 +171,12 @@ struct MeasureArgs {
   Scale* scales[2];
 };
 
+/** Norms over all heads after rotation are measured in between: then one launch rotates, and another one does the rest. */
+constexpr int placeAll = 0, placeUpToRope = 1, placeFromNorms = 2;
+
 /** Norms, rotates and stores the heads of projected rows. */
 struct PlaceHeadsArgs {
+  int32_t what;
   float* projected;
   int64_t stride;
   int64_t keysAt, valuesAt;
@@ -191,6 +202,96 @@ struct PlaceHeadsArgs {
   int32_t kvType;
 };
 
+/** Norms and stores the compressed KV of MLA, and lists rows by head. */
+struct PlaceMlaArgs {
+  float* projected;
+  int64_t stride;
+  int32_t kvLoraRank, qkRopeHeadDim;
+  // Compressed queries; null: none.
+  int64_t queryInputAt;
+  int32_t queryInputSize;
+  NormArgs kvNorm, queryInputNorm;
+  const float* rotations;
+  int32_t pairs;
+  const int32_t* positions;
+  const int32_t* blocks;
+  uint8_t* kv;
+  int64_t blockStride;
+  int32_t kvType;
+  // Rows of single heads, ordered by head: where they are among queries, whose rows are `queryHeads` heads long, and among
+  // attended values; and tiles of them.
+  int32_t headCount, queryHeads;
+  int32_t* queryPlaces;
+  int32_t* valuePlaces;
+  Tile* tiles;
+};
+
+/** Queries of MLA in the order of rows: what W_UK made of them, then the rotated values. */
+struct MlaQueriesArgs {
+  // Ordered by head.
+  const float* compressed;
+  // Of a row, all heads one after another.
+  const float* unrotated;
+  int64_t unrotatedStride;
+  int32_t headCount, kvLoraRank, qkRopeHeadDim;
+  const float* rotations;
+  int32_t pairs;
+  const int32_t* positions;
+  float* queries;
+};
+
+/** Brings heads from the order of heads to that of rows. */
+struct OrderHeadsArgs {
+  const float* byHead;
+  int32_t headCount, size;
+  float* to;
+  int64_t stride;
+};
+
+// Tokens of a KV block, and blocks whose softmax is kept online: segments are joined in order, so that they can be computed apart.
+constexpr int tokensOfBlock = 32;
+constexpr int blocksOfSegment = 16;
+constexpr int tokensOfSegment = blocksOfSegment * tokensOfBlock;
+// The most queries of a piece: of a few rows, and of many.
+constexpr int fewQueries = 8;
+constexpr int manyQueries = 64;
+// Floats of a segment's state before its values.
+constexpr int stateHead = 4;
+
+/** Positions that a row sees, both included. */
+struct Seen {
+  int32_t first, last;
+};
+
+/** Which positions attention shows to a row: `end` is one past the last position of its sequence in this step. */
+struct AttentionView {
+  int32_t window, chunk;
+  bool isBidirectional;
+
+  CHAIRLIFT_BOTH Seen of(int own, int end) const {
+    const int inWindow = window > 0 && own >= window ? own - window + 1 : 0;
+    const int inChunk = chunk > 0 ? own - own % chunk : 0;
+    const int textEnd = isBidirectional ? end : 0;
+    const bool cut = window > 0 && window < textEnd - own;
+    const int last = textEnd == 0 ? own : cut ? own + window - 1 : textEnd - 1;
+    return {inWindow > inChunk ? inWindow : inChunk, last};
+  }
+};
+
+/**
+ * Queries of one sequence and KV head over some segments. Queries are numbered from the sequence's first row on: a row's heads,
+ * then the next row's. Where several pieces have the same queries, each has one segment and leaves its state; the last of them
+ * joins all.
+ */
+struct AttentionPiece {
+  // The sequence's first row, its position, one past the last position in this step, and where the block table starts.
+  int32_t firstRow, position, end, tableStart;
+  int32_t firstQuery, queries;
+  int32_t firstSegment, endSegment;
+  // Pieces with these queries, 1: this one alone; the first segment of all, its states, and the counter of finished pieces.
+  int32_t parts, firstOfAll, firstState, counter;
+};
+
 /** Attention of one layer over rows of a step. */
 struct AttentionArgs {
   const float* queries;
@@ -198,19 +299,19 @@ struct AttentionArgs {
   float* outputs;
   int64_t outputStride;
   int32_t headCount, kvHeadCount, headSize, valuesInKeys;
-  bool isBidirectional;
-  int32_t window, chunk;
+  AttentionView view;
   float scale, softcap;
   const float* sinks;
-  const int32_t* positions;
-  // By row: where its sequence's block table starts, and one past its sequence's last position in this step.
-  const int32_t* tableStarts;
-  const int32_t* ends;
   const int32_t* tables;
-  const int32_t* blocks;
+  const AttentionPiece* pieces;
+  const int32_t* pieceCount;
+  // By state and KV head: the largest score, the total, two more, then the weighted values; and counters by KV head.
+  float* states;
+  int32_t* counters;
   const uint8_t* kv;
   int64_t blockStride, headBytes;
   int32_t kvType;
+  int32_t sharedBytes;
 };
 
 struct GatherRowsArgs {

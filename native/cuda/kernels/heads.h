@@ -97,6 +97,7 @@ CHAIRLIFT_DEVICE void storeToken(int kvType, const float* key, const float* valu
 /** A warp has one head of one row, first the queries, then keys with their values. Blocks: x are rows, y are warps of heads. */
 CHAIRLIFT_DEVICE void placeHeads(const PlaceHeadsArgs& args) {
   waitForPrevious();
+  startNext();
   const int row = blockX(), size = args.headSize, warps = threadCount() / 32;
   const int index = blockY() * warps + threadIndex() / 32;
   const int heads = args.headCount + (args.stores ? args.kvHeadCount : 0);
@@ -106,28 +107,83 @@ CHAIRLIFT_DEVICE void placeHeads(const PlaceHeadsArgs& args) {
   const int position = args.positions[row];
   const float* const cosines = args.rotations ? args.rotations + int64_t(position) * 2 * args.pairs : nullptr;
   float* const projected = args.projected + int64_t(row) * args.stride;
+  const bool hasFirst = args.what != placeFromNorms, hasLast = args.what != placeUpToRope;
   const auto place = [&](float* head, const NormArgs& norm, const Scale* scales, int firstWeight) {
-    if (!args.normsAfterRope) normalizeHead(norm, scales, row, head, size, firstWeight);
-    if (cosines) rotateHead(head, cosines, cosines + args.pairs, args.pairs);
-    if (args.normsAfterRope) normalizeHead(norm, scales, row, head, size, firstWeight);
+    if (hasFirst && !args.normsAfterRope) normalizeHead(norm, scales, row, head, size, firstWeight);
+    if (hasFirst && cosines) rotateHead(head, cosines, cosines + args.pairs, args.pairs);
+    if (hasLast && args.normsAfterRope) normalizeHead(norm, scales, row, head, size, firstWeight);
   };
   if (index < args.headCount) {
     float* const query = projected + index * size;
     place(query, args.queryNorm, args.queryScales, args.queryOwn ? index * size : 0);
-    if (!args.growth) return;
+    if (!args.growth || !hasLast) return;
     for (int i = threadIndex() % 32; i < size; i += 32) query[i] = query[i] * args.growth[position];
     return;
   }
   const int head = index - args.headCount, at = head * size;
   float* const key = projected + args.keysAt + at;
   float* const value = projected + args.valuesAt + at;
-  if (!args.hasValues) {
+  if (hasFirst && !args.hasValues) {
     for (int i = threadIndex() % 32; i < size; i += 32) value[i] = key[i];
     syncWarp();
   }
-  normalizeHead(args.valueNorm, args.valueScales, row, value, size, args.valueOwn ? at : 0);
+  if (hasFirst) normalizeHead(args.valueNorm, args.valueScales, row, value, size, args.valueOwn ? at : 0);
   place(key, args.keyNorm, args.keyScales, args.keyOwn ? at : 0);
+  if (!hasLast) return;
   storeToken(args.kvType, key, value, size, position % 32, args.kv + int64_t(block) * args.blockStride + head * args.headBytes);
+}
+
+/** A block has a row: its first warp the compressed KV, the second one the compressed queries, both the row's places. */
+CHAIRLIFT_DEVICE void placeMla(const PlaceMlaArgs& args) {
+  waitForPrevious();
+  const int row = blockX(), rows = blocksX(), thread = threadIndex(), block = args.blocks[row], position = args.positions[row];
+  float* const projected = args.projected + int64_t(row) * args.stride;
+  for (int head = thread; head < args.headCount; head += threadCount()) {
+    args.queryPlaces[head * rows + row] = row * args.queryHeads + head;
+    args.valuePlaces[head * rows + row] = row * args.headCount + head;
+    // The first row of a tile makes it.
+    const int tiles = (rows + rowsOfTile - 1) / rowsOfTile;
+    if (row % rowsOfTile == 0) {
+      const int left = rows - row;
+      args.tiles[head * tiles + row / rowsOfTile] = {head, head * rows + row, left < rowsOfTile ? left : rowsOfTile};
+    }
+  }
+  if (thread >= 32) {
+    normalizeHead(args.queryInputNorm, nullptr, row, projected + args.queryInputAt, args.queryInputSize, 0);
+    return;
+  }
+  normalizeHead(args.kvNorm, nullptr, row, projected, args.kvLoraRank, 0);
+  const float* const cosines = args.rotations + int64_t(position) * 2 * args.pairs;
+  rotateHead(projected + args.kvLoraRank, cosines, cosines + args.pairs, args.pairs);
+  if (block < 0) return;
+  storeToken(args.kvType, projected, nullptr, args.kvLoraRank + args.qkRopeHeadDim, position % 32,
+             args.kv + int64_t(block) * args.blockStride);
+}
+
+/** A warp has one head of one row. Blocks: x are rows, y are warps of heads. */
+CHAIRLIFT_DEVICE void makeMlaQueries(const MlaQueriesArgs& args) {
+  waitForPrevious();
+  const int row = blockX(), head = blockY() * (threadCount() / 32) + threadIndex() / 32, lane = threadIndex() % 32;
+  if (head >= args.headCount) return;
+  const int size = args.kvLoraRank + args.qkRopeHeadDim;
+  const float* const compressed = args.compressed + (int64_t(head) * blocksX() + row) * args.kvLoraRank;
+  const float* const unrotated = args.unrotated + int64_t(row) * args.unrotatedStride + head * args.qkRopeHeadDim;
+  float* const query = args.queries + (int64_t(row) * args.headCount + head) * size;
+  for (int i = lane; i < args.kvLoraRank; i += 32) query[i] = compressed[i];
+  for (int i = lane; i < args.qkRopeHeadDim; i += 32) query[args.kvLoraRank + i] = unrotated[i];
+  syncWarp();
+  const float* const cosines = args.rotations + int64_t(args.positions[row]) * 2 * args.pairs;
+  rotateHead(query + args.kvLoraRank, cosines, cosines + args.pairs, args.pairs);
+}
+
+CHAIRLIFT_DEVICE void orderHeads(const OrderHeadsArgs& args) {
+  waitForPrevious();
+  const int row = blockX(), rows = blocksX();
+  float* const to = args.to + int64_t(row) * args.stride;
+  for (int i = threadIndex(); i < args.headCount * args.size; i += threadCount()) {
+    const int head = i / args.size;
+    to[i] = args.byHead[(int64_t(head) * rows + row) * args.size + i % args.size];
+  }
 }
 
 }  // namespace

@@ -11,6 +11,11 @@
 //
 #include "cuda/kernels/adapters.h"
 #include "cuda/kernels/attention.h"
+//
+#include "cuda/kernels/attention-few.h"
+//
+#include "cuda/kernels/attention-many.h"
+//
 #include "cuda/kernels/moe.h"
 #include "cuda/kernels/products.h"
 #include "cuda/kernels/recurrence.h"
@@ -24,8 +29,20 @@ CHAIRLIFT_KERNEL(gather_rows, GatherRowsArgs, 256, 1, gatherRows(args))
 CHAIRLIFT_KERNEL(finish_part, FinishPartArgs, 512, 1, finishPart(args))
 CHAIRLIFT_KERNEL(make_input, MakeInputArgs, 256, 1, makeInput(args))
 CHAIRLIFT_KERNEL(place_heads, PlaceHeadsArgs, 128, 1, placeHeads(args))
-CHAIRLIFT_KERNEL(attend_f16, AttentionArgs, 32, 1, attend<kvHalf>(args))
-CHAIRLIFT_KERNEL(attend_q8, AttentionArgs, 32, 1, attend<kvByte>(args))
+CHAIRLIFT_KERNEL(place_mla, PlaceMlaArgs, 64, 1, placeMla(args))
+CHAIRLIFT_KERNEL(make_mla_queries, MlaQueriesArgs, 128, 1, makeMlaQueries(args))
+CHAIRLIFT_KERNEL(order_heads, OrderHeadsArgs, 256, 1, orderHeads(args))
+// By the type of KV and the largest head.
+CHAIRLIFT_KERNEL(attend_few_f16_128, AttentionArgs, 128, 5, (attendFew<kvHalf, false>(args)))
+CHAIRLIFT_KERNEL(attend_few_f16_large, AttentionArgs, 128, 3, (attendFew<kvHalf, true>(args)))
+CHAIRLIFT_KERNEL(attend_few_q8_128, AttentionArgs, 128, 5, (attendFew<kvByte, false>(args)))
+CHAIRLIFT_KERNEL(attend_few_q8_large, AttentionArgs, 128, 3, (attendFew<kvByte, true>(args)))
+CHAIRLIFT_KERNEL(attend_many_f16_64, AttentionArgs, 128, 5, (attendMany<kvHalf, 1, 4>(args)))
+CHAIRLIFT_KERNEL(attend_many_f16_128, AttentionArgs, 128, 3, (attendMany<kvHalf, 1, 8>(args)))
+CHAIRLIFT_KERNEL(attend_many_f16_256, AttentionArgs, 256, 2, (attendMany<kvHalf, 2, 8>(args)))
+CHAIRLIFT_KERNEL(attend_many_q8_64, AttentionArgs, 128, 5, (attendMany<kvByte, 1, 4>(args)))
+CHAIRLIFT_KERNEL(attend_many_q8_128, AttentionArgs, 128, 3, (attendMany<kvByte, 1, 8>(args)))
+CHAIRLIFT_KERNEL(attend_many_q8_256, AttentionArgs, 256, 2, (attendMany<kvByte, 2, 8>(args)))
 CHAIRLIFT_KERNEL(scale_logits, ScaleLogitsArgs, 256, 1, scaleLogits(args))
 CHAIRLIFT_KERNEL(repack_panels, RepackArgs, 256, 1, repack(args))
 

@@ -76,6 +76,12 @@ struct alignas(16) Words4 {
 struct alignas(8) Words2 {
   uint32_t x, y;
 };
+struct alignas(8) Floats2 {
+  float x, y;
+};
+struct alignas(16) Floats4 {
+  float x, y, z, w;
+};
 
 /** Reads what no kernel writes and is read once: weights. */
 CHAIRLIFT_DEVICE Words4 loadOnce(const Words4* from) {
@@ -88,6 +94,18 @@ CHAIRLIFT_DEVICE Words4 loadOnce(const Words4* from) {
   asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from));
 #endif
   return v;
+}
+
+/** Brings a line of memory nearer; nothing else changes. */
+CHAIRLIFT_DEVICE void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
+
+/** What this thread wrote before is seen by other blocks before what it writes afterwards. */
+CHAIRLIFT_DEVICE void fenceWrites() { __threadfence(); }
+/** Reads what other blocks of the same kernel wrote. */
+CHAIRLIFT_DEVICE float loadFresh(const float* from) { return __ldcg(from); }
+CHAIRLIFT_DEVICE Floats4 loadFresh(const Floats4* from) {
+  const float4 v = __ldcg((const float4*)from);
+  return {v.x, v.y, v.z, v.w};
 }
 
 /** Copies 16 bytes to shared memory; they are there after `waitForCopies`. */

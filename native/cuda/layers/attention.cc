@@ -3,7 +3,6 @@
 #include "layers/attention.h"
 
 #include <cmath>
-#include <stdexcept>
 
 #include "cuda/layers/registry.h"
 
@@ -25,10 +24,12 @@ const float* growthOf(const Attention& attention, Work& work) {
   });
 }
 
+bool isOverAll(const std::optional<HeadNorm>& norm) { return norm && norm->over == HeadNorm::Over::All; }
+
 /** The scales of a norm over all heads of a row; null for other norms. */
 const Scale* scalesOverAll(const std::optional<HeadNorm>& norm, const char* name, const float* heads, size_t stride, int size,
                            Work& work) {
-  if (!norm || norm->over != HeadNorm::Over::All) return nullptr;
+  if (!isOverAll(norm)) return nullptr;
   auto* scales = reinterpret_cast<Scale*>(work.scratch(name, 2));
   MeasureArgs args{heads, int64_t(stride), size, work.normEpsilon, {}};
   args.scales[size_t(norm->norm.kind)] = scales;
@@ -65,16 +66,16 @@ void launch(const Attention& attention, const Input& input, Work& work, float* o
   setNorm(attention.queryNorm, place.queryNorm, place.queryOwn, work);
   setNorm(attention.keyNorm, place.keyNorm, place.keyOwn, work);
   setNorm(attention.valueNorm, place.valueNorm, place.valueOwn, work);
-  if (attention.normsAfterRope && ((attention.queryNorm && attention.queryNorm->over == HeadNorm::Over::All) ||
-                                   (attention.keyNorm && attention.keyNorm->over == HeadNorm::Over::All))) {
-    throw std::runtime_error("norms over all heads after rotation without CUDA kernels");
-  }
-  place.queryScales = scalesOverAll(attention.queryNorm, "queryScales", projected, stride, attention.querySize(), work);
-  if (attention.stores) {
-    place.keyScales = scalesOverAll(attention.keyNorm, "keyScales", projected + attention.keysAt(), stride, attention.kvSize(), work);
+  const auto measureValues = [&] {
+    if (!attention.stores) return;
     const float* const values = projected + (attention.hasValues ? attention.valuesAt() : attention.keysAt());
     place.valueScales = scalesOverAll(attention.valueNorm, "valueScales", values, stride, attention.kvSize(), work);
-  }
+  };
+  const auto measure = [&] {
+    place.queryScales = scalesOverAll(attention.queryNorm, "queryScales", projected, stride, attention.querySize(), work);
+    if (!attention.stores) return;
+    place.keyScales = scalesOverAll(attention.keyNorm, "keyScales", projected + attention.keysAt(), stride, attention.kvSize(), work);
+  };
   if (attention.rope) {
     place.rotations = work.rotations[size_t(*attention.rope)];
     place.pairs = work.rotationPairs[size_t(*attention.rope)];
@@ -87,7 +88,17 @@ void launch(const Attention& attention, const Input& input, Work& work, float* o
   place.headBytes = int64_t(work.kvLayout.headBytes(size_t(attention.cache)));
   place.kvType = int32_t(work.kvLayout.type);
   const int heads = attention.headCount + (attention.stores ? attention.kvHeadCount : 0);
-  work.device.launch("place_heads", {work.rows, (heads + headWarps - 1) / headWarps, headWarps * 32, 0}, place);
+  const auto launchPlace = [&] {
+    work.device.launch("place_heads", {work.rows, (heads + headWarps - 1) / headWarps, headWarps * 32, 0}, place);
+  };
+  measureValues();
+  if (attention.normsAfterRope && (isOverAll(attention.queryNorm) || isOverAll(attention.keyNorm))) {
+    place.what = placeUpToRope;
+    launchPlace();
+    place.what = placeFromNorms;
+  }
+  measure();
+  launchPlace();
 
   AttentionArgs attend{};
   attend.queries = projected;
@@ -97,9 +108,7 @@ void launch(const Attention& attention, const Input& input, Work& work, float* o
   attend.headCount = attention.headCount;
   attend.kvHeadCount = attention.kvHeadCount;
   attend.headSize = attention.headSize;
-  attend.isBidirectional = attention.bidirectional;
-  attend.window = attention.window;
-  attend.chunk = attention.chunk;
+  attend.view = {attention.window, attention.chunk, attention.bidirectional};
   attend.scale = attention.scale;
   attend.softcap = attention.softcap;
   attend.sinks = work.weights.vector(attention.sinks);

@@ -8,6 +8,7 @@
 #include "layers/gated-delta-net.h"
 #include "layers/laurel.h"
 #include "layers/mamba2.h"
+#include "layers/mla.h"
 #include "layers/mlp.h"
 #include "layers/moe.h"
 #include "layers/per-layer-inputs.h"
@@ -22,6 +23,7 @@ namespace cuda {
   each(GatedDeltaNet) \
   each(Laurel) \
   each(Mamba2) \
+  each(Mla) \
   each(Mlp) \
   each(Moe) \
   each(PerLayerInput) \

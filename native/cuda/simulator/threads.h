@@ -110,8 +110,21 @@ struct alignas(16) Words4 {
 struct alignas(8) Words2 {
   uint32_t x, y;
 };
+struct alignas(8) Floats2 {
+  float x, y;
+};
+struct alignas(16) Floats4 {
+  float x, y, z, w;
+};
 
 CHAIRLIFT_DEVICE Words4 loadOnce(const Words4* from) { return *from; }
+CHAIRLIFT_DEVICE void prefetch(const void*) {}
+// Blocks run one after another.
+CHAIRLIFT_DEVICE void fenceWrites() {}
+template <class T>
+CHAIRLIFT_DEVICE T loadFresh(const T* from) {
+  return *from;
+}
 CHAIRLIFT_DEVICE void copyToShared(void* to, const void* from) { simulator::copy(to, from); }
 CHAIRLIFT_DEVICE void commitCopies() { simulator::commit(); }
 template <int pending>

@@ -1,0 +1,197 @@
+// See attention-pieces.h.
+
+#include "cuda/attention-pieces.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "cuda/work.h"
+
+namespace chairlift {
+namespace cuda {
+
+namespace {
+
+// Sequences with more rows in a step have pieces of many rows.
+constexpr int mostFewRows = 4;
+constexpr size_t countWords = 4;
+
+size_t powerOfTwoFrom(size_t n) {
+  size_t power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
+
+/** States and counters that split pieces need. */
+struct Room {
+  int states = 0, counters = 0;
+};
+
+int segmentsOf(const AttentionPiece& piece) { return piece.endSegment - piece.firstSegment; }
+
+/** All segments of some queries, as one piece. */
+AttentionPiece pieceOf(const AttentionShape& shape, const SequenceRows& sequence, int firstQuery, int queries) {
+  const int group = shape.headCount / shape.kvHeadCount;
+  const int first = sequence.start + firstQuery / group, last = sequence.start + (firstQuery + queries - 1) / group;
+  AttentionPiece piece{};
+  piece.firstRow = sequence.firstRow;
+  piece.position = sequence.start;
+  piece.end = sequence.end();
+  piece.tableStart = sequence.tableStart;
+  piece.firstQuery = firstQuery;
+  piece.queries = queries;
+  piece.firstSegment = piece.firstOfAll = shape.view.of(first, sequence.end()).first / tokensOfSegment;
+  piece.endSegment = shape.view.of(last, sequence.end()).last / tokensOfSegment + 1;
+  piece.parts = 1;
+  return piece;
+}
+
+void addPieces(std::vector<AttentionPiece>& to, const AttentionShape& shape, const SequenceRows& sequence, int most) {
+  const int total = sequence.rows * (shape.headCount / shape.kvHeadCount);
+  for (int first = 0; first < total; first += most) {
+    to.push_back(pieceOf(shape, sequence, first, std::min(most, total - first)));
+  }
+}
+
+/** Cuts pieces into single segments. */
+void split(std::vector<AttentionPiece>& pieces, Room& room) {
+  std::vector<AttentionPiece> parts;
+  for (const AttentionPiece& piece : pieces) {
+    const int count = segmentsOf(piece);
+    if (count == 1) {
+      parts.push_back(piece);
+      continue;
+    }
+    for (int i = 0; i < count; i++) {
+      AttentionPiece part = piece;
+      part.firstSegment = piece.firstSegment + i;
+      part.endSegment = part.firstSegment + 1;
+      part.parts = count;
+      part.firstState = room.states;
+      part.counter = room.counters;
+      parts.push_back(part);
+    }
+    room.states += count * piece.queries;
+    room.counters++;
+  }
+  pieces = std::move(parts);
+}
+
+void longestFirst(std::vector<AttentionPiece>& pieces) {
+  std::stable_sort(pieces.begin(), pieces.end(), [](const AttentionPiece& left, const AttentionPiece& right) {
+    return segmentsOf(left) > segmentsOf(right);
+  });
+}
+
+/** The number of pieces, in the words before the first. */
+void upload(Work& work, const std::vector<AttentionPiece>& pieces, Growing& to) {
+  const size_t bytes = pieces.size() * sizeof(AttentionPiece);
+  std::vector<int32_t> words(countWords + bytes / sizeof(int32_t));
+  words[0] = int32_t(pieces.size());
+  if (bytes > 0) memcpy(&words[countWords], pieces.data(), bytes);
+  const size_t wordBytes = words.size() * sizeof(int32_t);
+  work.device.upload(to.room(work, powerOfTwoFrom(wordBytes)).as<int32_t>(), words.data(), wordBytes);
+}
+
+}  // namespace
+
+AttentionLoad attentionLoad(const std::vector<SequenceRows>& sequences) {
+  AttentionLoad load;
+  for (const SequenceRows& sequence : sequences) {
+    if (sequence.rows > mostFewRows) load.hasMany = true;
+    else load.fewSegments += (sequence.end() + tokensOfSegment - 1) / tokensOfSegment;
+  }
+  if (load.fewSegments > 0) load.fewSegments = int(powerOfTwoFrom(size_t(load.fewSegments)));
+  return load;
+}
+
+void AttentionPieces::beginStep(Work& work, std::vector<SequenceRows> sequences) {
+  sequences_ = std::move(sequences);
+  load_ = attentionLoad(sequences_);
+  for (auto& [shape, lists] : lists_) make(work, shape, lists);
+}
+
+PieceLists AttentionPieces::lists(Work& work, const AttentionShape& shape) {
+  const auto [found, isNew] = lists_.try_emplace(shape);
+  if (isNew) make(work, shape, found->second);
+  const auto listIn = [](const Growing& memory) {
+    const auto* words = memory.as<int32_t>();
+    return PieceList{reinterpret_cast<const AttentionPiece*>(words + countWords), words};
+  };
+  return {listIn(found->second.few), listIn(found->second.many)};
+}
+
+void AttentionPieces::make(Work& work, const AttentionShape& shape, Lists& lists) {
+  std::vector<AttentionPiece> few, single, many;
+  for (const SequenceRows& sequence : sequences_) {
+    if (sequence.rows <= mostFewRows) addPieces(single, shape, sequence, shape.fewQueries);
+    else if (shape.hasMany) addPieces(many, shape, sequence, manyQueries);
+    else addPieces(few, shape, sequence, shape.fewQueries);
+  }
+  Room room;
+  split(single, room);
+  // Others are only split where there are too few for all multiprocessors.
+  const size_t enough = 2 * size_t(work.device.multiprocessors()), heads = size_t(shape.kvHeadCount);
+  if (few.size() * heads < enough) split(few, room);
+  if (many.size() * heads < enough) split(many, room);
+  few.insert(few.end(), single.begin(), single.end());
+  longestFirst(few);
+  longestFirst(many);
+  upload(work, few, lists.few);
+  upload(work, many, lists.many);
+  const size_t states = size_t(room.states) * heads * size_t(stateHead + shape.padded);
+  states_.room(work, powerOfTwoFrom(states * sizeof(float)));
+  counters_.room(work, powerOfTwoFrom(size_t(room.counters) * heads * sizeof(int32_t)));
+}
+
+void AttentionPieces::launch(Work& work, AttentionArgs args) {
+  Device& device = work.device;
+  const bool isHalf = args.kvType == int32_t(KvType::F16);
+  const size_t element = isHalf ? 2 : 1, size = size_t(args.headSize), keyRow = roundUp(size, 16);
+  const size_t padded = roundUp(size_t(args.valuesInKeys > 0 ? args.valuesInKeys : args.headSize), 16);
+  const size_t keyBytes = size * tokensOfBlock * element, valueBytes = padded * tokensOfBlock * element;
+  const size_t manyBytes = (size + tokensOfBlock + 4) * manyQueries * 4 + keyBytes + valueBytes + 16;
+  AttentionShape shape{args.view, args.headCount, args.kvHeadCount, int(padded), fewQueries, false};
+  // See FewShared and ManyShared of the kernels.
+  const auto fewBytes = [&] {
+    const size_t perQuery = keyRow + tokensOfSegment + 3 * blocksOfSegment;
+    return perQuery * size_t(shape.fewQueries) * 4 + fewQueries * 32 + 16 + 2 * valueBytes;
+  };
+  // A warp of few rows adds up to eight times 64 values of two queries.
+  const bool isTooWide = (padded + 63) / 64 * size_t(fewQueries) / 2 > 32;
+  if (isTooWide || fewBytes() > device.sharedBytes()) shape.fewQueries = fewQueries / 2;
+  if (fewBytes() > device.sharedBytes()) {
+    throw DeviceError("heads of " + std::to_string(size) + " values need more shared memory than " + device.name() + " has");
+  }
+  shape.hasMany = args.valuesInKeys == 0 && size <= 256 && manyBytes <= device.sharedBytes();
+  const PieceLists made = lists(work, shape);
+  args.states = states_.as<float>();
+  args.counters = counters_.as<int32_t>();
+  const int multiprocessors = device.multiprocessors();
+  if (load_.fewSegments > 0 || !shape.hasMany) {
+    args.pieces = made.few.pieces;
+    args.pieceCount = made.few.count;
+    args.sharedBytes = int32_t(fewBytes());
+    const bool isLarge = args.valuesInKeys > 0 || padded > 128;
+    const std::string name = std::string(isHalf ? "attend_few_f16_" : "attend_few_q8_") + (isLarge ? "large" : "128");
+    const int most = (isLarge ? 3 : 5) * multiprocessors, group = args.headCount / args.kvHeadCount;
+    const int eachSegment = args.kvHeadCount * ((mostFewRows * group + shape.fewQueries - 1) / shape.fewQueries);
+    const bool isBounded = shape.hasMany || !load_.hasMany;
+    const int blocks = isBounded ? int(std::min<int64_t>(most, int64_t(load_.fewSegments) * eachSegment)) : most;
+    device.launch(name.c_str(), {blocks, 1, 128, fewBytes()}, args);
+  }
+  if (load_.hasMany && shape.hasMany) {
+    args.pieces = made.many.pieces;
+    args.pieceCount = made.many.count;
+    args.sharedBytes = int32_t(manyBytes);
+    const bool isSmall = size <= 64, isLarge = size > 128;
+    const char* const largest = isSmall ? "64" : isLarge ? "256" : "128";
+    const std::string name = std::string(isHalf ? "attend_many_f16_" : "attend_many_q8_") + largest;
+    const int most = multiprocessors * (isSmall ? 5 : isLarge ? 2 : 3);
+    device.launch(name.c_str(), {most, 1, isLarge ? 256 : 128, manyBytes}, args);
+  }
+}
+
+}  // namespace cuda
+}  // namespace chairlift

@@ -1,0 +1,81 @@
+// How the attention of a step is cut into pieces: lists of them on the device, for each view of the sequences that layers have.
+#pragma once
+
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "cuda/device.h"
+#include "cuda/growing.h"
+#include "cuda/kernels/args.h"
+
+namespace chairlift {
+namespace cuda {
+
+/** Rows of one sequence in a step. */
+struct SequenceRows {
+  int firstRow, rows, start;
+  // Where its block table starts.
+  int tableStart;
+
+  int end() const { return start + rows; }
+};
+
+/** Layers that agree in this have the same pieces. */
+struct AttentionShape {
+  AttentionView view;
+  int headCount, kvHeadCount, padded;
+  // Of a piece of few rows; whether pieces of many rows may be made.
+  int fewQueries;
+  bool hasMany;
+
+  bool operator<(const AttentionShape& other) const { return key() < other.key(); }
+
+ private:
+  std::tuple<int, int, bool, int, int, int, int, bool> key() const {
+    return {view.window, view.chunk, view.isBidirectional, headCount, kvHeadCount, padded, fewQueries, hasMany};
+  }
+};
+
+/** A list on the device. */
+struct PieceList {
+  const AttentionPiece* pieces;
+  const int32_t* count;
+};
+struct PieceLists {
+  PieceList few, many;
+};
+
+/** What launches of attention depend on in a step, rounded so that few graphs are recorded. */
+struct AttentionLoad {
+  // Segments of sequences with few rows in this step, and whether there are others.
+  int fewSegments = 0;
+  bool hasMany = false;
+};
+
+AttentionLoad attentionLoad(const std::vector<SequenceRows>& sequences);
+
+class AttentionPieces {
+ public:
+  /** Makes the lists of all shapes that layers have asked for. */
+  void beginStep(Work& work, std::vector<SequenceRows> sequences);
+  /** Launches the attention of a layer over all rows of the step; `args` without pieces. */
+  void launch(Work& work, AttentionArgs args);
+
+ private:
+  struct Lists {
+    Growing few, many;
+  };
+
+  /** The lists of a shape; the first time, it makes them. */
+  PieceLists lists(Work& work, const AttentionShape& shape);
+  void make(Work& work, const AttentionShape& shape, Lists& lists);
+
+  std::vector<SequenceRows> sequences_;
+  AttentionLoad load_;
+  std::map<AttentionShape, Lists> lists_;
+  Growing states_, counters_;
+};
+
+}  // namespace cuda
+}  // namespace chairlift
