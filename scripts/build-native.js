@@ -271,3 +271,10 @@ export async function buildNative({
   writeFileSync(stamp, linked);
   return true;
 }
+
+/** The addon of tests, whose GPU is simulated; only its kernels for GPUs matter. */
+export async function buildSimulatedGpu(output, progress = noProgress) {
+  const compiler = findCompiler();
+  if (compiler === undefined) throw new Error('no C++ compiler found (c++, g++ or clang++)');
+  return buildNative({ compiler, output, sets: [], simulatesGpu: true, progress });
+}

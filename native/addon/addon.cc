@@ -195,6 +195,19 @@ napi_value gpus(napi_env env, napi_callback_info) {
   });
 }
 
+/** gpuFreeBytes(gpu): what is free of a GPU's memory */
+napi_value gpuFreeBytes(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const int ordinal = toInt(env, arguments(env, info, 1)[0]);
+#ifdef CHAIRLIFT_SIMULATED_GPU
+    (void)ordinal;
+    return fromNumber(env, double(cuda::simulatedDevice()->freeBytes()));
+#else
+    return fromNumber(env, double(cuda::freeBytesOf(ordinal)));
+#endif
+  });
+}
+
 /** createSampler(threads), with threads of its own, or createSampler(handle), with the model's: sampler */
 napi_value createSampler(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
@@ -349,6 +362,20 @@ napi_value fitBlocks(napi_env env, napi_callback_info info) {
   });
 }
 
+/** moveBlocks(handle, moves: Int32Array): copies KV blocks of a GPU, each pair one from a place to another */
+napi_value moveBlocks(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 2);
+    cuda::CudaModel& model = toCudaModel(env, args[0]);
+    const auto moves = toInt32Array(env, args[1], "moves").copy();
+    for (int32_t place : moves) {
+      if (place < 0 || place >= model.blockCapacity()) throw ScriptError("native addon: a block without memory");
+    }
+    for (size_t i = 0; i + 1 < moves.size(); i += 2) model.moveBlock(moves[i], moves[i + 1]);
+    return undefinedValue(env);
+  });
+}
+
 napi_value useThreads(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 2);
@@ -496,6 +523,7 @@ NAPI_MODULE_INIT() {
       {"createSampler", createSampler}, {"sampleRows", sampleRows},
       {"gpus", gpus},             {"createOnGpu", createOnGpu},  {"fitBlocks", fitBlocks},
       {"profileStep", profileStep},
+      {"gpuFreeBytes", gpuFreeBytes}, {"moveBlocks", moveBlocks},
   };
   for (const auto& function : functions) {
     napi_value value;
