@@ -1,6 +1,8 @@
 // The Node-API surface: builds a Model from JavaScript and runs its steps off the JavaScript thread.
 // src/compute/cpu/binding.ts is the only caller; it validates, this copies to plain structs.
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <memory>
 
@@ -205,6 +207,25 @@ napi_value gpuFreeBytes(napi_env env, napi_callback_info info) {
 #else
     return fromNumber(env, double(cuda::freeBytesOf(ordinal)));
 #endif
+  });
+}
+
+/** timeGpuCopy(gpu, kernels: Uint8Array, megabytes): seconds that a GPU takes to copy them within its memory */
+napi_value timeGpuCopy(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 3);
+    const auto device = openDevice(toInt(env, args[0]), toByteArray(env, args[1], "kernels").data);
+    const size_t bytes = size_t(toInt(env, args[2])) << 20;
+    cuda::DeviceMemory from(*device, bytes), to(*device, bytes);
+    const auto copy = [&] {
+      const auto began = std::chrono::steady_clock::now();
+      device->copy(to.as<uint8_t>(), from.as<uint8_t>(), bytes);
+      device->wait();
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    };
+    double best = copy();
+    for (int repeat = 0; repeat < 5; repeat++) best = std::min(best, copy());
+    return fromNumber(env, best);
   });
 }
 
@@ -524,6 +545,7 @@ NAPI_MODULE_INIT() {
       {"gpus", gpus},             {"createOnGpu", createOnGpu},  {"fitBlocks", fitBlocks},
       {"profileStep", profileStep},
       {"gpuFreeBytes", gpuFreeBytes}, {"moveBlocks", moveBlocks},
+      {"timeGpuCopy", timeGpuCopy},
   };
   for (const auto& function : functions) {
     napi_value value;

@@ -59,6 +59,8 @@ export interface Addon {
   gpus(): readonly { readonly name: string; readonly capability: number; readonly bytes: number }[];
   /** The model is on a GPU; `kernels` is a cubin for it, or PTX that ends with a zero. */
   createOnGpu(threads: number, gpu: number, kernels: Uint8Array): ModelHandle;
+  /** Seconds that a GPU takes to copy as much within its memory. */
+  timeGpuCopy(gpu: number, kernels: Uint8Array, megabytes: number): number;
   /** What is free of a GPU's memory. */
   gpuFreeBytes(gpu: number): number;
   /**
@@ -142,7 +144,7 @@ export interface AddonFile {
   readonly path: string;
 }
 
-type AddonLoad =
+export type AddonLoad =
   | { readonly available: true; readonly addon: Addon; readonly origin: AddonOrigin }
   | { readonly available: false; readonly reason: string };
 

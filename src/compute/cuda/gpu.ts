@@ -21,7 +21,7 @@ export interface CudaGpu {
 export function findCudaGpu(addon: Pick<Addon, 'gpus'>, wanted?: string): CudaGpu {
   const all = listGpus(addon);
   if (all.length === 0) throw new BackendUnavailableError('the NVIDIA driver finds no GPU');
-  const meant = wanted === undefined ? all : all.filter((gpu) => isMeant(gpu, wanted));
+  const meant = wanted === undefined ? all : meantBy(wanted, all);
   const names = all.map(({ number, name }) => `${number}: ${name}`).join(', ');
   if (meant.length === 0)
     throw new BackendUnavailableError(`no NVIDIA GPU is named ${wanted}; there are ${names}`);
@@ -46,6 +46,9 @@ function listGpus(addon: Pick<Addon, 'gpus'>): CudaGpu[] {
   }
 }
 
-function isMeant({ number, name }: CudaGpu, wanted: string): boolean {
-  return wanted === String(number) || name.toLowerCase().includes(wanted.toLowerCase());
+/** A number means no name that contains it. */
+function meantBy(wanted: string, all: readonly CudaGpu[]): CudaGpu[] {
+  const numbered = all.filter(({ number }) => wanted === String(number));
+  if (numbered.length > 0) return numbered;
+  return all.filter(({ name }) => name.toLowerCase().includes(wanted.toLowerCase()));
 }
