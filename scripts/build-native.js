@@ -159,6 +159,9 @@ function objectOf({ compiler, version, arch }, { folder, name, flags }) {
 
 const sharedFlags = { darwin: ['-bundle', '-undefined', 'dynamic_lookup'], win32: ['-shared'] };
 
+// Opening libraries at run time is a library of its own in older C libraries; others have an empty one.
+export const openingFlags = ['-ldl'];
+
 const noProgress = { add: (_count) => {}, done: () => {} };
 
 /**
@@ -244,7 +247,7 @@ export async function buildNative({
   extraFlags = [],
   simulatesGpu = false,
   shared = sharedFlags[platform] ?? ['-shared', '-pthread'],
-  linkFlags = [],
+  linkFlags = platform === 'linux' ? openingFlags : [],
   headers = Promise.resolve(),
   progress = noProgress,
 }) {

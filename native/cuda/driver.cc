@@ -31,6 +31,9 @@ constexpr int leastVersion = 12000;
 
 /** What the driver is too old for is told by name. */
 Driver loadDriver() {
+#ifdef __APPLE__
+  throw DeviceError("macOS has no CUDA");
+#endif
   void* const opened = openLibrary();
   if (!opened) throw DeviceError(std::string("there is no NVIDIA driver: ") + library + " does not open");
   Driver driver;
