@@ -32,6 +32,7 @@ describeOnCard('the cuda backend on a card', () => {
     tokens: 100,
     others: 16,
     otherTokens: 120,
+    texts: [70, 3, 130, 33, 1],
     settings: [{ threads: 1 }],
   });
 

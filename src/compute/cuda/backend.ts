@@ -150,16 +150,21 @@ export class CudaBackend implements Backend {
     const states = batch.stateRows.length * this.#spec.hiddenSize;
     this.#logits = withRoom(this.#logits, logits);
     this.#states = withRoom(this.#states, states);
+    await this.#run(batch, () => this.#addon.step(this.#handle, batch, this.#logits, this.#states));
+    return { logits: this.#logits.subarray(0, logits), states: this.#states.subarray(0, states) };
+  }
+
+  /** A backend closed meanwhile frees its model afterwards. */
+  async #run<Result>(batch: Batch, start: () => Promise<Result>): Promise<Result> {
     this.#running = true;
     try {
-      await this.#addon.step(this.#handle, batch, this.#logits, this.#states);
+      return await start();
     } catch (error) {
       throw this.#stepError(error, batch);
     } finally {
       this.#running = false;
       if (this.#closed) this.#addon.destroy(this.#handle);
     }
-    return { logits: this.#logits.subarray(0, logits), states: this.#states.subarray(0, states) };
   }
 
   #stepError(error: unknown, { tokens }: Batch): unknown {

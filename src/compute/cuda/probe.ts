@@ -1,7 +1,6 @@
 // What GPU NVIDIA's driver finds, asked in a process of its own.
 
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { askProcess, type NotFound } from '../ask-process.ts';
 import type { CudaGpu } from './gpu.ts';
@@ -12,17 +11,20 @@ export type CudaProbe =
 
 const entry = fileURLToPath(new URL('../../../dist/compute/cuda/probe-process.js', import.meta.url));
 
+// On Linux, in its containers, in WSL and on Windows.
+const DRIVER_PATHS = [
+  '/proc/driver/nvidia/version',
+  '/dev/nvidiactl',
+  '/usr/lib/wsl/lib/libcuda.so.1',
+  'C:\\Windows\\System32\\nvcuda.dll',
+];
+
 /** `wanted`: see findCudaGpu. */
 export function probeCuda(wanted?: string): Promise<CudaProbe> {
   return askProcess<CudaProbe>(entry, wanted === undefined ? [] : [wanted]);
 }
 
-/** Whether there is a driver of NVIDIA's, without loading it; the last path is that of Windows' GPUs in WSL. */
+/** Whether there is a driver of NVIDIA's, without loading it. */
 export function isNvidiaLikely(): boolean {
-  if (process.platform === 'win32') {
-    return existsSync(join(process.env.SystemRoot ?? 'C:\\Windows', 'System32', 'nvcuda.dll'));
-  }
-  return ['/proc/driver/nvidia/version', '/dev/nvidiactl', '/usr/lib/wsl/lib/libcuda.so.1'].some((path) =>
-    existsSync(path),
-  );
+  return DRIVER_PATHS.some((path) => existsSync(path));
 }
