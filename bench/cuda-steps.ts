@@ -1,6 +1,6 @@
 // `npm run bench -- cuda-steps SHAPE:TYPE[,…] KERNELS [streams] [layers] [profile]`: how long steps take on an NVIDIA GPU, of models of
 // these shapes with random weights: decoding at a context of about 200 tokens, and a prompt of 4,000 in pieces of 2,048. KERNELS is
-// the compiled file; `profile` lists what each kernel of a step takes. Ends in one JSON line.
+// a compiled file, or - for what belongs to the GPU; `profile` lists what each kernel of a step takes. Ends in one JSON line.
 
 import { readFileSync } from 'node:fs';
 import { dummyModel } from '#src/bench/dummy-model.ts';
@@ -22,7 +22,7 @@ const PIECE = 2048;
 const [models = '', kernelFile = '', streamsText = '1,8,32,64', layersText, profiles] = process.argv.slice(2);
 const streamCounts = streamsText.split(',').map((text) => countFrom(text, 'streams'));
 const addon = openAddon();
-const kernels = new Uint8Array(readFileSync(kernelFile));
+const given = kernelFile === '-' ? {} : { kernels: new Uint8Array(readFileSync(kernelFile)) };
 const layers = layersText === undefined || layersText === 'all' ? undefined : countFrom(layersText, 'layers');
 const results: object[] = [];
 
@@ -31,7 +31,7 @@ for (const { shape, type } of models.split(',').map(dummyFrom)) {
   const spec = buildSpec(files);
   const blockCount = Math.max(BLOCKS_PER_STREAM * Math.max(...streamCounts), Math.ceil(PROMPT / 32));
   const began = performance.now();
-  const backend = await createCudaBackend(addon, spec, files.weights, { blockCount, kernels });
+  const backend = await createCudaBackend(addon, spec, files.weights, { blockCount, ...given });
   const stepper: Backend = backend;
   print(`${files.path}: loaded in ${((performance.now() - began) / 1000).toFixed(1)} s`);
   const sampling = validateSampling(

@@ -11,7 +11,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const nativeFolder = join(root, 'native');
+export const nativeFolder = join(root, 'native');
 const unitFolder = join(root, 'build', 'units');
 const objectFolder = join(root, 'build', 'objects');
 // Headers are named from the addon's folder on.
@@ -52,7 +52,8 @@ export const commonFlags = [
 // Kernels are vectorised and unrolled by hand; higher optimisation only makes them larger.
 const kernelFlags = ['-O2', '-ftree-vectorize'];
 
-function textsOf(folder, name, seen = new Set()) {
+/** A source and all it includes, but for what was `seen`. */
+export function textsOf(folder, name, seen = new Set()) {
   const path = [join(folder, name), join(nativeFolder, name)].find(existsSync);
   if (path === undefined || seen.has(path)) return [];
   seen.add(path);
@@ -99,7 +100,7 @@ export function findCompiler() {
   return candidates.find((name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0);
 }
 
-function hashOf(parts) {
+export function hashOf(parts) {
   const hash = createHash('sha256');
   for (const part of parts) hash.update(part).update('\0');
   return hash.digest('hex').slice(0, 16);
@@ -157,6 +158,9 @@ function objectOf({ compiler, version, arch }, { folder, name, flags }) {
 }
 
 const sharedFlags = { darwin: ['-bundle', '-undefined', 'dynamic_lookup'], win32: ['-shared'] };
+
+// Opening libraries at run time is a library of its own in older C libraries; others have an empty one.
+export const openingFlags = ['-ldl'];
 
 const noProgress = { add: (_count) => {}, done: () => {} };
 
@@ -243,7 +247,7 @@ export async function buildNative({
   extraFlags = [],
   simulatesGpu = false,
   shared = sharedFlags[platform] ?? ['-shared', '-pthread'],
-  linkFlags = [],
+  linkFlags = platform === 'linux' ? openingFlags : [],
   headers = Promise.resolve(),
   progress = noProgress,
 }) {

@@ -4,7 +4,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { instructionSets } from './build-native.js';
+import { instructionSets, openingFlags } from './build-native.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const exportsFile = join(root, 'native', 'addon', 'exports.map');
@@ -55,7 +55,7 @@ export function crossFlags(flags) {
 
 /** Node has its own C++ library: symbols of the one in the addon must stay hidden. */
 export function crossLinkFlags({ platform }) {
-  if (platform === 'linux') return ['-s', `-Wl,--version-script=${exportsFile}`];
+  if (platform === 'linux') return ['-s', `-Wl,--version-script=${exportsFile}`, ...openingFlags];
   // The linker also writes an import library, to its working directory.
   if (platform === 'win32') return ['-s', `-Wl,--out-implib,${join(root, 'build', 'chairlift.lib')}`];
   // Otherwise the linker would use the temporary file name.

@@ -1,5 +1,5 @@
-// Makes the npm package with addons for Linux, macOS and Windows, so that installing it needs no compiler. Usage: node
-// scripts/package.js, which needs Zig.
+// Makes the npm package with addons for Linux, macOS and Windows, so that installing it needs no compiler, and with machine code
+// for NVIDIA's GPUs where CUDA's compiler can be had. Usage: node scripts/package.js, which needs Zig.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -17,6 +17,7 @@ import {
   prebuiltTargets,
   targetSets,
 } from './cross-compiler.js';
+import { findCudaCompiler, noCudaCompiler, writeMachineCode } from './cuda-kernels.js';
 import { writeFormula } from './homebrew.js';
 import { Progress } from './progress.js';
 
@@ -56,6 +57,19 @@ async function buildAddons(zig) {
   }
 }
 
+/** Without them the package is as good but for its first start on a GPU: drivers compile the PTX that it has. */
+async function buildCudaKernels() {
+  const output = join(root, 'prebuilt', 'cuda-kernels.br');
+  rmSync(output, { force: true });
+  const compiler = findCudaCompiler();
+  if (compiler === undefined) {
+    log(`no machine code for NVIDIA's GPUs: ${noCudaCompiler}.`);
+    return;
+  }
+  await progress.during('compiling CUDA kernels', () => writeMachineCode(compiler, output));
+  log(`cuda-kernels.br, ${sizeOf(output)}`);
+}
+
 function setUp() {
   const { status } = spawnSync(process.execPath, [join(root, 'scripts', 'setup.js')], { stdio: 'inherit' });
   if (status !== 0) fail('the checkout could not be set up; see above.');
@@ -85,6 +99,7 @@ const zig = findZig();
 if (!zig) fail(noZig);
 setUp();
 await buildAddons(zig).catch((error) => fail(error.message));
+await buildCudaKernels().catch((error) => fail(error.message));
 const { file, version } = pack();
 log(`${file}, ${sizeOf(file)}`);
 log(writeFormula(file, version, process.env.CHAIRLIFT_PACKAGE_URL));

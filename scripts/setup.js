@@ -1,16 +1,22 @@
 // Makes a checkout ready to run: installs packages, compiles TypeScript, builds the page and the C++ addon, and brings what
 // a GPU needs where one is likely, or asked for with --gpu. Needs nothing but Node, does only what has changed, and is quick
 // when nothing has. The addon of a checkout has kernels for this machine; --all-kernels compiles those of every instruction
-// set, as tests want them, and --software-gpu brings the GPU that tests run on. As an installed package it takes the addon
-// that came along, where that loads; --compile or CHAIRLIFT_COMPILE=1 builds one all the same, for every machine of this
-// architecture: an image may run elsewhere.
+// set, as tests want them, --simulated-gpu one more addon for them, whose GPU is simulated, and --software-gpu brings the
+// GPU that other tests run on. As an installed package it takes the addon that came along, where that loads; --compile or
+// CHAIRLIFT_COMPILE=1 builds one all the same, for every machine of this architecture: an image may run elsewhere.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { buildNative, findCompiler, instructionSets, setsOfThisMachine } from './build-native.js';
+import {
+  buildNative,
+  buildSimulatedGpu,
+  findCompiler,
+  instructionSets,
+  setsOfThisMachine,
+} from './build-native.js';
 import { installGpuPackage, isGpuLikely } from './gpu-package.js';
 import { Progress } from './progress.js';
 
@@ -167,6 +173,16 @@ async function bringGpu() {
   if (has('--software-gpu')) await run(process.execPath, ['scripts/software-gpu.js']);
 }
 
+/** Without it, tests that need it build it themselves and say why they cannot. */
+async function compileSimulatedGpu() {
+  const output = join(root, 'build', 'chairlift-simulated-gpu.node');
+  try {
+    await progress.during('compiling C++ for tests', (pieces) => buildSimulatedGpu(output, pieces));
+  } catch (error) {
+    log(`no simulated GPU: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
 if (process.env[UNDER_WAY] === '1') process.exit();
 mkdirSync(join(root, 'build'), { recursive: true });
 // Installed as a dependency, packages and compiled TypeScript are there already.
@@ -177,6 +193,7 @@ const parts = [
     ? []
     : [compileTypeScript, compileBenchmarks, buildPage].map((part) => packages.then(part))),
   packages.then(bringGpu),
+  ...(has('--simulated-gpu') ? [packages.then(compileSimulatedGpu)] : []),
 ];
 for (const part of await Promise.allSettled(parts)) {
   if (part.status === 'fulfilled') continue;

@@ -115,10 +115,14 @@ export const configOptions = {
   keepAlive: { kind: seconds, default: 600, meaning: 'an idle model is unloaded after so long; 0 keeps it' },
 
   backend: {
-    kind: { type: 'choice', values: ['cpu', 'reference', 'webgpu'] },
-    meaning: 'what computes; where unset, a GPU if there is one, else the fastest for the processor',
+    kind: { type: 'choice', values: ['cpu', 'cuda', 'reference', 'webgpu'] },
+    meaning:
+      'what computes; where unset, a GPU if there is one, through CUDA or else WebGPU, else the fastest for the processor',
   },
-  gpu: { kind: text, meaning: 'which of several GPUs, by its name or a part of it' },
+  gpu: {
+    kind: text,
+    meaning: 'which of several GPUs, by its name or a part of it; with CUDA also by its number',
+  },
   gpuMemory: {
     kind: bytes,
     meaning:

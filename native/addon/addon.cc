@@ -1,6 +1,8 @@
 // The Node-API surface: builds a Model from JavaScript and runs its steps off the JavaScript thread.
 // src/compute/cpu/binding.ts is the only caller; it validates, this copies to plain structs.
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <memory>
 
@@ -195,6 +197,38 @@ napi_value gpus(napi_env env, napi_callback_info) {
   });
 }
 
+/** gpuFreeBytes(gpu): what is free of a GPU's memory */
+napi_value gpuFreeBytes(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const int ordinal = toInt(env, arguments(env, info, 1)[0]);
+#ifdef CHAIRLIFT_SIMULATED_GPU
+    (void)ordinal;
+    return fromNumber(env, double(cuda::simulatedDevice()->freeBytes()));
+#else
+    return fromNumber(env, double(cuda::freeBytesOf(ordinal)));
+#endif
+  });
+}
+
+/** timeGpuCopy(gpu, kernels: Uint8Array, megabytes): seconds that a GPU takes to copy them within its memory */
+napi_value timeGpuCopy(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 3);
+    const auto device = openDevice(toInt(env, args[0]), toByteArray(env, args[1], "kernels").data);
+    const size_t bytes = size_t(toInt(env, args[2])) << 20;
+    cuda::DeviceMemory from(*device, bytes), to(*device, bytes);
+    const auto copy = [&] {
+      const auto began = std::chrono::steady_clock::now();
+      device->copy(to.as<uint8_t>(), from.as<uint8_t>(), bytes);
+      device->wait();
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    };
+    double best = copy();
+    for (int repeat = 0; repeat < 5; repeat++) best = std::min(best, copy());
+    return fromNumber(env, best);
+  });
+}
+
 /** createSampler(threads), with threads of its own, or createSampler(handle), with the model's: sampler */
 napi_value createSampler(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
@@ -349,6 +383,20 @@ napi_value fitBlocks(napi_env env, napi_callback_info info) {
   });
 }
 
+/** moveBlocks(handle, moves: Int32Array): copies KV blocks of a GPU, each pair one from a place to another */
+napi_value moveBlocks(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 2);
+    cuda::CudaModel& model = toCudaModel(env, args[0]);
+    const auto moves = toInt32Array(env, args[1], "moves").copy();
+    for (int32_t place : moves) {
+      if (place < 0 || place >= model.blockCapacity()) throw ScriptError("native addon: a block without memory");
+    }
+    for (size_t i = 0; i + 1 < moves.size(); i += 2) model.moveBlock(moves[i], moves[i + 1]);
+    return undefinedValue(env);
+  });
+}
+
 napi_value useThreads(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 2);
@@ -496,6 +544,8 @@ NAPI_MODULE_INIT() {
       {"createSampler", createSampler}, {"sampleRows", sampleRows},
       {"gpus", gpus},             {"createOnGpu", createOnGpu},  {"fitBlocks", fitBlocks},
       {"profileStep", profileStep},
+      {"gpuFreeBytes", gpuFreeBytes}, {"moveBlocks", moveBlocks},
+      {"timeGpuCopy", timeGpuCopy},
   };
   for (const auto& function : functions) {
     napi_value value;

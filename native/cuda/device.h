@@ -52,7 +52,9 @@ class Device {
   /** The most that a block can have. */
   virtual size_t sharedBytes() const = 0;
   virtual size_t freeBytes() const = 0;
+  virtual size_t totalBytes() const = 0;
 
+  // Destructors release, unreserve and decommit: none of these throws, and a lost device takes nothing back.
   virtual void* allocate(size_t bytes) = 0;
   virtual void release(void* memory) = 0;
 
@@ -69,6 +71,8 @@ class Device {
   /** `to` is filled once `wait` has returned. */
   virtual void download(void* to, const void* from, size_t bytes) = 0;
   virtual void clear(void* at, size_t bytes) = 0;
+  /** Within the device. */
+  virtual void copy(void* to, const void* from, size_t bytes) = 0;
 
   virtual void launch(const char* kernel, const Grid& grid, const void* args, size_t argBytes) = 0;
   template <class Args>

@@ -54,6 +54,7 @@ class DriverDevice final : public Device {
   DriverDevice(const Driver& driver, CUdevice device, const void* image) : driver_(driver), device_(device) {
     const DeviceInfo info = infoOf(driver, device);
     name_ = info.name;
+    totalBytes_ = info.totalBytes;
     capability_ = info.capability;
     multiprocessors_ = attributeOf(driver, device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     sharedBytes_ = size_t(attributeOf(driver, device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
@@ -89,6 +90,7 @@ class DriverDevice final : public Device {
     check(driver_.cuMemGetInfo(&free, &total), "cuMemGetInfo");
     return free;
   }
+  size_t totalBytes() const override { return totalBytes_; }
 
   void* allocate(size_t bytes) override {
     use();
@@ -96,9 +98,8 @@ class DriverDevice final : public Device {
     check(driver_.cuMemAlloc(&memory, std::max<size_t>(bytes, 256)), "cuMemAlloc");
     return reinterpret_cast<void*>(memory);
   }
-  // A lost device takes nothing back, and the process ends soon.
   void release(void* memory) override {
-    use();
+    driver_.cuCtxSetCurrent(context_);
     driver_.cuMemFree(addressOf(memory));
   }
 
@@ -110,7 +111,7 @@ class DriverDevice final : public Device {
     return reinterpret_cast<void*>(memory);
   }
   void unreserve(void* memory, size_t bytes) override {
-    use();
+    driver_.cuCtxSetCurrent(context_);
     driver_.cuMemAddressFree(addressOf(memory), bytes);
   }
   bool commit(void* at, size_t bytes) override {
@@ -134,7 +135,8 @@ class DriverDevice final : public Device {
     return true;
   }
   void decommit(void* at, size_t bytes) override {
-    wait();
+    driver_.cuCtxSetCurrent(context_);
+    driver_.cuStreamSynchronize(stream_);
     for (size_t done = 0; done < bytes; done += committedBytes) driver_.cuMemUnmap(addressOf(at) + done, committedBytes);
   }
 
@@ -163,6 +165,10 @@ class DriverDevice final : public Device {
   void clear(void* at, size_t bytes) override {
     use();
     check(driver_.cuMemsetD8Async(addressOf(at), 0, bytes, stream_), "cuMemsetD8Async");
+  }
+  void copy(void* to, const void* from, size_t bytes) override {
+    use();
+    check(driver_.cuMemcpyDtoDAsync(addressOf(to), addressOf(from), bytes, stream_), "cuMemcpyDtoDAsync");
   }
 
   using Device::launch;
@@ -305,7 +311,7 @@ class DriverDevice final : public Device {
   CUstream stream_ = nullptr;
   std::string name_;
   int capability_ = 0, multiprocessors_ = 0;
-  size_t sharedBytes_ = 0;
+  size_t sharedBytes_ = 0, totalBytes_ = 0;
   std::vector<Piece> staging_;
   size_t next_ = 0;
   void* downloads_ = nullptr;
@@ -329,6 +335,20 @@ std::vector<DeviceInfo> listDevices() {
     all.push_back(infoOf(driver, device));
   }
   return all;
+}
+
+size_t freeBytesOf(int ordinal) {
+  const Driver& driver = openDriver();
+  CUdevice device = 0;
+  driver.check(driver.cuDeviceGet(&device, ordinal), "cuDeviceGet");
+  CUcontext context = nullptr;
+  driver.check(driver.cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+  size_t free = 0, total = 0;
+  CUresult result = driver.cuCtxSetCurrent(context);
+  if (result == CUDA_SUCCESS) result = driver.cuMemGetInfo(&free, &total);
+  driver.cuDevicePrimaryCtxRelease(device);
+  driver.check(result, "cuMemGetInfo");
+  return free;
 }
 
 std::unique_ptr<Device> openDevice(int ordinal, const void* image) {

@@ -18,6 +18,9 @@ struct DeviceInfo {
 /** The GPUs of this machine; throws where there is no driver. */
 std::vector<DeviceInfo> listDevices();
 
+/** What a program of its own can have of a GPU's memory now: less than all by what others have, and by what the driver takes. */
+size_t freeBytesOf(int ordinal);
+
 /** `image`: the kernels, as a cubin for this GPU or as PTX, which ends with a zero. */
 std::unique_ptr<Device> openDevice(int ordinal, const void* image);
 

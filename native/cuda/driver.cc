@@ -26,8 +26,14 @@ void* openLibrary() { return dlopen(library, RTLD_NOW | RTLD_LOCAL); }
 void* find(void* opened, const char* name) { return dlsym(opened, name); }
 #endif
 
+// CUDA 12.0, whose PTX the kernels are kept in: see scripts/cuda-kernels.js.
+constexpr int leastVersion = 12000;
+
 /** What the driver is too old for is told by name. */
 Driver loadDriver() {
+#ifdef __APPLE__
+  throw DeviceError("macOS has no CUDA");
+#endif
   void* const opened = openLibrary();
   if (!opened) throw DeviceError(std::string("there is no NVIDIA driver: ") + library + " does not open");
   Driver driver;
@@ -37,6 +43,12 @@ Driver loadDriver() {
   CHAIRLIFT_DRIVER_FUNCTIONS(CHAIRLIFT_LOAD)
 #undef CHAIRLIFT_LOAD
   driver.check(driver.cuInit(0), "cuInit");
+  int version = 0;
+  driver.check(driver.cuDriverGetVersion(&version), "cuDriverGetVersion");
+  if (version < leastVersion) {
+    throw DeviceError("the NVIDIA driver is too old: it is for CUDA " + std::to_string(version / 1000) + "." +
+                      std::to_string(version % 1000 / 10) + ", and 12.0 is needed (version 525 or newer has)");
+  }
   return driver;
 }
 

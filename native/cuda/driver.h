@@ -84,6 +84,7 @@ constexpr int CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8;
   each(cuMemFreeHost, "cuMemFreeHost", (void* memory)) \
   each(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", (CUdeviceptr to, const void* from, size_t bytes, CUstream stream)) \
   each(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void* to, CUdeviceptr from, size_t bytes, CUstream stream)) \
+  each(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)) \
   each(cuMemsetD8Async, "cuMemsetD8Async", (CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream)) \
   each(cuMemAddressReserve, "cuMemAddressReserve", \
        (CUdeviceptr* memory, size_t bytes, size_t alignment, CUdeviceptr wanted, unsigned long long flags)) \

@@ -15,6 +15,9 @@ namespace cuda {
 
 namespace {
 
+/** What KV leaves of the GPU's memory, or a sixteenth of all where that is less: rows of larger steps still want some. */
+constexpr size_t mostSpareBytes = size_t(1) << 30;
+
 /** Steps of up to this many rows are recorded: for more, the kernels take longer than their launches. */
 constexpr int mostRecordedRows = 256;
 
@@ -72,10 +75,22 @@ void CudaModel::noteNorms(const Part& part) {
 }
 
 CudaModel::~CudaModel() {
-  device_->wait();
+  try {
+    device_->wait();
+  } catch (const DeviceError&) {
+    // A lost device has nothing under way.
+  }
   graphs_.clear();
   if (committedBytes_ > 0) device_->decommit(kv_, committedBytes_);
   if (kv_) device_->unreserve(kv_, kvBytes_);
+}
+
+bool CudaModel::commitPage() {
+  const size_t page = device_->pageBytes();
+  const size_t kept = std::min(mostSpareBytes, device_->totalBytes() / 16);
+  if (device_->freeBytes() < page + kept || !device_->commit(kv_ + committedBytes_, page)) return false;
+  committedBytes_ += page;
+  return true;
 }
 
 int CudaModel::fitBlocks(int needed, int most) {
@@ -83,8 +98,8 @@ int CudaModel::fitBlocks(int needed, int most) {
     return std::min(kvBytes_, roundUp(kvStride_ * size_t(std::min(blocks, blockCount_)), device_->pageBytes()));
   };
   if (bytesOf(needed) > committedBytes_) {
-    const size_t more = bytesOf(needed) - committedBytes_;
-    if (device_->commit(kv_ + committedBytes_, more)) committedBytes_ += more;
+    while (committedBytes_ < bytesOf(needed) && commitPage()) {
+    }
   } else if (bytesOf(most) < committedBytes_) {
     device_->wait();
     const size_t kept = bytesOf(most);
@@ -93,6 +108,10 @@ int CudaModel::fitBlocks(int needed, int most) {
   }
   capacity_ = kvStride_ == 0 ? blockCount_ : int(std::min<size_t>(size_t(blockCount_), committedBytes_ / kvStride_));
   return capacity_;
+}
+
+void CudaModel::moveBlock(int from, int to) {
+  device_->copy(kv_ + size_t(to) * kvStride_, kv_ + size_t(from) * kvStride_, kvStride_);
 }
 
 CudaModel::Shape CudaModel::shapeOf(const StepInput& input) const {

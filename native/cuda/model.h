@@ -34,8 +34,10 @@ class CudaModel {
 
   /** Blocks that have memory: those below this number. */
   int blockCapacity() const { return capacity_; }
-  /** Commits memory for at least `needed` blocks and releases that of more than `most`; returns the capacity. */
+  /** Commits memory for `needed` blocks, or as many as there is memory for, and releases that of more than `most`; returns the capacity. */
   int fitBlocks(int needed, int most);
+  /** Both have memory. */
+  void moveBlock(int from, int to);
 
  private:
   /**
@@ -58,6 +60,7 @@ class CudaModel {
     uint64_t generation;
   };
 
+  bool commitPage();
   void noteNorm(const Norm& norm) { readsStream_[size_t(norm.kind)] = true; }
   void noteNorms(const Part& part);
   Shape shapeOf(const StepInput& input) const;

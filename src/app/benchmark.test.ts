@@ -55,6 +55,10 @@ const gpu = (software: boolean): ProbeResult => ({
   memoryBytes: 8e9,
 });
 const unifiedLimit = () => undefined;
+const noCuda = {
+  isNvidiaLikely: () => false,
+  probeCuda: async () => ({ found: false, reason: 'no driver' }) as const,
+};
 const searches = [
   { found: 'a hardware GPU', result: gpu(false), likely: true },
   { found: 'a software GPU', result: gpu(true), likely: true },
@@ -64,15 +68,21 @@ const searches = [
 
 describe('a benchmark without a server', () => {
   it.each(searches)('measures what serve would compute with, where there is $found', async (one) => {
-    const search = { isLikely: async () => one.likely, probe: async () => one.result, unifiedLimit };
+    const search = {
+      isLikely: async () => one.likely,
+      probe: async () => one.result,
+      unifiedLimit,
+      ...noCuda,
+    };
     const served = await chooseGpu({ backend: undefined, gpu: undefined }, search);
     expect(await benchBackend({}, search)).toBe(served.backend ?? 'cpu');
   });
 
   it('measures what it is told to, wherever that is', async () => {
-    const search = { isLikely: async () => true, probe: async () => gpu(false), unifiedLimit };
+    const search = { isLikely: async () => true, probe: async () => gpu(false), unifiedLimit, ...noCuda };
     expect(await benchBackend({ backend: 'cpu' }, search)).toBe('cpu');
     expect(await benchBackend({ backend: 'webgpu' }, search)).toBe('webgpu');
+    expect(await benchBackend({ backend: 'cuda' }, search)).toBe('cuda');
     expect(await benchBackend({ gpu: 'Some GPU' }, search)).toBe('webgpu');
   });
 });

@@ -16,7 +16,7 @@ import { ChairliftError, invalidValue } from './chairlift-error.ts';
 
 export interface BenchmarkOptions extends ComparisonOptions {
   /** What computes; as a server would choose where absent. */
-  readonly backend?: 'cpu' | 'webgpu' | undefined;
+  readonly backend?: 'cpu' | 'cuda' | 'webgpu' | undefined;
   readonly gpu?: string | undefined;
   /** A .gguf file, a .safetensors file or a model folder; the embedded model where absent. */
   readonly path?: string | undefined;

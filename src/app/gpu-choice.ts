@@ -1,12 +1,15 @@
-// Whether a GPU computes: asked for, or found. Where it cannot, one line says why and the CPU computes.
+// Whether a GPU computes: asked for, or found. NVIDIA's are asked for through CUDA first, all others through WebGPU. Where none
+// can, one line says why and the CPU computes.
 
+import type { BackendName } from '../compute/backend.ts';
+import { type CudaProbe, isNvidiaLikely, probeCuda } from '../compute/cuda/probe.ts';
 import { hasGpuPackage } from '../compute/webgpu/gpu.ts';
 import { type ProbeResult, probeGpu } from '../compute/webgpu/probe.ts';
 import type { Config } from '../config.ts';
 import { gpuMemoryLimit } from '../runtime/limits.ts';
 
 export interface GpuChoice {
-  /** webgpu only where a GPU was found. */
+  /** cuda or webgpu only where a GPU was found. */
   readonly backend: Config['backend'];
   /** Undefined where it shares the machine's memory, or there is none. */
   readonly memoryBytes?: number | undefined;
@@ -23,6 +26,9 @@ export interface GpuSearch {
   probe(name?: string): Promise<ProbeResult>;
   /** Undefined where the system does not say. */
   unifiedLimit(): number | undefined;
+  /** The same with CUDA. */
+  isNvidiaLikely(): boolean;
+  probeCuda(name?: string): Promise<CudaProbe>;
 }
 
 const realSearch: GpuSearch = {
@@ -33,7 +39,15 @@ const realSearch: GpuSearch = {
   },
   probe: probeGpu,
   unifiedLimit: gpuMemoryLimit,
+  isNvidiaLikely,
+  probeCuda,
 };
+
+export function isGpuBackend(backend: BackendName | undefined): boolean {
+  return backend === 'cuda' || backend === 'webgpu';
+}
+
+const NONE_SERVES = 'no GPU serves, the processor does';
 
 /** By default a hardware GPU is used; a software one only where it is asked for. */
 export async function chooseGpu(
@@ -41,11 +55,28 @@ export async function chooseGpu(
   search: GpuSearch = realSearch,
 ): Promise<GpuChoice> {
   if (backend === 'cpu' || backend === 'reference') return { backend };
-  const isAskedFor = backend === 'webgpu' || gpu !== undefined;
+  if (backend === 'webgpu' || (backend === undefined && !search.isNvidiaLikely())) {
+    return chooseWebGpu(backend === 'webgpu' || gpu !== undefined, gpu, search);
+  }
+  const result = await search.probeCuda(gpu);
+  if (result.found) {
+    const notice = `serving on the GPU ${result.gpu.name} with CUDA`;
+    return { backend: 'cuda', memoryBytes: result.freeBytes, notice };
+  }
+  if (backend === 'cuda') return { backend: undefined, notice: `${NONE_SERVES}: ${result.reason}` };
+  const { notice = NONE_SERVES, ...choice } = await chooseWebGpu(gpu !== undefined, gpu, search);
+  return { ...choice, notice: `${notice}; CUDA is not used: ${result.reason}` };
+}
+
+async function chooseWebGpu(
+  isAskedFor: boolean,
+  gpu: string | undefined,
+  search: GpuSearch,
+): Promise<GpuChoice> {
   if (!isAskedFor && !(await search.isLikely())) return { backend: undefined };
   const result = await search.probe(gpu);
   if (!result.found) {
-    const notice = `no GPU serves, the processor does: ${result.reason}`;
+    const notice = `${NONE_SERVES}: ${result.reason}`;
     return { backend: undefined, ...(isAskedFor ? { notice } : {}) };
   }
   const { info, memoryBytes } = result;

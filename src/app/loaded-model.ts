@@ -22,7 +22,7 @@ import { type Answer, type AnswerSource, RunningAnswer } from './answer.ts';
 import type { ChatOptions, EmbedOptions, TextOptions, TokenOptions } from './call-options.ts';
 import { asLibraryError, ChairliftError, invalidValue, loadError } from './chairlift-error.ts';
 import { configFrom, type GivenConfig } from './given-config.ts';
-import { chooseGpu } from './gpu-choice.ts';
+import { chooseGpu, isGpuBackend } from './gpu-choice.ts';
 import {
   type EmbedResult,
   ModelCalls,
@@ -137,7 +137,7 @@ async function start(
   const chosen = { chatTemplate, toolFormat, draftPath };
   const model = { name, path, aliases: [], adapters, pinned: true, createdSeconds, ...chosen };
   const gpu = await chooseGpu(config);
-  if (gpu.backend !== 'webgpu' && gpu.notice !== undefined) onNotice(gpu.notice);
+  if (!isGpuBackend(gpu.backend) && gpu.notice !== undefined) onNotice(gpu.notice);
   const pool = new ManagedPool({ ...poolOptions(config, { models: [model] }, gpu), onEvent });
   const served = await acquire(pool, name);
   const adapted = new Map<string, ServedModel>();

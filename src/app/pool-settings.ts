@@ -16,7 +16,7 @@ import { type MachineLimits, machineLimits } from '../runtime/limits.ts';
 import { type ChosenTemplate, readChosenTemplate } from '../text/chosen-template.ts';
 import { formatNames } from '../text/formats/detect.ts';
 import type { FormatName } from '../text/formats/format.ts';
-import type { GpuChoice } from './gpu-choice.ts';
+import { type GpuChoice, isGpuBackend } from './gpu-choice.ts';
 
 const MEMORY_SHARE = 0.7;
 const GPU_MEMORY_SHARE = 0.9;
@@ -162,7 +162,7 @@ export function poolOptions(
  * hold.
  */
 function memoryBudget(config: Config, gpu: GpuChoice, limits: MachineLimits): number {
-  const gpuMemory = gpu.backend === 'webgpu' ? config.gpuMemory : undefined;
+  const gpuMemory = isGpuBackend(gpu.backend) ? config.gpuMemory : undefined;
   if (gpu.memoryBytes !== undefined) {
     const own = Math.floor(GPU_MEMORY_SHARE * gpu.memoryBytes);
     return gpuMemory ?? Math.min(own, config.memory ?? own);
@@ -176,7 +176,7 @@ function engineChoice(config: Config, { backend }: GpuChoice): EngineChoice {
   const { gpu, threads, direct, maxBatchSize, context: contextLength } = config;
   return defined({
     backend,
-    ...(backend === 'webgpu' ? { gpu } : {}),
+    ...(isGpuBackend(backend) ? { gpu } : {}),
     threads,
     engine: defined({
       direct,

@@ -34,7 +34,7 @@ import { ResponseStore } from '../store/response-store.ts';
 import { UsageStore } from '../store/usage-store.ts';
 import { readTls, tryAddress } from './addresses.ts';
 import { closeInOrder } from './close-steps.ts';
-import { chooseGpu } from './gpu-choice.ts';
+import { chooseGpu, isGpuBackend } from './gpu-choice.ts';
 import { hubSettings } from './hub-settings.ts';
 import {
   connectFleet,
@@ -333,7 +333,7 @@ async function openLimiter(
 
 async function openPool(config: Config, logger: Logger): Promise<ManagedPool> {
   const gpu = await chooseGpu(config);
-  if (gpu.notice !== undefined) logger[gpu.backend === 'webgpu' ? 'info' : 'warn'](gpu.notice);
+  if (gpu.notice !== undefined) logger[isGpuBackend(gpu.backend) ? 'info' : 'warn'](gpu.notice);
   const { broken, ...models } = poolModels(config, homedir());
   for (const { name, problem } of broken) logger.warn({ model: name, problem }, 'a model cannot be served');
   const onEvent = ({ kind, model, message }: PoolEvent) => {

@@ -45,7 +45,7 @@ interface BenchOfflineOptions {
   /** The former name of `acceptanceRate`. */
   readonly guesses?: number;
   readonly tokens?: number;
-  readonly backend?: 'cpu' | 'webgpu';
+  readonly backend?: 'cpu' | 'cuda' | 'webgpu';
   readonly gpu?: string;
   readonly threads?: number;
   readonly kvType: KvType;
@@ -105,6 +105,7 @@ export function addBenchOffline(parent: Command): void {
     .addOption(
       new Option('--backend <name>', 'what computes; as serve chooses where unset').choices([
         'cpu',
+        'cuda',
         'webgpu',
       ]),
     )

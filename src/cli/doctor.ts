@@ -7,6 +7,7 @@ import { dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { tryAddress } from '../app/addresses.ts';
 import { loadAddon, missingKernels } from '../compute/cpu/binding.ts';
+import { type CudaProbe, isNvidiaLikely, probeCuda } from '../compute/cuda/probe.ts';
 import { type ProbeResult, probeGpu } from '../compute/webgpu/probe.ts';
 import { processInputs, resolveConfig } from '../config.ts';
 import { embeddedModelPath } from '../pool/model-homes.ts';
@@ -41,6 +42,7 @@ async function examine(options: DoctorOptions): Promise<Check[]> {
     await checkCompiler(),
     checkAddon(),
     await checkGpu(),
+    ...(isNvidiaLikely() ? [checkCuda(await probeCuda())] : []),
     checkMemory(models),
     checkEmbeddedModel(),
     checkModels(models, modelFolder(options)),
@@ -139,6 +141,17 @@ async function checkGpu(look: () => Promise<ProbeResult> = probeGpu): Promise<Ch
     `${formatBytes(workgroupBytes)} of workgroup memory`,
   ];
   return { name, state: 'ok', detail: parts.join('; ') };
+}
+
+/** Only where there is a driver of NVIDIA's. */
+export function checkCuda(result: CudaProbe): Check {
+  const name = 'CUDA';
+  if (!result.found) {
+    return { name, state: 'warn', detail: 'not used, though there is a driver', remedies: [result.reason] };
+  }
+  const { gpu, freeBytes } = result;
+  const memory = `${formatBytes(freeBytes)} free of ${formatBytes(gpu.totalBytes)}`;
+  return { name, state: 'ok', detail: `${gpu.name}; compute capability ${gpu.capability / 10}; ${memory}` };
 }
 
 interface Memory {

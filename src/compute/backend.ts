@@ -40,7 +40,7 @@ export interface BatchStates {
   readonly slots: Int32Array;
 }
 
-export const backendNames = ['cpu', 'reference', 'webgpu'] as const;
+export const backendNames = ['cpu', 'cuda', 'reference', 'webgpu'] as const;
 export type BackendName = (typeof backendNames)[number];
 
 export interface StepResult {

@@ -4,7 +4,7 @@
 import type { BackendName, CreateBackend } from './backend.ts';
 import { BackendUnavailableError } from './backend-unavailable.ts';
 import { type CpuOptions, createCpuBackend } from './cpu/backend.ts';
-import { loadAddon, missingKernels } from './cpu/binding.ts';
+import { type AddonLoad, loadAddon, missingKernels } from './cpu/binding.ts';
 
 export interface BackendChoice {
   readonly name: BackendName;
@@ -39,6 +39,7 @@ export function chooseBackend(
     return { name: 'webgpu', create };
   }
   const load = loadAddon();
+  if (wanted === 'cuda') return chooseCuda(load, { ...cpuOptions, ...(gpu === undefined ? {} : { gpu }) });
   if (load.available) {
     const create: CreateBackend = (spec, weights, options) =>
       createCpuBackend(load.addon, spec, weights, { ...options, ...cpuOptions });
@@ -56,4 +57,18 @@ export function chooseBackend(
     create: createReferenceBackend,
     notice: `serving with the slower TypeScript backend: ${load.reason}`,
   };
+}
+
+function chooseCuda(load: AddonLoad, { threads, kvType, gpu }: ChoiceOptions): BackendChoice {
+  if (!load.available) throw new BackendUnavailableError(`the cuda backend is not available: ${load.reason}`);
+  const chosen = {
+    ...(threads === undefined ? {} : { threads }),
+    ...(kvType === undefined ? {} : { kvType }),
+    ...(gpu === undefined ? {} : { gpu }),
+  };
+  const create: CreateBackend = async (spec, weights, options) => {
+    const { createCudaBackend } = await import('./cuda/backend.ts');
+    return createCudaBackend(load.addon, spec, weights, { ...options, ...chosen });
+  };
+  return { name: 'cuda', create };
 }

@@ -8,6 +8,7 @@ import { rowBytes, type TensorType } from '../weights/tensor-type.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 import type { BackendName, KvType } from './backend.ts';
 import { loadAddon } from './cpu/binding.ts';
+import { scratchBytes as cudaScratchBytes } from './cuda/scratch-bytes.ts';
 import { blockBytes } from './reference/kv-cache.ts';
 import { matrixBytes as gpuMatrixBytes } from './webgpu/format.ts';
 import { scratchBytes } from './webgpu/forward.ts';
@@ -19,7 +20,7 @@ export interface BackendSizes {
   readonly matrixBytes: MatrixBytes;
   /** Bytes of one block of 32 tokens in all layers. */
   kvBlockBytes(spec: ModelSpec, kvType: KvType): number;
-  /** Scratch memory, where it is allocated when a model is loaded; `layerBytes` is what can be bound at once. */
+  /** Scratch memory of steps on a GPU; `layerBytes` is what can be bound at once. */
   scratchBytes?(spec: ModelSpec, kvType: KvType, layerBytes: number): number;
 }
 
@@ -50,6 +51,7 @@ export function sizesOf(backend?: BackendName): BackendSizes {
   return {
     matrixBytes: addon.matrixBytes,
     kvBlockBytes: ({ caches }, kvType) => addon.kvBlockBytes(kvType, caches),
+    ...(backend === 'cuda' ? { scratchBytes: cudaScratchBytes } : {}),
   };
 }
 

@@ -17,7 +17,7 @@ export interface EngineSettings {
   /** Requests name them by number. */
   readonly adapters?: readonly AdapterPath[];
   readonly backend?: BackendName;
-  /** One of several GPUs, where the backend is webgpu. */
+  /** One of several GPUs, where the backend is cuda or webgpu. */
   readonly gpu?: string;
   readonly threads?: number;
   readonly kvType?: KvType;

@@ -15,7 +15,7 @@ export const simulatedAddonPath = fileURLToPath(
 
 interface SimulatedGpu {
   addon(): Addon;
-  create(model: Pick<TinyModel, 'spec' | 'weights'>, options: Omit<CudaOptions, 'kernels'>): Promise<Backend>;
+  create(model: Pick<TinyModel, 'spec' | 'weights'>, options: CudaOptions): Promise<Backend>;
 }
 
 export function simulatedGpu(): SimulatedGpu {
@@ -36,4 +36,19 @@ export function simulatedGpu(): SimulatedGpu {
         ...options,
       }),
   };
+}
+
+/** The memory of simulated GPUs, until it is set again; undefined for as much as they have. */
+export function limitSimulatedMemory(bytes: number | undefined): void {
+  setVariable('CHAIRLIFT_SIMULATED_GPU_BYTES', bytes?.toString());
+}
+
+/** Whether steps of simulated GPUs fail, as those of a real one that was lost. */
+export function loseSimulatedGpu(isLost: boolean): void {
+  setVariable('CHAIRLIFT_SIMULATED_GPU_LOST', isLost ? '1' : undefined);
+}
+
+function setVariable(name: string, value: string | undefined): void {
+  if (value === undefined) delete process.env[name];
+  else process.env[name] = value;
 }

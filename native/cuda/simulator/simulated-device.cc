@@ -30,11 +30,16 @@ class SimulatedDevice final : public Device {
   const std::string& name() const override { return name_; }
   int multiprocessors() const override { return 4; }
   size_t sharedBytes() const override { return 227 << 10; }
-  size_t freeBytes() const override { return memoryBytes - usedBytes_; }
+  size_t freeBytes() const override { return totalBytes() - std::min(totalBytes(), usedBytes_); }
+  // Tests give it less, at any time.
+  size_t totalBytes() const override {
+    const char* given = std::getenv("CHAIRLIFT_SIMULATED_GPU_BYTES");
+    return given ? size_t(std::strtoull(given, nullptr, 10)) : size_t(4) << 30;
+  }
 
   void* allocate(size_t bytes) override {
     const size_t whole = (bytes + 255) / 256 * 256 + 256;
-    if (usedBytes_ + whole > memoryBytes) throw OutOfMemory("the simulated GPU has no memory left");
+    if (usedBytes_ + whole > totalBytes()) throw OutOfMemory("the simulated GPU has no memory left (CUDA_ERROR_OUT_OF_MEMORY)");
     auto* memory = static_cast<uint8_t*>(std::aligned_alloc(256, whole));
     // What nobody has written reads as NaN.
     memset(memory, 0xff, whole);
@@ -60,7 +65,7 @@ class SimulatedDevice final : public Device {
     reserved_.erase(std::remove_if(reserved_.begin(), reserved_.end(), isIt), reserved_.end());
   }
   bool commit(void* at, size_t bytes) override {
-    if (usedBytes_ + bytes > memoryBytes) return false;
+    if (usedBytes_ + bytes > totalBytes()) return false;
     usedBytes_ += bytes;
     each(at, [&](ReservedMemory& memory, size_t from) { memory.commit(from, bytes); });
     memset(at, 0xff, bytes);
@@ -74,6 +79,7 @@ class SimulatedDevice final : public Device {
   void upload(void* to, const void* from, size_t bytes) override { memcpy(to, from, bytes); }
   void download(void* to, const void* from, size_t bytes) override { memcpy(to, from, bytes); }
   void clear(void* at, size_t bytes) override { memset(at, 0, bytes); }
+  void copy(void* to, const void* from, size_t bytes) override { memmove(to, from, bytes); }
 
   void launch(const char* kernel, const Grid& grid, const void* args, size_t argBytes) override {
     const SimulatedKernel* found = findSimulated(kernel);
@@ -100,11 +106,12 @@ class SimulatedDevice final : public Device {
     for (const Launch& launch : static_cast<SimulatedGraph&>(graph).launches) run(launch);
   }
 
-  void wait() override {}
+  // Tests lose it.
+  void wait() override {
+    if (std::getenv("CHAIRLIFT_SIMULATED_GPU_LOST")) throw DeviceError("CUDA: the simulated GPU is lost");
+  }
 
  private:
-  static constexpr size_t memoryBytes = size_t(4) << 30;
-
   static void run(const Launch& launch) {
     const Grid& grid = launch.grid;
     simulate(*launch.kernel, grid.x, grid.y, grid.threads, grid.sharedBytes, launch.args.data());

@@ -4,6 +4,9 @@ import { cpus, freemem, totalmem } from 'node:os';
 import type { Backend, BackendOptions, KvType } from '../../compute/backend.ts';
 import { createCpuBackend } from '../../compute/cpu/backend.ts';
 import type { Addon } from '../../compute/cpu/binding.ts';
+import { createCudaBackend } from '../../compute/cuda/backend.ts';
+import { findCudaGpu } from '../../compute/cuda/gpu.ts';
+import { kernelsFor } from '../../compute/cuda/kernel-images.ts';
 import { type BackendSizes, sizesOf } from '../../compute/memory.ts';
 import { createWebGpuBackend } from '../../compute/webgpu/backend.ts';
 import { gpuInfo } from '../../compute/webgpu/gpu.ts';
@@ -79,7 +82,23 @@ export function cpuTarget(addon: Addon, threads: number): BenchTarget {
   };
 }
 
-/** GPUs do not report free memory: what does not fit fails when it is loaded. */
+/** Throws BackendUnavailableError where there is no such GPU. */
+export function cudaTarget(addon: Addon, threads: number, name: string | undefined): BenchTarget {
+  const gpu = findCudaGpu(addon, name);
+  const { content } = kernelsFor(gpu.capability);
+  const chosen = { threads, ...(name === undefined ? {} : { gpu: name }) };
+  return {
+    sizes: sizesOf('cuda'),
+    machine: { ...describeMachine('CUDA', threads), gpu: gpu.name },
+    availableBytes: () => addon.gpuFreeBytes(gpu.number),
+    // A copy reads and writes.
+    readBandwidth: async () =>
+      (2 * PROBE_MEGABYTES * 2 ** 20) / addon.timeGpuCopy(gpu.number, content, PROBE_MEGABYTES),
+    create: (spec, weights, options) => createCudaBackend(addon, spec, weights, { ...options, ...chosen }),
+  };
+}
+
+/** WebGPU does not report free memory: what does not fit fails when it is loaded. */
 export async function gpuTarget(name: string | undefined): Promise<BenchTarget> {
   const info = await gpuInfo(name);
   const chosen = name === undefined ? {} : { gpu: name };

@@ -117,13 +117,6 @@ export class NativeBackend implements Backend {
     this.#addon.releaseBlocks(this.#handle, blocks);
   }
 
-  /** Where a GPU computes: what each kernel of a step takes. */
-  profile(batch: Batch): ReturnType<Addon['profileStep']> {
-    checkBatch(batch, this.#limits, this.#uses);
-    this.#held.take(batch);
-    return this.#addon.profileStep(this.#handle, batch);
-  }
-
   useThreads(count: number): void {
     this.#newThreads = count;
   }

@@ -59,13 +59,22 @@ export interface Addon {
   gpus(): readonly { readonly name: string; readonly capability: number; readonly bytes: number }[];
   /** The model is on a GPU; `kernels` is a cubin for it, or PTX that ends with a zero. */
   createOnGpu(threads: number, gpu: number, kernels: Uint8Array): ModelHandle;
-  /** Commits memory of a GPU for at least `needed` KV blocks, and releases that of more than `most`; returns how many have some. */
+  /** Seconds that a GPU takes to copy as much within its memory. */
+  timeGpuCopy(gpu: number, kernels: Uint8Array, megabytes: number): number;
+  /** What is free of a GPU's memory. */
+  gpuFreeBytes(gpu: number): number;
+  /**
+   * Commits memory of a GPU for `needed` KV blocks, or for as many as there is memory for, and releases that of more than `most`, in
+   * whole pages; returns how many have some.
+   */
   fitBlocks(model: ModelHandle, needed: number, most: number): number;
   /** Runs a step of a model on a GPU kernel by kernel, and says what each took. */
   profileStep(
     model: ModelHandle,
     batch: Batch,
   ): readonly { readonly kernel: string; readonly launches: number; readonly microseconds: number }[];
+  /** Copies KV blocks of a GPU: each pair of numbers one, from a place to another. */
+  moveBlocks(model: ModelHandle, moves: Int32Array): void;
   /** Allocates a matrix of `members` of one shape, and returns its number. */
   addMatrix(model: ModelHandle, type: TensorType, outputs: number, inputs: number, members: number): number;
   /**
@@ -135,7 +144,7 @@ export interface AddonFile {
   readonly path: string;
 }
 
-type AddonLoad =
+export type AddonLoad =
   | { readonly available: true; readonly addon: Addon; readonly origin: AddonOrigin }
   | { readonly available: false; readonly reason: string };
 

@@ -1,40 +1,209 @@
 // The `cuda` backend: the Backend contract over the C++ addon and NVIDIA's driver.
 
 import type { ModelSpec } from '../../model/spec.ts';
+import { messageOf } from '../../runtime/error-message.ts';
 import { machineLimits } from '../../runtime/limits.ts';
+import type { SampleRows } from '../../sampling/sample-row.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
-import { type BackendOptions, type KvType, stateSlotsOf } from '../backend.ts';
-import { NativeBackend } from '../cpu/backend.ts';
-import type { Addon } from '../cpu/binding.ts';
+import {
+  type Backend,
+  type BackendOptions,
+  type Batch,
+  type BlockMemory,
+  type KvType,
+  type StepResult,
+  stateSlotsOf,
+} from '../backend.ts';
+import { type BatchLimits, BlockUses, batchLimits, checkBatch } from '../batch.ts';
+import type { Addon, ModelHandle } from '../cpu/binding.ts';
 import { createNativeSampler } from '../cpu/sample-rows.ts';
 import { uploadModel } from '../cpu/upload.ts';
+import { HeldBlocks } from '../held-blocks.ts';
+import { recurrentStateBytes, weightBytes } from '../memory.ts';
+import { type CudaGpu, findCudaGpu } from './gpu.ts';
+import { kernelsFor } from './kernel-images.ts';
+import { KvMemory } from './kv-memory.ts';
 
 export interface CudaOptions extends BackendOptions {
+  /** They pack weights, and sample. */
   readonly threads?: number;
   readonly kvType?: KvType;
-  /** Which GPU, as the driver counts them. */
-  readonly gpu?: number;
-  /** A cubin or PTX for that GPU. */
-  readonly kernels: Uint8Array;
+  /** One of several GPUs, by its number or a part of its name. */
+  readonly gpu?: string;
+  /** A cubin or PTX for that GPU, in place of what belongs to it. */
+  readonly kernels?: Uint8Array;
 }
+
+export class CudaMemoryError extends Error {
+  override readonly name = 'CudaMemoryError';
+}
+
+/** What errors of the driver begin with. */
+const DRIVER_ERROR = 'CUDA: ';
+
+/** A thousand tokens: enough for the self-test and short answers. */
+const FIRST_BLOCKS = 32;
 
 export async function createCudaBackend(
   addon: Addon,
   spec: ModelSpec,
   weights: WeightSource,
   options: CudaOptions,
-): Promise<NativeBackend> {
-  const { blockCount, gpu = 0, kernels } = options;
+): Promise<CudaBackend> {
+  const gpu = findCudaGpu(addon, options.gpu);
+  const kernels = options.kernels ?? kernelsFor(gpu.capability).content;
   const stateSlots = stateSlotsOf(spec, options);
-  const handle = addon.createOnGpu(options.threads ?? machineLimits().cores, gpu, kernels);
+  const neededBytes =
+    weightBytes(spec, weights, addon.matrixBytes) + (stateSlots ?? 0) * recurrentStateBytes(spec);
+  const freeBytes = addon.gpuFreeBytes(gpu.number);
+  if (neededBytes > freeBytes) throw noRoom(gpu, neededBytes, freeBytes);
+  const handle = addon.createOnGpu(options.threads ?? machineLimits().cores, gpu.number, kernels);
   try {
     const model = await uploadModel(addon, handle, spec, weights, options.onProgress ?? (() => {}));
-    addon.assemble(handle, model, options.kvType ?? 'f16', blockCount, stateSlots ?? 0);
-    addon.fitBlocks(handle, blockCount, blockCount);
+    addon.assemble(handle, model, options.kvType ?? 'f16', options.blockCount, stateSlots ?? 0);
+    const first = Math.min(FIRST_BLOCKS, options.blockCount);
+    if (addon.fitBlocks(handle, first, first) < first) throw noRoom(gpu, neededBytes, freeBytes);
   } catch (error) {
     addon.destroy(handle);
-    throw error;
+    throw isOutOfMemory(error) ? noRoom(gpu, neededBytes, freeBytes) : error;
   }
-  const sampler = createNativeSampler(addon, handle);
-  return new NativeBackend('cuda', addon, handle, spec, { blockCount, stateSlots }, sampler);
+  return new CudaBackend(addon, handle, gpu, spec, { blockCount: options.blockCount, stateSlots });
+}
+
+/** By the driver's name for it, which its errors end with. */
+function isOutOfMemory(error: unknown): boolean {
+  return messageOf(error).includes('CUDA_ERROR_OUT_OF_MEMORY');
+}
+
+function noRoom({ name }: CudaGpu, neededBytes: number, freeBytes: number): CudaMemoryError {
+  const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(2)} GB`;
+  return new CudaMemoryError(
+    `${name} has no room for this model: its weights take ${gigabytes(neededBytes)}, and what a step works in some more; ${gigabytes(freeBytes)} were free`,
+  );
+}
+
+export class CudaBackend implements Backend {
+  readonly name = 'cuda';
+  readonly device: string;
+  readonly blockCount: number;
+  readonly stateSlots: number | undefined;
+  readonly sampleRows: SampleRows;
+  readonly blockMemory: BlockMemory;
+  readonly #addon: Addon;
+  readonly #handle: ModelHandle;
+  readonly #kv: KvMemory;
+  readonly #spec: ModelSpec;
+  readonly #limits: BatchLimits;
+  readonly #uses: BlockUses;
+  readonly #held: HeldBlocks;
+  #logits = new Float32Array(0);
+  #states = new Float32Array(0);
+  #running = false;
+  #closed = false;
+  /** A driver answers nothing more once a kernel has failed. */
+  #lost: Error | undefined;
+
+  constructor(
+    addon: Addon,
+    handle: ModelHandle,
+    { name }: CudaGpu,
+    spec: ModelSpec,
+    { blockCount, stateSlots }: Pick<Backend, 'blockCount' | 'stateSlots'>,
+  ) {
+    this.device = name;
+    this.blockCount = blockCount;
+    this.stateSlots = stateSlots;
+    this.sampleRows = createNativeSampler(addon, handle);
+    this.#addon = addon;
+    this.#handle = handle;
+    this.#spec = spec;
+    this.#limits = batchLimits(spec, { blockCount, stateSlots });
+    this.#uses = new BlockUses(blockCount);
+    this.#held = new HeldBlocks(blockCount);
+    const kv = new KvMemory(addon, handle, blockCount, Math.min(FIRST_BLOCKS, blockCount));
+    this.#kv = kv;
+    this.blockMemory = {
+      get capacity() {
+        return kv.capacity;
+      },
+      fit: async (needed, most) => {
+        this.#checkIdle();
+        return kv.fit(needed, most);
+      },
+    };
+  }
+
+  async step(batch: Batch): Promise<StepResult> {
+    this.#checkIdle();
+    checkBatch(batch, this.#limits, this.#uses);
+    this.#held.check(batch);
+    const needed = this.#kv.needed(batch);
+    if (needed > this.#kv.capacity && this.#kv.fit(needed, this.blockCount) < needed) {
+      throw new CudaMemoryError(`the GPU has room for ${this.#kv.capacity} KV blocks, not for ${needed}`);
+    }
+    this.#held.hold(batch);
+    return this.#compute(this.#kv.place(batch));
+  }
+
+  async #compute(batch: Batch): Promise<StepResult> {
+    const logits = batch.logitRows.length * this.#spec.vocabSize;
+    const states = batch.stateRows.length * this.#spec.hiddenSize;
+    this.#logits = withRoom(this.#logits, logits);
+    this.#states = withRoom(this.#states, states);
+    await this.#run(batch, () => this.#addon.step(this.#handle, batch, this.#logits, this.#states));
+    return { logits: this.#logits.subarray(0, logits), states: this.#states.subarray(0, states) };
+  }
+
+  /** A backend closed meanwhile frees its model afterwards. */
+  async #run<Result>(batch: Batch, start: () => Promise<Result>): Promise<Result> {
+    this.#running = true;
+    try {
+      return await start();
+    } catch (error) {
+      throw this.#stepError(error, batch);
+    } finally {
+      this.#running = false;
+      if (this.#closed) this.#addon.destroy(this.#handle);
+    }
+  }
+
+  #stepError(error: unknown, { tokens }: Batch): unknown {
+    const message = messageOf(error);
+    if (isOutOfMemory(error))
+      return new CudaMemoryError(`the GPU has no memory for a step of ${tokens.length} tokens`);
+    if (!message.startsWith(DRIVER_ERROR)) return error;
+    this.#lost = new Error(`the GPU was lost: ${message}`);
+    return this.#lost;
+  }
+
+  #checkIdle(): void {
+    if (this.#closed) throw new Error('the backend is closed');
+    if (this.#running) throw new Error('a step is still running; await it before the next');
+    if (this.#lost !== undefined) throw this.#lost;
+  }
+
+  releaseBlocks(blocks: Int32Array): void {
+    if (this.#running) throw new Error('a step is still running; release blocks between steps');
+    this.#held.release(blocks);
+    this.#kv.release(blocks);
+  }
+
+  /** What each kernel of a step takes. */
+  profile(batch: Batch): ReturnType<Addon['profileStep']> {
+    this.#checkIdle();
+    checkBatch(batch, this.#limits, this.#uses);
+    this.#held.take(batch);
+    return this.#addon.profileStep(this.#handle, this.#kv.place(batch));
+  }
+
+  /** Frees the model, at once or as soon as the running step ends. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (!this.#running) this.#addon.destroy(this.#handle);
+  }
+}
+
+function withRoom(values: Float32Array<ArrayBuffer>, length: number): Float32Array<ArrayBuffer> {
+  return values.length < length ? new Float32Array(length) : values;
 }

@@ -4,7 +4,7 @@
 
 import type { ModelSpec } from '../../model/spec.ts';
 import type { Batch, BlockMemory, KvType } from '../backend.ts';
-import { BlockSlots, type SlotMove } from './block-slots.ts';
+import { BlockSlots, type SlotMove } from '../block-slots.ts';
 import { cacheBlockBytes } from './kernels/kv-layout.ts';
 import { type GpuMemory, GpuMemoryError, ReplaceableBuffer } from './memory.ts';
 

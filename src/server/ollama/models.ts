@@ -41,7 +41,7 @@ export async function runningModels({ pool }: ServerContext, cards: ModelCards):
       size,
       details: detailsOf(card),
       expires_at: timeText(entry.expiresMs ?? FOR_EVER_MS),
-      size_vram: entry.computedBy?.startsWith('webgpu') ? size : 0,
+      size_vram: /^(cuda|webgpu)/.test(entry.computedBy ?? '') ? size : 0,
       ...(served === undefined ? {} : { context_length: roomOf(served) }),
     });
   }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BLOCK_TOKENS } from '../backend.ts';
-import { buildBatch } from '../batch.ts';
+import { BLOCK_TOKENS } from './backend.ts';
+import { buildBatch } from './batch.ts';
 import { BlockSlots } from './block-slots.ts';
 
 const BLOCKS = 24;

@@ -1,7 +1,7 @@
-// Where KV blocks lie in the buffers of a GPU. A block has a slot from its first write to its release; its number says
-// nothing about the slot, so the buffers need room for the blocks that hold something and for no others.
+// Where KV blocks lie in the memory of a GPU. A block has a slot from its first write to its release; its number says
+// nothing about the slot, so that memory needs room for the blocks that hold something and for no others.
 
-import { type Batch, BLOCK_TOKENS } from '../backend.ts';
+import { type Batch, BLOCK_TOKENS } from './backend.ts';
 
 const NONE = -1;
 

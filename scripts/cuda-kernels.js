@@ -1,0 +1,179 @@
+// Compiles the kernels of the CUDA backend with NVIDIA's compiler. Usage: node scripts/cuda-kernels.js writes the PTX that the
+// repository keeps, native/cuda/kernels.ptx.br; with --check it only says whether that file is of the present sources.
+
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
+import { hashOf, nativeFolder, runCompiler, textsOf } from './build-native.js';
+import { Progress } from './progress.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const source = 'cuda/kernels/kernels.cu';
+const output = join(nativeFolder, 'cuda', 'kernels.ptx.br');
+
+/** Each runs on every GPU of this compute capability or a higher one: the driver compiles it for that. */
+const portableTargets = [75, 80, 90];
+/** Machine code, which a GPU of the same major number and no lower minor one takes as it is. */
+const machineTargets = [75, 80, 86, 89, 90, 100, 120];
+
+// The compiler writes its own version of PTX, which older drivers refuse. This one is of CUDA 12.0, driver 525.
+const ptxVersion = '8.0';
+const oldestAssembler = 'nvidia-cuda-nvcc-cu12==12.0.140';
+const compilerPackages = ['cuda-nvcc', 'nvvm', 'cuda-crt', 'cuda-runtime', 'cuda-cccl'].map(
+  (name) => `nvidia-${name}==13.*`,
+);
+
+const flags = ['-O3', '-std=c++17', '-fmad=false', '-I', nativeFolder];
+
+/** Changes with the kernels, with what they include and with how they are compiled. */
+export function kernelSourcesHash() {
+  const texts = textsOf(nativeFolder, source, new Set([join(nativeFolder, 'cuda/simulator/threads.h')]));
+  return hashOf([...texts, ptxVersion, ...flags.filter((flag) => flag !== nativeFolder)]);
+}
+
+/** A line of JSON that lists the images, then the images: see src/compute/cuda/kernel-images.ts, which reads them. */
+function pack(sources, images) {
+  const list = images.map(({ kind, capability, content }) => ({ kind, capability, bytes: content.length }));
+  const header = Buffer.from(`${JSON.stringify({ sources, images: list })}\n`);
+  const all = Buffer.concat([header, ...images.map(({ content }) => content)]);
+  const { BROTLI_PARAM_LGWIN: window, BROTLI_PARAM_SIZE_HINT: size } = constants;
+  return brotliCompressSync(all, {
+    params: { [window]: constants.BROTLI_MAX_WINDOW_BITS, [size]: all.length },
+  });
+}
+
+/** The hash of the sources that a packed file was compiled from. */
+export function packedSourcesHash(path = output) {
+  const all = brotliDecompressSync(readFileSync(path));
+  return JSON.parse(all.subarray(0, all.indexOf('\n')).toString()).sources;
+}
+
+function works(program) {
+  return spawnSync(program, ['--version'], { stdio: 'ignore' }).status === 0;
+}
+
+/** Installs packages of PyPI in a folder of build/; undefined where Python or the network is missing. */
+function fromPyPi(name, packages, file) {
+  const folder = join(root, 'build', name);
+  const find = () =>
+    existsSync(folder)
+      ? spawnSync('find', [folder, '-path', `*/bin/${file}`], { encoding: 'utf8' }).stdout.split('\n')[0]
+      : '';
+  if (find() === '') {
+    const install = ['-m', 'pip', 'install', '--quiet', '--target', folder, ...packages];
+    spawnSync('python3', install, { stdio: ['ignore', 2, 2] });
+  }
+  return find() || undefined;
+}
+
+/** Of the system, of CUDA_HOME, or PyPI's. */
+export function findCudaCompiler() {
+  const homes = [process.env.CUDA_HOME, process.env.CUDA_PATH].filter((home) => home !== undefined);
+  const folders = [...homes.map((home) => join(home, 'bin')), ...(process.env.PATH ?? '').split(delimiter)];
+  return (
+    folders.map((folder) => join(folder, 'nvcc')).find((path) => existsSync(path) && works(path)) ??
+    fromPyPi('cuda-compiler', compilerPackages, 'nvcc')
+  );
+}
+
+export const noCudaCompiler =
+  'CUDA’s compiler was not found: put nvcc on the PATH, set CUDA_HOME, or install Python 3 with pip';
+
+async function compile(compiler, target, path) {
+  const include = ['-I', join(dirname(compiler), '..', 'include')];
+  await runCompiler(compiler, [...flags, ...include, ...target, join(nativeFolder, source), '-o', path]);
+  return readFileSync(path);
+}
+
+/** In the older version of PTX, which knows no hints about bytes that are not used; ends with a zero, as the driver wants it. */
+function inOlderPtx(text) {
+  const lowered = text
+    .replace(/^\.version .*$/m, `.version ${ptxVersion}`)
+    .replace(/^\s*\.pragma "used_bytes_mask .*\n/gm, '')
+    .replace(/^\/\/.*\n/gm, '');
+  return `${lowered}\0`;
+}
+
+/** That the assembler of the oldest driver takes it. */
+function checkPtx(capability, text, folder, log) {
+  const assembler = fromPyPi('cuda-oldest', ['--no-deps', oldestAssembler], 'ptxas');
+  if (assembler === undefined) {
+    log(`PTX for ${capability} was not checked with ${oldestAssembler}, which could not be installed.`);
+    return;
+  }
+  const path = join(folder, 'checked.ptx');
+  writeFileSync(path, text.slice(0, -1));
+  const args = [`-arch=sm_${capability}`, path, '-o', join(folder, 'checked.cubin')];
+  const { status, stderr } = spawnSync(assembler, args, { encoding: 'utf8' });
+  if (status !== 0)
+    throw new Error(`PTX for ${capability} is refused by ${oldestAssembler}: ${stderr.slice(0, 500)}`);
+}
+
+async function inTemporaryFolder(use) {
+  const folder = mkdtempSync(join(tmpdir(), 'chairlift-cuda-'));
+  try {
+    return await use(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** PTX for every GPU, in the file that the repository keeps. */
+export function writePtx(compiler, { log = (_line) => {}, path = output } = {}) {
+  return inTemporaryFolder(async (folder) => {
+    const images = [];
+    for (const capability of portableTargets) {
+      const written = await compile(
+        compiler,
+        ['-ptx', `-arch=compute_${capability}`],
+        join(folder, 'kernels.ptx'),
+      );
+      const text = inOlderPtx(written.toString());
+      checkPtx(capability, text, folder, log);
+      images.push({ kind: 'ptx', capability, content: Buffer.from(text) });
+    }
+    writeFileSync(path, pack(kernelSourcesHash(), images));
+    return path;
+  });
+}
+
+/** Machine code for packages, which spares GPUs' drivers the compiling at the first start. */
+export function writeMachineCode(compiler, path) {
+  return inTemporaryFolder(async (folder) => {
+    const images = [];
+    for (const capability of machineTargets) {
+      const content = await compile(
+        compiler,
+        ['-cubin', `-arch=sm_${capability}`],
+        join(folder, 'kernels.cubin'),
+      );
+      images.push({ kind: 'cubin', capability, content });
+    }
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, pack(kernelSourcesHash(), images));
+    return path;
+  });
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const progress = new Progress('chairlift kernels');
+  const fail = (line) => {
+    progress.log(line);
+    process.exit(1);
+  };
+  if (existsSync(output) && packedSourcesHash() === kernelSourcesHash()) {
+    progress.log('the kernels are up to date.');
+  } else if (process.argv.includes('--check')) {
+    fail('the sources have changed since: node scripts/cuda-kernels.js compiles them again.');
+  } else {
+    const compiler = findCudaCompiler() ?? fail(noCudaCompiler);
+    const log = (line) => progress.log(line);
+    const write = () => writePtx(compiler, { log });
+    progress.log(
+      await progress.during('compiling CUDA kernels', write).catch((error) => fail(error.message)),
+    );
+  }
+}

@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { kernelSourcesHash } from '../../../scripts/cuda-kernels.js';
+import { fittingImage, type KernelImage, kernelsFor, ptxPath, readKernelFile } from './kernel-images.ts';
+
+const image = (kind: KernelImage['kind'], capability: number): KernelImage => ({
+  kind,
+  capability,
+  content: new Uint8Array(1),
+});
+
+describe('the compiled CUDA kernels', () => {
+  it('are of the present sources; node scripts/cuda-kernels.js compiles them again', () => {
+    expect(readKernelFile(ptxPath).sources).toBe(kernelSourcesHash());
+  });
+
+  it('are PTX of CUDA 12.0 that ends with a zero, one for each generation that is compiled for', () => {
+    const { images } = readKernelFile(ptxPath);
+    expect(images.map(({ kind, capability }) => `${kind} ${capability}`)).toEqual([
+      'ptx 75',
+      'ptx 80',
+      'ptx 90',
+    ]);
+    for (const { capability, content } of images) {
+      const text = Buffer.from(content).toString('latin1');
+      expect(text).toContain('.version 8.0\n');
+      expect(text).toContain(`.target sm_${capability}\n`);
+      expect(text.indexOf('\0')).toBe(text.length - 1);
+    }
+  });
+
+  it('fit every GPU from Turing on, and none before', () => {
+    expect(kernelsFor(75).capability).toBe(75);
+    expect(kernelsFor(89).capability).toBeGreaterThanOrEqual(80);
+    expect(kernelsFor(121).capability).toBeGreaterThanOrEqual(90);
+    expect(() => kernelsFor(70)).toThrow('only from 7.5 on');
+  });
+});
+
+describe('the image for a GPU', () => {
+  const images = [
+    image('ptx', 75),
+    image('cubin', 80),
+    image('ptx', 90),
+    image('cubin', 86),
+    image('cubin', 90),
+  ];
+
+  it('is machine code of the same major number and the highest minor one', () => {
+    expect(fittingImage(images, 86)).toBe(images[3]);
+    expect(fittingImage(images, 87)).toBe(images[3]);
+    expect(fittingImage(images, 80)).toBe(images[1]);
+  });
+
+  it('is PTX of the highest capability where no machine code fits', () => {
+    expect(fittingImage(images, 120)).toBe(images[2]);
+    expect(fittingImage(images, 75)).toBe(images[0]);
+  });
+
+  it('is missing for a GPU older than all', () => {
+    expect(fittingImage(images, 61)).toBeUndefined();
+  });
+});
