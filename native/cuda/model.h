@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "cuda/sampling.h"
 #include "cuda/work.h"
 #include "model/model.h"
 
@@ -25,6 +26,12 @@ class CudaModel {
 
   /** As Model::step. */
   void step(const StepInput& input, float* logits, float* states);
+  /** Samples in place of downloading logits: what was found of the rows is written to `found`. */
+  void stepAndSample(const StepInput& input, const SamplingInput& sampling, uint32_t* found, float* states);
+  /** Whether `stepAndSample` can be called. */
+  bool canSample() const { return sampler_.fits(); }
+  /** Logits of the last step, by their place among its `logitRows`. */
+  void readLogits(const std::vector<int32_t>& rows, float* to);
 
   /** Runs a step kernel by kernel and times each, by name. */
   std::map<std::string, KernelTime> profile(const StepInput& input);
@@ -35,12 +42,15 @@ class CudaModel {
   int fitBlocks(int needed, int most);
 
  private:
-  /** What makes steps alike: numbers of rows, padded. */
+  /** What makes steps alike: numbers of rows, padded, and what is sampled. */
   struct Shape {
     int rows, logitRows, stateRows;
+    // See SamplingInput; -1 where nothing is sampled.
+    int lists;
 
     bool operator<(const Shape& other) const {
-      return std::tie(rows, logitRows, stateRows) < std::tie(other.rows, other.logitRows, other.stateRows);
+      return std::tie(rows, logitRows, stateRows, lists) <
+             std::tie(other.rows, other.logitRows, other.stateRows, other.lists);
     }
   };
   struct Recorded {
@@ -49,8 +59,10 @@ class CudaModel {
   };
 
   void noteNorm(const Norm& norm) { readsStream_[size_t(norm.kind)] = true; }
-  Shape shapeOf(const StepInput& input) const;
-  void prepare(const StepInput& input, const Shape& shape);
+  Shape shapeOf(const StepInput& input, const SamplingInput* sampling) const;
+  /** Launches a step, sampling with it where that is wanted. */
+  void run(const StepInput& input, const SamplingInput* sampling);
+  void prepare(const StepInput& input, const SamplingInput* sampling, const Shape& shape);
   void launchStep(const Shape& shape);
   void embed();
   void launchBranch(const Branch& branch);
@@ -67,6 +79,10 @@ class CudaModel {
   int capacity_ = 0;
   std::vector<int32_t> words_;
   Growing tables_, logits_, states_;
+  DeviceSampler sampler_;
+  // In the tables: see SampleArgs.
+  const int32_t* samplingJobs_ = nullptr;
+  int lastLogitRows_ = 0;
   std::map<Shape, Recorded> graphs_;
 };
 

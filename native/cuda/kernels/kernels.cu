@@ -11,6 +11,7 @@
 //
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/products.h"
+#include "cuda/kernels/sampling.h"
 
 using namespace chairlift::cuda;
 
@@ -23,6 +24,11 @@ CHAIRLIFT_KERNEL(place_heads, PlaceHeadsArgs, 128, 1, placeHeads(args))
 CHAIRLIFT_KERNEL(attend_f16, AttentionArgs, 32, 1, attend<kvHalf>(args))
 CHAIRLIFT_KERNEL(attend_q8, AttentionArgs, 32, 1, attend<kvByte>(args))
 CHAIRLIFT_KERNEL(scale_logits, ScaleLogitsArgs, 256, 1, scaleLogits(args))
+CHAIRLIFT_KERNEL(sample_groups, SampleArgs, 256, 4, findGroups(args))
+CHAIRLIFT_KERNEL(sample_likeliest, SampleArgs, 32, 1, findLikeliest(args))
+CHAIRLIFT_KERNEL(sample_threshold, SampleArgs, 1024, 1, findThreshold(args))
+CHAIRLIFT_KERNEL(sample_list, SampleArgs, 256, 4, listCandidates(args))
+CHAIRLIFT_KERNEL(sample_sort, SampleArgs, 1024, 1, sortCandidates(args))
 CHAIRLIFT_KERNEL(repack_panels, RepackArgs, 256, 1, repack(args))
 
 CHAIRLIFT_KERNEL(multiply_f32, ProductArgs, 512, 1, multiplyFloats<codeF32>(args))
