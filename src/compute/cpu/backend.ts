@@ -2,7 +2,7 @@
 
 import type { ModelSpec } from '../../model/spec.ts';
 import { machineLimits } from '../../runtime/limits.ts';
-import type { SampleRows } from '../../sampling/sample-row.ts';
+import type { SampleResult, SampleRow, SampleRows } from '../../sampling/sample-row.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import {
   type Backend,
@@ -52,12 +52,19 @@ export async function createCpuBackend(
   );
 }
 
+/** Samples in steps, on a GPU. */
+interface StepSampler {
+  readonly isAvailable: boolean;
+  step(batch: Batch, rows: readonly SampleRow[], states: Float32Array): Promise<readonly SampleResult[]>;
+}
+
 /** Steps and memory of a model in the addon, on the processor or on a GPU. */
 export class NativeBackend implements Backend {
   readonly name: string;
   readonly blockCount: number;
   readonly stateSlots: number | undefined;
   readonly sampleRows: SampleRows;
+  readonly #sampler: StepSampler | undefined;
   readonly #addon: Addon;
   readonly #handle: ModelHandle;
   readonly #spec: ModelSpec;
@@ -66,7 +73,7 @@ export class NativeBackend implements Backend {
   readonly #held: HeldBlocks;
   #logits = new Float32Array(0);
   #states = new Float32Array(0);
-  #running: Promise<void> | undefined;
+  #running: Promise<unknown> | undefined;
   #closed = false;
   #newThreads: number | undefined;
 
@@ -77,7 +84,9 @@ export class NativeBackend implements Backend {
     spec: ModelSpec,
     { blockCount, stateSlots }: Pick<Backend, 'blockCount' | 'stateSlots'>,
     sampleRows: SampleRows,
+    sampler?: StepSampler,
   ) {
+    this.#sampler = sampler?.isAvailable === true ? sampler : undefined;
     this.name = name;
     this.stateSlots = stateSlots;
     this.sampleRows = sampleRows;
@@ -90,25 +99,32 @@ export class NativeBackend implements Backend {
     this.#held = new HeldBlocks(blockCount);
   }
 
-  async step(batch: Batch): Promise<StepResult> {
+  async step(batch: Batch, rows?: readonly SampleRow[]): Promise<StepResult> {
     if (this.#running !== undefined) throw new Error('a step is still running; await it before the next');
     const { vocabSize, hiddenSize } = this.#spec;
     checkBatch(batch, this.#limits, this.#uses);
     this.#held.take(batch);
-    this.#logits = withRoom(this.#logits, batch.logitRows.length * vocabSize);
-    this.#states = withRoom(this.#states, batch.stateRows.length * hiddenSize);
+    const states = batch.stateRows.length * hiddenSize;
+    this.#states = withRoom(this.#states, states);
     this.#applyThreads();
-    this.#running = this.#addon.step(this.#handle, batch, this.#logits, this.#states);
+    if (this.#sampler !== undefined && rows !== undefined) {
+      const sampled = await this.#run(this.#sampler.step(batch, rows, this.#states));
+      return { logits: new Float32Array(0), sampled, states: this.#states.subarray(0, states) };
+    }
+    const logits = batch.logitRows.length * vocabSize;
+    this.#logits = withRoom(this.#logits, logits);
+    await this.#run(this.#addon.step(this.#handle, batch, this.#logits, this.#states));
+    return { logits: this.#logits.subarray(0, logits), states: this.#states.subarray(0, states) };
+  }
+
+  async #run<Result>(running: Promise<Result>): Promise<Result> {
+    this.#running = running;
     try {
-      await this.#running;
+      return await running;
     } finally {
       this.#running = undefined;
       if (this.#closed) this.#addon.destroy(this.#handle);
     }
-    return {
-      logits: this.#logits.subarray(0, batch.logitRows.length * vocabSize),
-      states: this.#states.subarray(0, batch.stateRows.length * hiddenSize),
-    };
   }
 
   releaseBlocks(blocks: Int32Array): void {

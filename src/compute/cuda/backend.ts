@@ -8,6 +8,7 @@ import { NativeBackend } from '../cpu/backend.ts';
 import type { Addon } from '../cpu/binding.ts';
 import { createNativeSampler } from '../cpu/sample-rows.ts';
 import { uploadModel } from '../cpu/upload.ts';
+import { GpuSampler } from './sampling.ts';
 
 export interface CudaOptions extends BackendOptions {
   readonly threads?: number;
@@ -35,6 +36,8 @@ export async function createCudaBackend(
     addon.destroy(handle);
     throw error;
   }
-  const sampler = createNativeSampler(addon, handle);
-  return new NativeBackend('cuda', addon, handle, spec, { blockCount, stateSlots }, sampler);
+  const sampleRows = createNativeSampler(addon, handle);
+  const { vocabSize } = spec;
+  const sampler = new GpuSampler({ addon, handle, vocabSize, sampleRows });
+  return new NativeBackend('cuda', addon, handle, spec, { blockCount, stateSlots }, sampleRows, sampler);
 }
