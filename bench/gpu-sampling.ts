@@ -4,7 +4,7 @@
 import { availableParallelism } from 'node:os';
 import { loadAddon } from '#src/compute/cpu/binding.ts';
 import { createNativeSampler } from '#src/compute/cpu/sample-rows.ts';
-import type { Found } from '#src/compute/webgpu/finish-sampling.ts';
+import type { Found } from '#src/compute/device-sampling/finish-sampling.ts';
 import { weighCandidates } from '#src/sampling/candidates.ts';
 import { type SamplingRequest, validateSampling } from '#src/sampling/parameters.ts';
 import { seedFrom, uniformAt } from '#src/sampling/random.ts';

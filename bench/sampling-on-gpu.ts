@@ -1,12 +1,12 @@
 // Sampling on a GPU from any logits, without a model: what the webgpu backend does after a forward pass, for benchmarks and
 // tests.
 
-import { type Found, finishSampling, readFound } from '#src/compute/webgpu/finish-sampling.ts';
+import { type Found, finishSampling, readFound } from '#src/compute/device-sampling/finish-sampling.ts';
+import { type PlannedSampling, planSampling } from '#src/compute/device-sampling/plan-sampling.ts';
+import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from '#src/compute/device-sampling/sampling-layout.ts';
 import type { Gpu } from '#src/compute/webgpu/gpu.ts';
 import { firstCandidatesKernel, samplingThreads } from '#src/compute/webgpu/kernels/sampling.ts';
-import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from '#src/compute/webgpu/kernels/sampling-layout.ts';
 import { GpuMemory } from '#src/compute/webgpu/memory.ts';
-import { type PlannedSampling, planSampling } from '#src/compute/webgpu/plan-sampling.ts';
 import { Programs } from '#src/compute/webgpu/programs.ts';
 import { seedFrom, uniformAt } from '#src/sampling/random.ts';
 import type { SampleResult, SampleRow } from '#src/sampling/sample-row.ts';

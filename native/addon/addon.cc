@@ -375,6 +375,75 @@ napi_value profileStep(napi_env env, napi_callback_info info) {
   });
 }
 
+/** How many words of results a step's sampling has; `words` are jobs of all rows and their lists. */
+size_t foundWords(const cuda::SamplingInput& input) {
+  using namespace cuda::sampling;
+  if (input.lists < 0 || input.lists > jobsOfRow || input.words.size() < size_t(input.rows) * jobsOfRow * wordsOfJob) {
+    throw ScriptError("native addon: too few jobs of sampling");
+  }
+  return size_t(input.rows) * size_t(jobsOfRow * wordsOfHead + input.lists * wordsOfList);
+}
+
+/** canSample(handle): whether a GPU samples in its steps */
+napi_value canSample(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    napi_value result;
+    check(napi_get_boolean(env, toCudaModel(env, arguments(env, info, 1)[0]).canSample(), &result), "cannot make a boolean");
+    return result;
+  });
+}
+
+/** stepAndSample(handle, batch, jobs: Uint32Array, lists, found: Uint32Array, states: Float32Array): Promise<void> */
+napi_value stepAndSample(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 6);
+    cuda::CudaModel& model = toCudaModel(env, args[0]);
+    Handle& handle = toHandle(env, args[0]);
+    StepInput input = readBatch(env, args[1], model.isRecurrent());
+    cuda::SamplingInput sampling{toWordArray(env, args[2], "jobs").copy(), int(input.logitRows.size()), toInt(env, args[3])};
+    const auto found = toWordArray(env, args[4], "found");
+    const auto states = toFloatArray(env, args[5], "states");
+    if (found.length < foundWords(sampling) || states.length < input.stateRows.size() * size_t(model.hiddenSize())) {
+      throw ScriptError("native addon: too little room for the results");
+    }
+    return runOffThread(env, handle, "chairlift.stepAndSample", {args[0], args[4], args[5]},
+                        [held = handle.cudaModel, input = std::move(input), sampling = std::move(sampling), to = found.data,
+                         into = states.data] { held->stepAndSample(input, sampling, to, into); });
+  });
+}
+
+/** readLogits(handle, rows: Int32Array, logits: Float32Array): Promise<void>; of the last step */
+napi_value readLogits(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 3);
+    cuda::CudaModel& model = toCudaModel(env, args[0]);
+    Handle& handle = toHandle(env, args[0]);
+    std::vector<int32_t> rows = toInt32Array(env, args[1], "rows").copy();
+    const auto logits = toFloatArray(env, args[2], "logits");
+    if (logits.length < rows.size() * size_t(model.vocabSize())) throw ScriptError("native addon: too little room for the results");
+    return runOffThread(env, handle, "chairlift.readLogits", {args[0], args[2]},
+                        [held = handle.cudaModel, rows = std::move(rows), to = logits.data] { held->readLogits(rows, to); });
+  });
+}
+
+/**
+ * probeSampling(gpu, kernels: Uint8Array, logits: Float32Array, vocabSize, jobs: Uint32Array, lists, repeats, found: Uint32Array):
+ * seconds of one repetition; for tests and benchmarks
+ */
+napi_value probeSampling(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 8);
+    const auto logits = toFloatArray(env, args[2], "logits");
+    const int vocabSize = toInt(env, args[3]);
+    const cuda::SamplingInput input{toWordArray(env, args[4], "jobs").copy(), int(logits.length / size_t(vocabSize)),
+                                    toInt(env, args[5])};
+    const auto found = toWordArray(env, args[7], "found");
+    if (found.length < foundWords(input)) throw ScriptError("native addon: too little room for the results");
+    const auto device = openDevice(toInt(env, args[0]), toByteArray(env, args[1], "kernels").data);
+    return fromNumber(env, cuda::probeSampling(*device, logits.copy(), vocabSize, input, toInt(env, args[6]), found.data));
+  });
+}
+
 /** fitBlocks(handle, needed, most): how many KV blocks of a GPU have memory now */
 napi_value fitBlocks(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
@@ -546,6 +615,8 @@ NAPI_MODULE_INIT() {
       {"profileStep", profileStep},
       {"gpuFreeBytes", gpuFreeBytes}, {"moveBlocks", moveBlocks},
       {"timeGpuCopy", timeGpuCopy},
+      {"canSample", canSample},   {"stepAndSample", stepAndSample}, {"readLogits", readLogits},
+      {"probeSampling", probeSampling},
   };
   for (const auto& function : functions) {
     napi_value value;

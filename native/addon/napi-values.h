@@ -82,6 +82,10 @@ inline TypedArray<uint8_t> toByteArray(napi_env env, napi_value value, const cha
   return toTypedArray<uint8_t>(env, value, napi_uint8_array, what);
 }
 
+inline TypedArray<uint32_t> toWordArray(napi_env env, napi_value value, const char* what) {
+  return toTypedArray<uint32_t>(env, value, napi_uint32_array, what);
+}
+
 inline napi_value fromNumber(napi_env env, double number) {
   napi_value value;
   check(napi_create_double(env, number, &value), "cannot make a number");

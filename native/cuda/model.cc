@@ -21,6 +21,9 @@ constexpr size_t mostSpareBytes = size_t(1) << 30;
 /** Steps of up to this many rows are recorded: for more, the kernels take longer than their launches. */
 constexpr int mostRecordedRows = 256;
 
+/** Tables have room for this many words at least, or for the next power of two: then they seldom move. */
+constexpr size_t leastTableWords = 4096;
+
 /** Numbers of rows that steps are padded to. */
 int padded(int rows) {
   if (rows <= 1) return rows;
@@ -50,7 +53,8 @@ CudaModel::CudaModel(std::unique_ptr<Device> device, std::unique_ptr<DeviceWeigh
       parts_(std::move(parts)),
       blockCount_(blockCount),
       work_(*device_, *weights_, parts_.kv, parts_.normEpsilon),
-      recurrentSlots_(parts_.recurrentStates, stateSlots, work_) {
+      recurrentSlots_(parts_.recurrentStates, stateSlots, work_),
+      sampler_(work_, parts_.vocabSize) {
   if (parts_.finalNorm) noteNorm(*parts_.finalNorm);
   for (const Layer& layer : parts_.layers) {
     for (const Branch& branch : layer.branches) {
@@ -114,7 +118,7 @@ void CudaModel::moveBlock(int from, int to) {
   device_->copy(kv_ + size_t(to) * kvStride_, kv_ + size_t(from) * kvStride_, kvStride_);
 }
 
-CudaModel::Shape CudaModel::shapeOf(const StepInput& input) const {
+CudaModel::Shape CudaModel::shapeOf(const StepInput& input, const SamplingInput* sampling) const {
   const AttentionLoad attention = attentionLoad(sequencesOf(input));
   return {padded(int(input.tokens.size())),
           padded(int(input.logitRows.size())),
@@ -122,13 +126,19 @@ CudaModel::Shape CudaModel::shapeOf(const StepInput& input) const {
           attention.fewSegments,
           attention.hasMany,
           padded(int(input.recurrentFrom.size())),
-          work_.adapters.used.empty() ? -1 : work_.adapters.used.front()};
+          work_.adapters.used.empty() ? -1 : work_.adapters.used.front(),
+          sampling ? sampling->lists : -1};
 }
 
-void CudaModel::prepare(const StepInput& input, const Shape& shape) {
+void CudaModel::prepare(const StepInput& input, const SamplingInput* sampling, const Shape& shape) {
   const size_t rows = size_t(shape.rows), wanted = size_t(shape.logitRows), kept = size_t(shape.stateRows);
-  const size_t tablesAt = 3 * rows + wanted + kept;
-  words_.assign(tablesAt + input.blocks.size(), 0);
+  const size_t placeAt = 3 * rows + wanted + kept, tablesAt = placeAt + 2, jobsAt = tablesAt + input.blocks.size();
+  words_.assign(jobsAt, 0);
+  if (sampling) {
+    words_[placeAt] = int32_t(jobsAt - placeAt);
+    words_[placeAt + 1] = sampling->rows;
+    words_.insert(words_.end(), sampling->words.begin(), sampling->words.end());
+  }
   int32_t* const tokens = words_.data();
   int32_t* const positions = tokens + rows;
   int32_t* const blocks = positions + rows;
@@ -149,7 +159,8 @@ void CudaModel::prepare(const StepInput& input, const Shape& shape) {
     end = std::max(end, start + after - first);
   }
   // Room for the tables of longer sequences, so that steps of one shape keep their addresses.
-  const size_t room = tablesAt + roundUp(input.blocks.size() + 1, 4096);
+  size_t room = leastTableWords;
+  while (room < words_.size()) room *= 2;
   auto* device = tables_.room(work_, room * sizeof(int32_t)).as<int32_t>();
   device_->upload(device, words_.data(), words_.size() * sizeof(int32_t));
   work_.rows = shape.rows;
@@ -178,12 +189,15 @@ void CudaModel::prepare(const StepInput& input, const Shape& shape) {
   }
   logits_.room(work_, wanted * size_t(parts_.vocabSize) * sizeof(float));
   states_.room(work_, kept * size_t(parts_.hiddenSize) * sizeof(float));
+  samplingJobs_ = device + placeAt;
+  if (sampling) sampler_.prepare(shape.logitRows, shape.lists);
+  lastLogitRows_ = int(input.logitRows.size());
 }
 
-void CudaModel::step(const StepInput& input, float* logits, float* states) {
+void CudaModel::run(const StepInput& input, const SamplingInput* sampling) {
   work_.adapters.used = usedAdapters(input);
-  const Shape shape = shapeOf(input);
-  prepare(input, shape);
+  const Shape shape = shapeOf(input, sampling);
+  prepare(input, sampling, shape);
   // Several adapters at once make more shapes than are worth recording.
   if (shape.rows > mostRecordedRows || work_.adapters.used.size() > 1) {
     launchStep(shape);
@@ -199,6 +213,10 @@ void CudaModel::step(const StepInput& input, float* logits, float* states) {
       device_->replay(*recorded.graph);
     }
   }
+}
+
+void CudaModel::step(const StepInput& input, float* logits, float* states) {
+  run(input, nullptr);
   const size_t logitBytes = input.logitRows.size() * size_t(parts_.vocabSize) * sizeof(float);
   const size_t stateBytes = input.stateRows.size() * size_t(parts_.hiddenSize) * sizeof(float);
   if (logitBytes > 0) device_->download(logits, logits_.room(work_, 0).as<float>(), logitBytes);
@@ -207,11 +225,29 @@ void CudaModel::step(const StepInput& input, float* logits, float* states) {
 }
 
 std::map<std::string, KernelTime> CudaModel::profile(const StepInput& input) {
-  const Shape shape = shapeOf(input);
-  prepare(input, shape);
+  const Shape shape = shapeOf(input, nullptr);
+  prepare(input, nullptr, shape);
   launchStep(shape);
   device_->wait();
   return device_->profile([&] { launchStep(shape); });
+}
+
+void CudaModel::stepAndSample(const StepInput& input, const SamplingInput& sampling, uint32_t* found, float* states) {
+  run(input, &sampling);
+  const size_t stateBytes = input.stateRows.size() * size_t(parts_.hiddenSize) * sizeof(float);
+  if (sampling.rows > 0) sampler_.download(found, sampling.rows, sampling.lists);
+  if (stateBytes > 0) device_->download(states, states_.room(work_, 0).as<float>(), stateBytes);
+  device_->wait();
+}
+
+void CudaModel::readLogits(const std::vector<int32_t>& rows, float* to) {
+  const size_t vocabSize = size_t(parts_.vocabSize);
+  const float* const logits = logits_.room(work_, 0).as<float>();
+  for (size_t i = 0; i < rows.size(); i++) {
+    if (rows[i] < 0 || rows[i] >= lastLogitRows_) throw std::runtime_error("logits of a row that the last step did not want");
+    device_->download(to + i * vocabSize, logits + size_t(rows[i]) * vocabSize, vocabSize * sizeof(float));
+  }
+  device_->wait();
 }
 
 void CudaModel::launchStep(const Shape& shape) {
@@ -324,10 +360,12 @@ void CudaModel::launchHead(const Shape& shape) {
   seen.places = work_.tables.logitRows;
   float* const logits = logits_.room(work_, 0).as<float>();
   work_.multiplier.apply(parts_.head, seen, shape.logitRows, logits, size_t(parts_.vocabSize));
-  if (parts_.logitScale == 1.0f && parts_.logitSoftcap == 0.0f) return;
-  const int64_t count = int64_t(shape.logitRows) * parts_.vocabSize;
-  ScaleLogitsArgs args{logits, count, parts_.logitScale, parts_.logitSoftcap};
-  device_->launch("scale_logits", {int(std::min<int64_t>(1024, (count + 255) / 256)), 1, 256, 0}, args);
+  if (parts_.logitScale != 1.0f || parts_.logitSoftcap != 0.0f) {
+    const int64_t count = int64_t(shape.logitRows) * parts_.vocabSize;
+    ScaleLogitsArgs args{logits, count, parts_.logitScale, parts_.logitSoftcap};
+    device_->launch("scale_logits", {int(std::min<int64_t>(1024, (count + 255) / 256)), 1, 256, 0}, args);
+  }
+  if (shape.lists >= 0) sampler_.launch(logits, shape.logitRows, shape.lists, samplingJobs_);
 }
 
 }  // namespace cuda

@@ -9,6 +9,7 @@
 #include "cuda/adapters.h"
 #include "cuda/layers/altup.h"
 #include "cuda/recurrent-slots.h"
+#include "cuda/sampling.h"
 #include "cuda/work.h"
 #include "model/model.h"
 
@@ -28,6 +29,12 @@ class CudaModel {
 
   /** As Model::step. */
   void step(const StepInput& input, float* logits, float* states);
+  /** Samples in place of downloading logits: what was found of the rows is written to `found`. */
+  void stepAndSample(const StepInput& input, const SamplingInput& sampling, uint32_t* found, float* states);
+  /** Whether `stepAndSample` can be called. */
+  bool canSample() const { return sampler_.fits(); }
+  /** Logits of the last step, by their place among its `logitRows`. */
+  void readLogits(const std::vector<int32_t>& rows, float* to);
 
   /** Runs a step kernel by kernel and times each, by name. */
   std::map<std::string, KernelTime> profile(const StepInput& input);
@@ -42,17 +49,18 @@ class CudaModel {
  private:
   /**
    * What makes steps alike: numbers of rows, and of sequences with recurrent states, padded; what attention has to do; the one
-   * adapter in use, or -1.
+   * adapter in use, or -1; what is sampled (see SamplingInput), or -1.
    */
   struct Shape {
     int rows, logitRows, stateRows;
     int fewSegments;
     bool hasMany;
-    int sequences, adapter;
+    int sequences, adapter, lists;
 
     bool operator<(const Shape& other) const {
-      return std::tie(rows, logitRows, stateRows, fewSegments, hasMany, sequences, adapter) <
-             std::tie(other.rows, other.logitRows, other.stateRows, other.fewSegments, other.hasMany, other.sequences, other.adapter);
+      return std::tie(rows, logitRows, stateRows, fewSegments, hasMany, sequences, adapter, lists) <
+             std::tie(other.rows, other.logitRows, other.stateRows, other.fewSegments, other.hasMany, other.sequences, other.adapter,
+                      other.lists);
     }
   };
   struct Recorded {
@@ -63,8 +71,10 @@ class CudaModel {
   bool commitPage();
   void noteNorm(const Norm& norm) { readsStream_[size_t(norm.kind)] = true; }
   void noteNorms(const Part& part);
-  Shape shapeOf(const StepInput& input) const;
-  void prepare(const StepInput& input, const Shape& shape);
+  Shape shapeOf(const StepInput& input, const SamplingInput* sampling) const;
+  /** Launches a step, sampling with it where that is wanted. */
+  void run(const StepInput& input, const SamplingInput* sampling);
+  void prepare(const StepInput& input, const SamplingInput* sampling, const Shape& shape);
   void launchStep(const Shape& shape);
   void embed();
   void embedAdapted();
@@ -87,6 +97,10 @@ class CudaModel {
   Growing tables_, logits_, states_;
   // While a step is launched.
   std::optional<DeviceAltUp> altUp_;
+  DeviceSampler sampler_;
+  // In the tables: see SampleArgs.
+  const int32_t* samplingJobs_ = nullptr;
+  int lastLogitRows_ = 0;
   std::map<Shape, Recorded> graphs_;
 };
 

@@ -4,7 +4,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { modelLogits, samplingOnGpu } from '../../bench/sampling-on-gpu.ts';
-import type { Found } from '../../src/compute/webgpu/finish-sampling.ts';
+import type { Found } from '../../src/compute/device-sampling/finish-sampling.ts';
 import type { Gpu } from '../../src/compute/webgpu/gpu.ts';
 import { LISTED_AT_LEAST } from '../../src/compute/webgpu/kernels/sampling.ts';
 import { weighCandidates } from '../../src/sampling/candidates.ts';

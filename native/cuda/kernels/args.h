@@ -331,6 +331,58 @@ struct ScaleLogitsArgs {
   float factor, softcap;
 };
 
+// The words of src/compute/device-sampling/sampling-layout.ts.
+namespace sampling {
+
+constexpr int jobsOfRow = 2, wordsOfJob = 16, wordsOfHead = 8, listLength = 1024, wordsOfList = 2 * listLength;
+enum JobKind : uint32_t { kindNothing = 0, kindLikeliest = 1, kindCandidates = 2 };
+enum JobWord {
+  jobKind = 0,
+  jobSlope = 1,
+  jobMask = 2,
+  jobBiased = 3,
+  jobPenalized = 5,
+  jobForbidden = 7,
+  jobRepetition = 9,
+  jobInverseRepetition = 10,
+  jobPresence = 11,
+  jobFrequency = 12,
+  jobUnitBits = 15,
+};
+enum HeadWord { headListed = 0, headToken = 1, headLogit = 2, headTotalLow = 3, headTotalHigh = 4, headOdd = 5 };
+
+// Tokens by their number modulo `listLength` are in groups; a piece of a row is the tokens of 32 neighbouring groups.
+constexpr int groupsOfPiece = 32, piecesOfRow = listLength / groupsOfPiece;
+
+/** What is known of one job between its kernels. */
+struct SampleState {
+  // The first token of each group in the order of candidates, or of each piece where no candidates are listed; then candidates in
+  // any order. A token's place in that order is larger for tokens before it: see `placeOf` in sampling.h.
+  uint64_t places[listLength];
+  // Sums of weights by piece.
+  uint64_t sums[piecesOfRow];
+  // Whether a logit of the piece is NaN or infinity.
+  uint32_t isOdd[piecesOfRow];
+  // Keys: all from the threshold on are listed.
+  uint32_t highest, threshold;
+  uint32_t listed;
+};
+
+}  // namespace sampling
+
+/** Blocks: x are pieces of a row where a kernel has several, y are jobs, those of all first jobs first. */
+struct SampleArgs {
+  const float* logits;
+  int32_t vocabSize;
+  // Where the words of jobs start, counted from here, and how many rows have some: others pad the step.
+  const int32_t* jobs;
+  // Rows of the padded step.
+  int32_t rows;
+  bool listsCandidates;
+  sampling::SampleState* states;
+  uint32_t* found;
+};
+
 struct RepackArgs {
   const uint8_t* panels;
   int64_t panelBytes;

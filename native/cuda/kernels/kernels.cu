@@ -19,6 +19,7 @@
 #include "cuda/kernels/moe.h"
 #include "cuda/kernels/products.h"
 #include "cuda/kernels/recurrence.h"
+#include "cuda/kernels/sampling.h"
 #include "cuda/kernels/streams.h"
 
 using namespace chairlift::cuda;
@@ -44,6 +45,11 @@ CHAIRLIFT_KERNEL(attend_many_q8_64, AttentionArgs, 128, 5, (attendMany<kvByte, 1
 CHAIRLIFT_KERNEL(attend_many_q8_128, AttentionArgs, 128, 3, (attendMany<kvByte, 1, 8>(args)))
 CHAIRLIFT_KERNEL(attend_many_q8_256, AttentionArgs, 256, 2, (attendMany<kvByte, 2, 8>(args)))
 CHAIRLIFT_KERNEL(scale_logits, ScaleLogitsArgs, 256, 1, scaleLogits(args))
+CHAIRLIFT_KERNEL(sample_groups, SampleArgs, 256, 4, findGroups(args))
+CHAIRLIFT_KERNEL(sample_likeliest, SampleArgs, 32, 1, findLikeliest(args))
+CHAIRLIFT_KERNEL(sample_threshold, SampleArgs, 1024, 1, findThreshold(args))
+CHAIRLIFT_KERNEL(sample_list, SampleArgs, 256, 4, listCandidates(args))
+CHAIRLIFT_KERNEL(sample_sort, SampleArgs, 1024, 1, sortCandidates(args))
 CHAIRLIFT_KERNEL(repack_panels, RepackArgs, 256, 1, repack(args))
 
 CHAIRLIFT_KERNEL(choose_experts, ChooseExpertsArgs, 256, 1, chooseExperts(args))

@@ -42,19 +42,11 @@ export async function createCpuBackend(
     throw error;
   }
   const { blockCount } = options;
-  return new NativeBackend(
-    'cpu',
-    addon,
-    handle,
-    spec,
-    { blockCount, stateSlots },
-    createNativeSampler(addon, handle),
-  );
+  return new CpuBackend(addon, handle, spec, { blockCount, stateSlots }, createNativeSampler(addon, handle));
 }
 
-/** Steps and memory of a model in the addon, on the processor or on a GPU. */
-export class NativeBackend implements Backend {
-  readonly name: string;
+class CpuBackend implements Backend {
+  readonly name = 'cpu';
   readonly blockCount: number;
   readonly stateSlots: number | undefined;
   readonly sampleRows: SampleRows;
@@ -71,14 +63,12 @@ export class NativeBackend implements Backend {
   #newThreads: number | undefined;
 
   constructor(
-    name: string,
     addon: Addon,
     handle: ModelHandle,
     spec: ModelSpec,
     { blockCount, stateSlots }: Pick<Backend, 'blockCount' | 'stateSlots'>,
     sampleRows: SampleRows,
   ) {
-    this.name = name;
     this.stateSlots = stateSlots;
     this.sampleRows = sampleRows;
     this.#addon = addon;

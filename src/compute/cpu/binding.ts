@@ -98,6 +98,30 @@ export interface Addon {
     stateSlots: number,
   ): void;
   step(model: ModelHandle, batch: Batch, logits: Float32Array, states: Float32Array): Promise<void>;
+  /** Whether a model on a GPU takes `stepAndSample`. */
+  canSample(model: ModelHandle): boolean;
+  /** A step of a model on a GPU that samples there: `jobs` and `found` are those of device-sampling/sampling-layout.ts. */
+  stepAndSample(
+    model: ModelHandle,
+    batch: Batch,
+    jobs: Uint32Array,
+    lists: number,
+    found: Uint32Array,
+    states: Float32Array,
+  ): Promise<void>;
+  /** Logits of the last step of a model on a GPU: rows by their place among its `logitRows`. */
+  readLogits(model: ModelHandle, rows: Int32Array, logits: Float32Array): Promise<void>;
+  /** Samples rows of any logits on a GPU, for tests and benchmarks; returns the seconds of each further repetition. */
+  probeSampling(
+    gpu: number,
+    kernels: Uint8Array,
+    logits: Float32Array,
+    vocabSize: number,
+    jobs: Uint32Array,
+    lists: number,
+    repeats: number,
+    found: Uint32Array,
+  ): number;
   releaseBlocks(model: ModelHandle, blocks: Int32Array): void;
   /** At most as many as the model was created with. */
   useThreads(model: ModelHandle, threads: number): void;

@@ -3,7 +3,7 @@
 import type { ModelSpec } from '../../model/spec.ts';
 import { messageOf } from '../../runtime/error-message.ts';
 import { machineLimits } from '../../runtime/limits.ts';
-import type { SampleRows } from '../../sampling/sample-row.ts';
+import type { SampleRow, SampleRows } from '../../sampling/sample-row.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import {
   type Backend,
@@ -23,6 +23,7 @@ import { recurrentStateBytes, weightBytes } from '../memory.ts';
 import { type CudaGpu, findCudaGpu } from './gpu.ts';
 import { kernelsFor } from './kernel-images.ts';
 import { KvMemory } from './kv-memory.ts';
+import { GpuSampler } from './sampling.ts';
 
 export interface CudaOptions extends BackendOptions {
   /** They pack weights, and sample. */
@@ -96,6 +97,7 @@ export class CudaBackend implements Backend {
   readonly #limits: BatchLimits;
   readonly #uses: BlockUses;
   readonly #held: HeldBlocks;
+  readonly #sampler: GpuSampler;
   #logits = new Float32Array(0);
   #states = new Float32Array(0);
   #running = false;
@@ -120,6 +122,7 @@ export class CudaBackend implements Backend {
     this.#limits = batchLimits(spec, { blockCount, stateSlots });
     this.#uses = new BlockUses(blockCount);
     this.#held = new HeldBlocks(blockCount);
+    this.#sampler = new GpuSampler({ addon, handle, vocabSize: spec.vocabSize, sampleRows: this.sampleRows });
     const kv = new KvMemory(addon, handle, blockCount, Math.min(FIRST_BLOCKS, blockCount));
     this.#kv = kv;
     this.blockMemory = {
@@ -133,7 +136,7 @@ export class CudaBackend implements Backend {
     };
   }
 
-  async step(batch: Batch): Promise<StepResult> {
+  async step(batch: Batch, rows?: readonly SampleRow[]): Promise<StepResult> {
     this.#checkIdle();
     checkBatch(batch, this.#limits, this.#uses);
     this.#held.check(batch);
@@ -142,7 +145,17 @@ export class CudaBackend implements Backend {
       throw new CudaMemoryError(`the GPU has room for ${this.#kv.capacity} KV blocks, not for ${needed}`);
     }
     this.#held.hold(batch);
-    return this.#compute(this.#kv.place(batch));
+    const placed = this.#kv.place(batch);
+    return rows !== undefined && this.#sampler.isAvailable
+      ? this.#computeAndSample(placed, rows)
+      : this.#compute(placed);
+  }
+
+  async #computeAndSample(batch: Batch, rows: readonly SampleRow[]): Promise<StepResult> {
+    const states = batch.stateRows.length * this.#spec.hiddenSize;
+    this.#states = withRoom(this.#states, states);
+    const sampled = await this.#run(batch, () => this.#sampler.step(batch, rows, this.#states));
+    return { logits: new Float32Array(0), sampled, states: this.#states.subarray(0, states) };
   }
 
   async #compute(batch: Batch): Promise<StepResult> {

@@ -3,9 +3,9 @@
 
 import type { ModelSpec } from '../../model/spec.ts';
 import { isEncoder } from '../../model/spec-walk.ts';
+import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from '../device-sampling/sampling-layout.ts';
 import { Declared } from './declared.ts';
 import { paddedValues } from './kernels/linear-input.ts';
-import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from './kernels/sampling-layout.ts';
 import { type GpuMemory, GpuMemoryError } from './memory.ts';
 
 /** Rows of one pass at most; a larger batch takes several passes. */

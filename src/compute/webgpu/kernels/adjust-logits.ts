@@ -1,7 +1,7 @@
 // Bias, penalties and forbidden tokens (adjustedLogits in src/sampling/sampler.ts), applied to a row of logits in place and
 // undone afterwards: later readers, on the GPU or the processor, find logits as the model made them.
 
-import { jobWords } from './sampling-layout.ts';
+import { jobWords } from '../../device-sampling/sampling-layout.ts';
 
 /**
  * Declares `adjust` and `restore` for the buffers `samples`, `logits` and `saved`. A token may be in all three lists, in

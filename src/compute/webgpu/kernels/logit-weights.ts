@@ -39,15 +39,9 @@ fn weightOf(scaled: f32, unitBits: i32, zero: u32) -> vec2<u32> {
 }
 `;
 
-/** Whether sums and products of a number stay far from overflow and underflow: the same as in WGSL below. */
-export function isPlain(value: number): boolean {
-  const size = Math.abs(Math.fround(value));
-  return size === 0 || (size >= 2 ** -64 && size < 2 ** 100);
-}
-
 /**
- * Declares `isPlain`, `keyOf`, which is larger for larger logits and the same for both zeros, and its inverse
- * `fromKey`. Minus infinity, which excludes a token, has the key `nothing`; all plain logits have larger ones.
+ * Declares `isPlain`, the same as in plan-sampling.ts; `keyOf`, which is larger for larger logits and the same for both zeros;
+ * and its inverse `fromKey`. Minus infinity, which excludes a token, has the key `nothing`; all plain logits have larger ones.
  */
 export const plainLogits = /* wgsl */ `
 const excluded = 0xff800000u;

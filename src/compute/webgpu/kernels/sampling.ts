@@ -5,8 +5,6 @@
 // place among these reach the threshold, and not many more, for likely tokens lie scattered. The second pass weighs all
 // tokens and lists those.
 
-import { adjustLogits } from './adjust-logits.ts';
-import { plainLogits, weights } from './logit-weights.ts';
 import {
   HEAD_WORDS,
   headWords,
@@ -16,7 +14,9 @@ import {
   jobWords,
   LIST_LENGTH,
   LIST_WORDS,
-} from './sampling-layout.ts';
+} from '../../device-sampling/sampling-layout.ts';
+import { adjustLogits } from './adjust-logits.ts';
+import { plainLogits, weights } from './logit-weights.ts';
 import { repeat } from './wgsl.ts';
 
 const GROUPS = LIST_LENGTH;

@@ -1,11 +1,11 @@
-// Finishes samples from what the GPU found of rows (see kernels/sampling-layout.ts), with the sampling oracle's own
+// Finishes samples from what the GPU found of rows (see sampling-layout.ts), with the sampling oracle's own
 // functions; `undefined` where that does not decide a row, and the processor must read its logits.
 
 import { type Candidate, type TokenLogit, weigh } from '../../sampling/candidates.ts';
 import type { SampleResult, SampleRow, TokenLogprobs } from '../../sampling/sample-row.ts';
 import { isGreedy, logprobsOf, sampleFrom } from '../../sampling/sampler.ts';
-import { headAt, headWords, LIST_LENGTH, listAt } from './kernels/sampling-layout.ts';
 import type { PlannedSampling } from './plan-sampling.ts';
+import { headAt, headWords, LIST_LENGTH, listAt } from './sampling-layout.ts';
 
 /** Most samples end among the first few candidates: only where they do not, more are read, four times as many each time. */
 const FIRST_READ = 8;

@@ -1,4 +1,4 @@
-// Sampling jobs of the GPU and their results, in words.
+// Sampling jobs of a GPU and their results, in words. native/cuda/kernels/args.h names the same words.
 //
 // Jobs: two for each wanted row, then the lists they name. The first prepares the sample; the second, where
 // log-probabilities are wanted, reads the model's own logits.
@@ -30,7 +30,7 @@ export const jobWords = {
   inverseRepetition: 10,
   presence: 11,
   frequency: 12,
-  /** See logit-weights.ts. */
+  /** For WGSL: see webgpu/kernels/logit-weights.ts. */
   zero: 13,
   vocabSize: 14,
   /** The likeliest token weighs two to this power. */
@@ -45,7 +45,7 @@ export const headWords = {
   logit: 2,
   totalLow: 3,
   totalHigh: 4,
-  /** Whether the row is odd: see logit-weights.ts. */
+  /** Whether the GPU cannot compute with a logit of the row: NaN, infinity, and in WGSL what webgpu/kernels/logit-weights.ts says. */
   odd: 5,
 } as const;
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { rowOf } from '../../../test/support/sampling-requests.ts';
 import { TokenCounts } from '../../sampling/token-counts.ts';
-import { HEAD_WORDS, JOB_WORDS, JOBS_PER_ROW, jobWords, LIST_WORDS } from './kernels/sampling-layout.ts';
 import { planSampling } from './plan-sampling.ts';
+import { HEAD_WORDS, JOB_WORDS, JOBS_PER_ROW, jobWords, LIST_WORDS } from './sampling-layout.ts';
 
 const VOCAB_SIZE = 100;
 const ROOM = 4096;

@@ -1,10 +1,9 @@
-// Samples of a pass as the GPU reads them (see kernels/sampling-layout.ts), and which are left to the processor.
+// Samples of a pass as the GPU reads them (see sampling-layout.ts), and which are left to the processor.
 
 import { slopeFor, unitBitsFor } from '../../sampling/exponential.ts';
 import { checkMasks, type SampleRow } from '../../sampling/sample-row.ts';
 import { isGreedy, penaltyFactors } from '../../sampling/sampler.ts';
 import { needsCounts } from '../../sampling/token-counts.ts';
-import { isPlain } from './kernels/logit-weights.ts';
 import {
   HEAD_WORDS,
   JOB_WORDS,
@@ -13,10 +12,12 @@ import {
   jobWords,
   LIST_LENGTH,
   LIST_WORDS,
-} from './kernels/sampling-layout.ts';
+} from './sampling-layout.ts';
 
 export interface PlannedSampling {
   readonly words: Uint32Array<ArrayBuffer>;
+  /** How many of a row's jobs list candidates: none, the first or both. */
+  readonly lists: number;
   /** Bytes of the answer that are needed. */
   readonly byteLength: number;
   /** Which rows are left to the processor. */
@@ -36,7 +37,7 @@ export function planSampling(
   const wantsList = planned.some(({ parameters }) => !isGreedy(parameters));
   const lists = wantsOwn ? JOBS_PER_ROW : wantsList ? 1 : 0;
   const byteLength = 4 * rows.length * (JOBS_PER_ROW * HEAD_WORDS + lists * LIST_WORDS);
-  return { words: jobs.words(), byteLength, isLeft };
+  return { words: jobs.words(), lists, byteLength, isLeft };
 }
 
 /** Typical tokens are found among all, unless few are left by then; and what the GPU computes with must be plain. */
@@ -46,6 +47,12 @@ function canTell({ parameters }: SampleRow): boolean {
   return (
     isPlain(presencePenalty) && isPlain(frequencyPenalty) && logitBias.every(({ bias }) => isPlain(bias))
   );
+}
+
+/** Whether sums and products of a number stay far from overflow and underflow, where WGSL promises nothing. */
+function isPlain(value: number): boolean {
+  const size = Math.abs(Math.fround(value));
+  return size === 0 || (size >= 2 ** -64 && size < 2 ** 100);
 }
 
 type Words = Uint32Array | Int32Array;
