@@ -1,8 +1,10 @@
 // See work.h: linear maps on the device.
 
 #include <algorithm>
-#include <stdexcept>
+#include <set>
 
+#include "cuda/kernels/formats.h"
+#include "cuda/kernels/shapes.h"
 #include "cuda/work.h"
 
 namespace chairlift {
@@ -11,9 +13,15 @@ namespace cuda {
 namespace {
 
 constexpr int inputWarps = 8;
-constexpr int mostProductWarps = 16;
+constexpr int mostFloatWarps = 16;
+// What a multiprocessor keeps busy with streamed products.
+constexpr int streamWarpsOfMultiprocessor = 16;
+// Beyond its dynamic shared memory, what a block takes of it.
+constexpr size_t reservedShared = 1 << 10;
+// How fast the blocks of many rows are, measured on an H200: 64 rows by 32 outputs, 128 by 128.
+constexpr double middleSpeed = 175, manySpeed = 300;
 
-/** The kernel of a matrix, without the number of its tiles. */
+/** The name of a matrix's format in kernels/formats.h. */
 std::string formatName(const MatrixView& matrix) {
   static const char* const encodings[] = {"", "", "", "", "byte", "unsigned_byte", "nibble", "unsigned_nibble", "codebook"};
   static const char* const scales[] = {"f16", "bf16", "f32", "super", "power"};
@@ -21,34 +29,119 @@ std::string formatName(const MatrixView& matrix) {
          (matrix.hasMinimum ? "_minimum" : "");
 }
 
-std::string kernelOf(const MatrixView& matrix, int tiles) {
-  static const char* const floats[] = {"multiply_f32", "multiply_f16", "multiply_bf16", "multiply_f8"};
-  if (matrix.scaleInputs == 0) return floats[matrix.encoding];
-  return "few" + std::to_string(tiles) + "_" + formatName(matrix);
+/** Whether parts of a linear can share a launch. */
+bool areAlike(const MatrixView& one, const MatrixView& other) {
+  return one.encoding == other.encoding && one.scaleType == other.scaleType && one.scaleInputs == other.scaleInputs &&
+         one.hasMinimum == other.hasMinimum && one.blockInputs == other.blockInputs && one.unit == other.unit &&
+         std::equal(one.codebook, one.codebook + 4, other.codebook);
 }
+
+bool isCommon(const std::string& format) {
+#define CHAIRLIFT_NAME(name, ...) #name,
+  static const std::set<std::string> common{CHAIRLIFT_COMMON_FORMATS(CHAIRLIFT_NAME)};
+#undef CHAIRLIFT_NAME
+  return common.count(format) > 0;
+}
+
+/** Those that have kernels with weights in registers. */
+bool isInRegisters(const std::string& format) { return format == "nibble_f16_32" || format == "byte_f16_32"; }
 
 int segmentsOf(const MatrixView& matrix) {
   const int length = std::max(inputsOfSegment, int(matrix.blockInputs));
   return (matrix.inputs + length - 1) / length;
 }
 
+int divideUp(int n, int by) { return (n + by - 1) / by; }
+
+bool holdsBytes(const MatrixView& matrix) {
+  return Encoding(matrix.encoding) == Encoding::Byte || Encoding(matrix.encoding) == Encoding::UnsignedByte;
+}
+
+/** See PanelStage of kernels/products-stage.h. */
+size_t panelStageBytes(const MatrixView& matrix, int groups) {
+  static const size_t bytesOfScale[] = {2, 2, 4, 1, 1};
+  const size_t codes = size_t(groups) * (holdsBytes(matrix) ? 512 : 256);
+  const size_t quads = std::max<size_t>(1, size_t(groups * inputsOfGroup / matrix.scaleInputs) / 4);
+  const size_t scales = quads * 64 * bytesOfScale[matrix.scaleType];
+  const size_t chunks = std::max<size_t>(1, size_t(groups) / 8);
+  const size_t supers = ScaleType(matrix.scaleType) == ScaleType::Super ? chunks * (matrix.hasMinimum ? 64 : 32) : 0;
+  return codes + scales * (matrix.hasMinimum ? 2 : 1) + supers;
+}
+
+/** See ManyLayout of kernels/products-many.h. */
+size_t manySharedBytes(const MatrixView& matrix, const BlockShape& shape) {
+  const size_t sums = matrix.hasMinimum ? (matrix.scaleInputs == 16 ? 64 : 32) : 0;
+  const size_t tile = size_t(shape.step) * (256 + 32 + sums);
+  const size_t stage = size_t(shape.blockPanels()) * panelStageBytes(matrix, shape.step) + size_t(shape.blockTiles()) * tile;
+  const size_t segmentSums = shape.sumsShared ? size_t(shape.panels * shape.tiles * 4 * shape.threads()) * sizeof(float) : 0;
+  constexpr size_t addressBytes = 4 * sizeof(void*);
+  return size_t(shape.stages) * stage + segmentSums + size_t(shape.blockPanels()) * addressBytes;
+}
+
+/** The part of a GPU that blocks keep busy. */
+double usedPart(int blocks, int multiprocessors) {
+  return double(blocks) / double(divideUp(blocks, multiprocessors) * multiprocessors);
+}
+
 }  // namespace
+
+Multiplier::Choice Multiplier::choose(const MatrixView& matrix, int panels, int tileCount, int tilesOfMember,
+                                      bool hasTiles) const {
+  const int segments = segmentsOf(matrix), multiprocessors = work_.device.multiprocessors();
+  const auto partialBytes = [&](int tiles) { return size_t(segments) * panelOutputs * size_t(rowsOfTile * tiles) * sizeof(float); };
+  if (matrix.scaleInputs == 0) {
+    static const char* const floats[] = {"multiply_f32", "multiply_f16", "multiply_bf16", "multiply_f8"};
+    return {floats[matrix.encoding], {panels, tileCount, std::min(segments, mostFloatWarps) * 32, partialBytes(1)}};
+  }
+  const std::string format = formatName(matrix);
+  const auto many = [&](const char* family, const BlockShape& shape) -> Choice {
+    return {family + ("_" + format), {divideUp(panels, shape.blockPanels()), divideUp(tileCount, shape.blockTiles()), shape.threads(),
+                                      manySharedBytes(matrix, shape)}};
+  };
+  const auto has = [&](const Choice& choice) { return isCommon(format) && choice.grid.sharedBytes <= work_.device.sharedBytes(); };
+  const Choice middle = many("middle", middleShape), most = many("many", manyShape);
+  // Tiles of several members are not multiplied together.
+  const bool isMany = preferred_.empty() ? tilesOfMember > 4 : preferred_ == "middle" || preferred_ == "many";
+  if (isMany && has(middle)) {
+    const double middlePart = usedPart(middle.grid.x * middle.grid.y, multiprocessors) *
+                              std::min(1.0, double(tilesOfMember) / middleShape.blockTiles());
+    const double manyPart = usedPart(most.grid.x * most.grid.y, multiprocessors) *
+                            std::min(1.0, double(tilesOfMember) / manyShape.blockTiles());
+    const bool isFaster = preferred_.empty() ? manyPart * manySpeed > middlePart * middleSpeed : preferred_ == "many";
+    return isFaster && has(most) ? most : middle;
+  }
+  const int atOnce = hasTiles || tileCount == 1 ? 1 : tileCount == 2 || !isCommon(format) ? 2 : 4;
+  const int rowBlocks = divideUp(tileCount, atOnce);
+  if (preferred_ == "few" && isInRegisters(format)) {
+    const int tiles = std::min(atOnce, 2);
+    return {"few" + std::to_string(tiles) + "_" + format,
+            {panels, divideUp(tileCount, tiles), std::min(segments, 16) * 32, partialBytes(tiles)}};
+  }
+  const int warps = std::min(segments, mostStreamWarps);
+  const int stageGroups = holdsBytes(matrix) ? groupsOfSegment / 2 : groupsOfSegment;
+  const size_t shared = size_t(warps * streamStages) * panelStageBytes(matrix, stageGroups) + partialBytes(atOnce);
+  const int fitting = int(std::max<size_t>(1, work_.device.sharedBytes() / (shared + reservedShared)));
+  const int blocks = multiprocessors * std::min(fitting, divideUp(streamWarpsOfMultiprocessor, warps));
+  return {"stream" + std::to_string(atOnce) + "_" + format,
+          {std::min(panels, std::max(1, divideUp(blocks, rowBlocks))), rowBlocks, warps * 32, shared}};
+}
 
 InputView Multiplier::makeInput(const Linear& linear, const Input& input, int rows, const RowTiles& tiles) {
   Device& device = work_.device;
   const size_t groups = roundUp(size_t(input.count), inputsOfGroup) / inputsOfGroup;
+  const size_t paddedGroups = roundUp(groups, groupsOfSegment);
   const size_t tileCount = tiles.tiles ? size_t(tiles.most) : roundUp(size_t(rows), rowsOfTile) / rowsOfTile;
   const bool codes = linear.readsCodes();
   const bool isCopied = input.form != InputForm::Plain || input.places || input.factors;
   const bool values = linear.readsValues() && isCopied;
   InputView view{};
-  view.groups = int32_t(groups);
+  view.groups = int32_t(paddedGroups);
   view.values = input.x;
   view.valueStride = int64_t(input.stride);
   MakeInputArgs args{};
   if (codes) {
     // Products of several tiles at once read those after the last, too.
-    const size_t units = (tileCount + 3) * groups;
+    const size_t units = (tileCount + 3) * paddedGroups;
     view.codes = args.codes = codes_.room(work_, units * 256).as<uint32_t>();
     view.scales = args.codeScales = scales_.room(work_, units * rowsOfTile * sizeof(float)).as<float>();
     view.sums = args.sums = sums_.room(work_, units * 3 * rowsOfTile * sizeof(float)).as<float>();
@@ -78,39 +171,42 @@ InputView Multiplier::makeInput(const Linear& linear, const Input& input, int ro
   args.tileCount = tiles.count;
   args.rows = rows;
   args.groups = int32_t(groups);
-  const int blocks = int((groups * rowsOfTile + inputWarps - 1) / inputWarps);
+  args.paddedGroups = int32_t(paddedGroups);
+  const int blocks = divideUp(int(codes ? paddedGroups : groups) * rowsOfTile, inputWarps);
   device.launch("make_input", {blocks, int(tileCount), inputWarps * 32, 0}, args);
   return view;
 }
 
 void Multiplier::apply(const Linear& linear, const Input& input, int rows, float* out, size_t outStride, const RowTiles& tiles) {
   if (rows == 0) return;
-  const InputView view = makeInput(linear, input, rows, tiles);
-  const int tileCount = tiles.tiles ? tiles.most : (rows + rowsOfTile - 1) / rowsOfTile;
+  multiply(linear, makeInput(linear, input, rows, tiles), rows, out, outStride, tiles);
+}
+
+void Multiplier::multiply(const Linear& linear, const InputView& input, int rows, float* out, size_t outStride,
+                          const RowTiles& tiles) {
+  const int tileCount = tiles.tiles ? tiles.most : divideUp(rows, rowsOfTile);
   // Parts of one format share a launch.
   for (size_t first = 0; first < linear.parts.size();) {
     ProductArgs args{};
-    args.input = view;
+    args.input = input;
     args.tiles = tiles.tiles;
     args.tileCount = tiles.count;
     args.rows = rows;
     args.out = out;
     args.outStride = int64_t(outStride);
     const MatrixView& matrix = work_.weights.matrix(*linear.parts[first].matrix);
-    const bool isFloat = matrix.scaleInputs == 0;
-    const int atOnce = isFloat || tiles.tiles ? 1 : tileCount >= 4 ? 4 : tileCount >= 2 ? 2 : 1;
-    const std::string kernel = kernelOf(matrix, atOnce);
+    const int members = linear.parts[first].matrix->members();
     int panels = 0;
     for (; first < linear.parts.size() && args.partCount < mostParts; first++) {
       const Linear::Part& part = linear.parts[first];
       const MatrixView& own = work_.weights.matrix(*part.matrix);
-      if (args.partCount > 0 && kernelOf(own, atOnce) != kernel) break;
+      if (!areAlike(own, matrix)) break;
       args.parts[args.partCount++] = {own, work_.weights.vector(part.bias), int64_t(part.offset)};
       panels += own.panels;
     }
-    const int segments = segmentsOf(matrix), warps = std::min(segments, mostProductWarps);
-    const size_t shared = size_t(segments) * panelOutputs * size_t(rowsOfTile * atOnce) * sizeof(float);
-    work_.device.launch(kernel.c_str(), {panels, (tileCount + atOnce - 1) / atOnce, warps * 32, shared}, args);
+    const int tilesOfMember = tiles.tiles ? divideUp(tileCount, members) : tileCount;
+    const Choice choice = choose(matrix, panels, tileCount, tilesOfMember, tiles.tiles != nullptr);
+    work_.device.launch(choice.kernel.c_str(), choice.grid, args);
   }
 }
 

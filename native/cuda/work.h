@@ -74,10 +74,23 @@ class Multiplier {
 
   void apply(const Linear& linear, const Input& input, int rows, float* out, size_t outStride, const RowTiles& tiles = {});
 
- private:
+  /** The two halves of `apply`. The input stays until the next is made. */
   InputView makeInput(const Linear& linear, const Input& input, int rows, const RowTiles& tiles);
+  void multiply(const Linear& linear, const InputView& input, int rows, float* out, size_t outStride, const RowTiles& tiles);
+
+  /** For probes: a family of kernels that is used wherever a matrix has it. */
+  void prefer(const std::string& family) { preferred_ = family; }
+
+ private:
+  /** A kernel for some matrices, and the grid that it takes for all their panels. */
+  struct Choice {
+    std::string kernel;
+    Grid grid;
+  };
+  Choice choose(const MatrixView& matrix, int panels, int tileCount, int tilesOfMember, bool hasTiles) const;
 
   Work& work_;
+  std::string preferred_;
   Growing codes_, scales_, sums_, values_;
 };
 
