@@ -13,7 +13,7 @@ namespace cuda {
 namespace {
 
 constexpr int inputWarps = 8;
-constexpr int mostFloatWarps = 16;
+constexpr int mostFloatWarps = 8;
 // What a multiprocessor keeps busy with streamed products.
 constexpr int streamWarpsOfMultiprocessor = 16;
 // Beyond its dynamic shared memory, what a block takes of it.
@@ -78,6 +78,20 @@ size_t manySharedBytes(const MatrixView& matrix, const BlockShape& shape) {
   return size_t(shape.stages) * stage + segmentSums + size_t(shape.blockPanels()) * addressBytes;
 }
 
+/** See FloatBlock of kernels/products-floats.h. */
+int floatThreads(const MatrixView& matrix) {
+  const int rowsOfThread = Encoding(matrix.encoding) == Encoding::F8 ? 4 : 8;
+  return 2 * floatPanels * floatTiles * rowsOfTile / rowsOfThread;
+}
+
+size_t manyFloatsSharedBytes(const MatrixView& matrix) {
+  static const size_t bytes[] = {4, 2, 2, 1};
+  const size_t panel = (floatStep + 1) * bytes[matrix.encoding] * panelOutputs;
+  const size_t inputs = size_t(floatTiles * rowsOfTile) * (floatStep * sizeof(float) + 16);
+  const size_t sums = size_t(floatPanels * panelOutputs * floatTiles * rowsOfTile) * sizeof(float);
+  return size_t(floatStages) * (floatPanels * panel + inputs) + sums;
+}
+
 /** The part of a GPU that blocks keep busy. */
 double usedPart(int blocks, int multiprocessors) {
   return double(blocks) / double(divideUp(blocks, multiprocessors) * multiprocessors);
@@ -85,13 +99,22 @@ double usedPart(int blocks, int multiprocessors) {
 
 }  // namespace
 
-Multiplier::Choice Multiplier::choose(const MatrixView& matrix, int panels, int tileCount, int tilesOfMember,
+Multiplier::Choice Multiplier::choose(const MatrixView& matrix, int panels, int rows, int tileCount, int tilesOfMember,
                                       bool hasTiles) const {
   const int segments = segmentsOf(matrix), multiprocessors = work_.device.multiprocessors();
   const auto partialBytes = [&](int tiles) { return size_t(segments) * panelOutputs * size_t(rowsOfTile * tiles) * sizeof(float); };
   if (matrix.scaleInputs == 0) {
-    static const char* const floats[] = {"multiply_f32", "multiply_f16", "multiply_bf16", "multiply_f8"};
-    return {floats[matrix.encoding], {panels, tileCount, std::min(segments, mostFloatWarps) * 32, partialBytes(1)}};
+    static const char* const floats[] = {"f32", "f16", "bf16", "f8"};
+    const std::string name = floats[matrix.encoding];
+    const size_t shared = manyFloatsSharedBytes(matrix);
+    const bool isMany = preferred_.empty() ? tilesOfMember > 2 : preferred_ == "many";
+    if (isMany && shared <= work_.device.sharedBytes()) {
+      return {"floats_many_" + name, {divideUp(panels, floatPanels), divideUp(tileCount, floatTiles), floatThreads(matrix), shared}};
+    }
+    const int atOnce = rows <= 1 ? 1 : rows <= 2 ? 2 : rows <= 4 ? 4 : 8;
+    const size_t partial = size_t(segments) * panelOutputs * size_t(atOnce) * sizeof(float);
+    return {"floats" + std::to_string(atOnce) + "_" + name,
+            {panels, tileCount, std::min(divideUp(segments, 4), mostFloatWarps) * 32, partial}};
   }
   const std::string format = formatName(matrix);
   const auto many = [&](const char* family, const BlockShape& shape) -> Choice {
@@ -132,7 +155,9 @@ InputView Multiplier::makeInput(const Linear& linear, const Input& input, int ro
   const size_t paddedGroups = roundUp(groups, groupsOfSegment);
   const size_t tileCount = tiles.tiles ? size_t(tiles.most) : roundUp(size_t(rows), rowsOfTile) / rowsOfTile;
   const bool codes = linear.readsCodes();
-  const bool isCopied = input.form != InputForm::Plain || input.places || input.factors;
+  // Float products read 16 bytes at a time.
+  const bool isAligned = reinterpret_cast<uintptr_t>(input.x) % 16 == 0 && input.stride % 4 == 0;
+  const bool isCopied = input.form != InputForm::Plain || input.places || input.factors || !isAligned;
   const bool values = linear.readsValues() && isCopied;
   InputView view{};
   view.groups = int32_t(paddedGroups);
@@ -205,7 +230,7 @@ void Multiplier::multiply(const Linear& linear, const InputView& input, int rows
       panels += own.panels;
     }
     const int tilesOfMember = tiles.tiles ? divideUp(tileCount, members) : tileCount;
-    const Choice choice = choose(matrix, panels, tileCount, tilesOfMember, tiles.tiles != nullptr);
+    const Choice choice = choose(matrix, panels, tiles.tiles ? rowsOfTile : rows, tileCount, tilesOfMember, tiles.tiles != nullptr);
     work_.device.launch(choice.kernel.c_str(), choice.grid, args);
   }
 }

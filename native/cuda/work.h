@@ -87,7 +87,7 @@ class Multiplier {
     std::string kernel;
     Grid grid;
   };
-  Choice choose(const MatrixView& matrix, int panels, int tileCount, int tilesOfMember, bool hasTiles) const;
+  Choice choose(const MatrixView& matrix, int panels, int rows, int tileCount, int tilesOfMember, bool hasTiles) const;
 
   Work& work_;
   std::string preferred_;

@@ -13,9 +13,9 @@
 #include "cuda/kernels/formats.h"
 #include "cuda/kernels/products.h"
 //
-#include "cuda/kernels/products-floats.h"
 #include "cuda/kernels/products-stage.h"
 //
+#include "cuda/kernels/products-floats.h"
 #include "cuda/kernels/products-many.h"
 #include "cuda/kernels/products-stream.h"
 
@@ -32,11 +32,19 @@ CHAIRLIFT_KERNEL(attend_q8, AttentionArgs, 32, 1, attend<kvByte>(args))
 CHAIRLIFT_KERNEL(scale_logits, ScaleLogitsArgs, 256, 1, scaleLogits(args))
 CHAIRLIFT_KERNEL(repack_panels, RepackArgs, 256, 1, repack(args))
 
-CHAIRLIFT_KERNEL(multiply_f32, ProductArgs, 512, 1, multiplyFloats<codeF32>(args))
-CHAIRLIFT_KERNEL(multiply_f16, ProductArgs, 512, 1, multiplyFloats<codeF16>(args))
-CHAIRLIFT_KERNEL(multiply_bf16, ProductArgs, 512, 1, multiplyFloats<codeBf16>(args))
-CHAIRLIFT_KERNEL(multiply_f8, ProductArgs, 512, 1, multiplyFloats<codeF8>(args))
+// Float matrices, for up to that many rows, and for many.
+#define CHAIRLIFT_FLOATS(name, encoding)                                                          \
+  CHAIRLIFT_KERNEL(floats1_##name, ProductArgs, 256, 4, (multiplyFloats<encoding, 1>(args)))      \
+  CHAIRLIFT_KERNEL(floats2_##name, ProductArgs, 256, 4, (multiplyFloats<encoding, 2>(args)))      \
+  CHAIRLIFT_KERNEL(floats4_##name, ProductArgs, 256, 3, (multiplyFloats<encoding, 4>(args)))      \
+  CHAIRLIFT_KERNEL(floats8_##name, ProductArgs, 256, 2, (multiplyFloats<encoding, 8>(args)))      \
+  CHAIRLIFT_KERNEL(floats_many_##name, ProductArgs, FloatBlock<encoding>::threads, 2, multiplyManyFloats<encoding>(args))
+CHAIRLIFT_FLOATS(f32, codeF32)
+CHAIRLIFT_FLOATS(f16, codeF16)
+CHAIRLIFT_FLOATS(bf16, codeBf16)
+CHAIRLIFT_FLOATS(f8, codeF8)
 
+// Quantized matrices, for eight and sixteen rows.
 #define CHAIRLIFT_STREAM(name, ...)                                                                     \
   CHAIRLIFT_KERNEL(stream1_##name, ProductArgs, 256, 2, (multiplyStream<Format<__VA_ARGS__>, 1>(args))) \
   CHAIRLIFT_KERNEL(stream2_##name, ProductArgs, 256, 2, (multiplyStream<Format<__VA_ARGS__>, 2>(args)))

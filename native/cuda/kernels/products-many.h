@@ -253,21 +253,10 @@ template <class F, class S>
 CHAIRLIFT_DEVICE void multiplyMany(const ProductArgs& args) {
   startNext();
   waitForPrevious();
-  const int most = args.tileCount ? *args.tileCount : (args.rows + rowsOfTile - 1) / rowsOfTile;
-  const int blockTile = blockY() * S::blockTiles, after = blockTile + S::blockTiles, end = after < most ? after : most;
-  int panels = 0;
-  for (int part = 0; part < args.partCount; part++) panels += args.parts[part].matrix.panels;
-  // A pass for each member that the block's tiles are of.
-  for (int tile = blockTile; tile < end;) {
-    const int member = args.tiles ? args.tiles[tile].member : 0, first = tile;
-    if (args.tiles) {
-      while (tile < end && args.tiles[tile].member == member) tile++;
-    } else {
-      tile = end;
-    }
-    ManyRows<F, S> pass{args, blockX() * S::blockPanels, panels, blockTile, most, first, tile, member, {}, {}};
+  takeMembers(args, blockY() * S::blockTiles, S::blockTiles, [&](int blockTile, int tileCount, int first, int end, int member) {
+    ManyRows<F, S> pass{args, blockX() * S::blockPanels, panelsOf(args), blockTile, tileCount, first, end, member, {}, {}};
     pass.run();
-  }
+  });
 }
 
 }  // namespace

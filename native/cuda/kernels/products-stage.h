@@ -19,6 +19,31 @@ CHAIRLIFT_DEVICE PanelAddress addressOf(const MatrixView& matrix, int64_t panel)
 
 CHAIRLIFT_DEVICE const MatrixView& firstMatrix(const ProductArgs& args) { return args.parts[0].matrix; }
 
+CHAIRLIFT_DEVICE int panelsOf(const ProductArgs& args) {
+  int panels = 0;
+  for (int part = 0; part < args.partCount; part++) panels += args.parts[part].matrix.panels;
+  return panels;
+}
+
+/**
+ * Runs a pass for each member that a block's tiles are of: `pass` takes the block's first tile, the number of all tiles, the first
+ * tile of the member in the block, the one after its last, and the member.
+ */
+template <class Pass>
+CHAIRLIFT_DEVICE void takeMembers(const ProductArgs& args, int blockTile, int blockTiles, const Pass& pass) {
+  const int count = args.tileCount ? *args.tileCount : (args.rows + rowsOfTile - 1) / rowsOfTile;
+  const int after = blockTile + blockTiles, end = after < count ? after : count;
+  if (!args.tiles) {
+    if (blockTile < end) pass(blockTile, count, blockTile, end, 0);
+    return;
+  }
+  for (int tile = blockTile; tile < end;) {
+    const int member = args.tiles[tile].member, first = tile;
+    while (tile < end && args.tiles[tile].member == member) tile++;
+    pass(blockTile, count, first, tile, member);
+  }
+}
+
 /** `groups` groups of a panel in shared memory: codes, scales, minimums, supers, each as in MatrixView. */
 template <class F, int itsGroups>
 struct PanelStage {

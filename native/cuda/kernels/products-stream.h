@@ -106,8 +106,7 @@ CHAIRLIFT_DEVICE void multiplyStream(const ProductArgs& args) {
   const Tile own = args.tiles ? args.tiles[firstTile]
                               : Tile{0, firstTile * rowsOfTile, args.rows - firstTile * rowsOfTile};
   const int groups = shape.inputs / inputsOfGroup, segments = (groups + groupsOfSegment - 1) / groupsOfSegment;
-  int panels = 0;
-  for (int part = 0; part < args.partCount; part++) panels += args.parts[part].matrix.panels;
+  const int panels = panelsOf(args);
   uint32_t book[4] = {};
   if (F::encoding == codeCodebook) {
     for (int i = 0; i < 4; i++) book[i] = shape.codebook[i];

@@ -25,5 +25,8 @@ constexpr BlockShape manyShape{4, 2, 2, 8, 3, 4, true};
 constexpr int streamStages = 3;
 constexpr int mostStreamWarps = 8;
 
+// A block of many rows of floats: 128 outputs by 64 rows, stages of 32 inputs.
+constexpr int floatPanels = 8, floatTiles = 8, floatStep = 32, floatStages = 2;
+
 }  // namespace cuda
 }  // namespace chairlift
