@@ -14,6 +14,7 @@ namespace {
 
 constexpr int inputWarps = 8;
 constexpr int mostFloatWarps = 8;
+constexpr int mostFewWarps = 16;
 // What a multiprocessor keeps busy with streamed products.
 constexpr int streamWarpsOfMultiprocessor = 16;
 // Beyond its dynamic shared memory, what a block takes of it.
@@ -25,8 +26,8 @@ constexpr double middleSpeed = 175, manySpeed = 300;
 std::string formatName(const MatrixView& matrix) {
   static const char* const encodings[] = {"", "", "", "", "byte", "unsigned_byte", "nibble", "unsigned_nibble", "codebook"};
   static const char* const scales[] = {"f16", "bf16", "f32", "super", "power"};
-  return std::string(encodings[matrix.encoding]) + "_" + scales[matrix.scaleType] + "_" + std::to_string(matrix.scaleInputs) +
-         (matrix.hasMinimum ? "_minimum" : "");
+  const std::string inputs = matrix.scaleInputs > inputsOfGroup ? "shared" : std::to_string(matrix.scaleInputs);
+  return std::string(encodings[matrix.encoding]) + "_" + scales[matrix.scaleType] + "_" + inputs + (matrix.hasMinimum ? "_minimum" : "");
 }
 
 /** Whether parts of a linear can share a launch. */
@@ -51,6 +52,9 @@ int segmentsOf(const MatrixView& matrix) {
   return (matrix.inputs + length - 1) / length;
 }
 
+/** Partial sums of a panel, which a block keeps until it adds them. */
+size_t partialBytes(int segments, int rows) { return size_t(segments * panelOutputs * rows) * sizeof(float); }
+
 int divideUp(int n, int by) { return (n + by - 1) / by; }
 
 bool holdsBytes(const MatrixView& matrix) {
@@ -61,7 +65,9 @@ bool holdsBytes(const MatrixView& matrix) {
 size_t panelStageBytes(const MatrixView& matrix, int groups) {
   static const size_t bytesOfScale[] = {2, 2, 4, 1, 1};
   const size_t codes = size_t(groups) * (holdsBytes(matrix) ? 512 : 256);
-  const size_t quads = std::max<size_t>(1, size_t(groups * inputsOfGroup / matrix.scaleInputs) / 4);
+  // Stages have room for the scales of 64 inputs where those of 128 are shared.
+  const int scaleGroups = groups * inputsOfGroup / std::min(int(matrix.scaleInputs), 2 * inputsOfGroup);
+  const size_t quads = std::max<size_t>(1, size_t(scaleGroups) / 4);
   const size_t scales = quads * 64 * bytesOfScale[matrix.scaleType];
   const size_t chunks = std::max<size_t>(1, size_t(groups) / 8);
   const size_t supers = ScaleType(matrix.scaleType) == ScaleType::Super ? chunks * (matrix.hasMinimum ? 64 : 32) : 0;
@@ -99,54 +105,69 @@ double usedPart(int blocks, int multiprocessors) {
 
 }  // namespace
 
-Multiplier::Choice Multiplier::choose(const MatrixView& matrix, int panels, int rows, int tileCount, int tilesOfMember,
-                                      bool hasTiles) const {
-  const int segments = segmentsOf(matrix), multiprocessors = work_.device.multiprocessors();
-  const auto partialBytes = [&](int tiles) { return size_t(segments) * panelOutputs * size_t(rowsOfTile * tiles) * sizeof(float); };
-  if (matrix.scaleInputs == 0) {
-    static const char* const floats[] = {"f32", "f16", "bf16", "f8"};
-    const std::string name = floats[matrix.encoding];
-    const size_t shared = manyFloatsSharedBytes(matrix);
-    const bool isMany = preferred_.empty() ? tilesOfMember > 2 : preferred_ == "many";
-    if (isMany && shared <= work_.device.sharedBytes()) {
-      return {"floats_many_" + name, {divideUp(panels, floatPanels), divideUp(tileCount, floatTiles), floatThreads(matrix), shared}};
-    }
-    const int atOnce = rows <= 1 ? 1 : rows <= 2 ? 2 : rows <= 4 ? 4 : 8;
-    const size_t partial = size_t(segments) * panelOutputs * size_t(atOnce) * sizeof(float);
-    return {"floats" + std::to_string(atOnce) + "_" + name,
-            {panels, tileCount, std::min(divideUp(segments, 4), mostFloatWarps) * 32, partial}};
+Multiplier::Choice Multiplier::choose(const MatrixView& matrix, const Extent& extent) const {
+  if (matrix.scaleInputs == 0) return chooseFloats(matrix, extent);
+  if (const auto many = chooseMany(matrix, extent)) return *many;
+  return chooseFew(matrix, extent);
+}
+
+Multiplier::Choice Multiplier::chooseFloats(const MatrixView& matrix, const Extent& extent) const {
+  static const char* const names[] = {"f32", "f16", "bf16", "f8"};
+  const std::string name = names[matrix.encoding];
+  const size_t shared = manyFloatsSharedBytes(matrix);
+  const bool isMany = preferred_.empty() ? extent.tilesOfMember > 2 : preferred_ == "many";
+  if (isMany && shared <= work_.device.sharedBytes()) {
+    const int x = divideUp(extent.panels, floatPanels), y = divideUp(extent.tiles, floatTiles);
+    return {"floats_many_" + name, {x, y, floatThreads(matrix), shared}};
   }
+  const int rows = extent.rows <= 2 ? extent.rows : extent.rows <= 4 ? 4 : rowsOfTile, segments = segmentsOf(matrix);
+  return {"floats" + std::to_string(rows) + "_" + name,
+          {extent.panels, extent.tiles, std::min(divideUp(segments, 4), mostFloatWarps) * 32, partialBytes(segments, rows)}};
+}
+
+std::optional<Multiplier::Choice> Multiplier::chooseMany(const MatrixView& matrix, const Extent& extent) const {
   const std::string format = formatName(matrix);
-  const auto many = [&](const char* family, const BlockShape& shape) -> Choice {
-    return {family + ("_" + format), {divideUp(panels, shape.blockPanels()), divideUp(tileCount, shape.blockTiles()), shape.threads(),
-                                      manySharedBytes(matrix, shape)}};
-  };
-  const auto has = [&](const Choice& choice) { return isCommon(format) && choice.grid.sharedBytes <= work_.device.sharedBytes(); };
-  const Choice middle = many("middle", middleShape), most = many("many", manyShape);
   // Tiles of several members are not multiplied together.
-  const bool isMany = preferred_.empty() ? tilesOfMember > 4 : preferred_ == "middle" || preferred_ == "many";
-  if (isMany && has(middle)) {
-    const double middlePart = usedPart(middle.grid.x * middle.grid.y, multiprocessors) *
-                              std::min(1.0, double(tilesOfMember) / middleShape.blockTiles());
-    const double manyPart = usedPart(most.grid.x * most.grid.y, multiprocessors) *
-                            std::min(1.0, double(tilesOfMember) / manyShape.blockTiles());
-    const bool isFaster = preferred_.empty() ? manyPart * manySpeed > middlePart * middleSpeed : preferred_ == "many";
-    return isFaster && has(most) ? most : middle;
-  }
-  const int atOnce = hasTiles || tileCount == 1 ? 1 : tileCount == 2 || !isCommon(format) ? 2 : 4;
-  const int rowBlocks = divideUp(tileCount, atOnce);
+  const bool isMany = preferred_.empty() ? extent.tilesOfMember > 4 : preferred_ == "middle" || preferred_ == "many";
+  if (!isMany || !isCommon(format)) return std::nullopt;
+  const auto choiceOf = [&](const char* family, const BlockShape& shape) -> Choice {
+    const int x = divideUp(extent.panels, shape.blockPanels()), y = divideUp(extent.tiles, shape.blockTiles());
+    return {family + ("_" + format), {x, y, shape.threads(), manySharedBytes(matrix, shape)}};
+  };
+  const auto partUsed = [&](const Choice& choice, const BlockShape& shape) {
+    return usedPart(choice.grid.x * choice.grid.y, work_.device.multiprocessors()) *
+           std::min(1.0, double(extent.tilesOfMember) / shape.blockTiles());
+  };
+  const auto fits = [&](const Choice& choice) { return choice.grid.sharedBytes <= work_.device.sharedBytes(); };
+  const Choice middle = choiceOf("middle", middleShape), many = choiceOf("many", manyShape);
+  const bool isFaster = preferred_.empty()
+                            ? partUsed(many, manyShape) * manySpeed > partUsed(middle, middleShape) * middleSpeed
+                            : preferred_ == "many";
+  if (isFaster && fits(many)) return many;
+  return fits(middle) ? std::optional<Choice>(middle) : std::nullopt;
+}
+
+Multiplier::Choice Multiplier::chooseFew(const MatrixView& matrix, const Extent& extent) const {
+  const std::string format = formatName(matrix);
+  const int segments = segmentsOf(matrix), multiprocessors = work_.device.multiprocessors();
+  const size_t limit = work_.device.sharedBytes();
+  const auto partial = [&](int tiles) { return partialBytes(segments, tiles * rowsOfTile); };
+  int atOnce = extent.hasMembers || extent.tiles == 1 ? 1 : extent.tiles == 2 || !isCommon(format) ? 2 : 4;
   if (preferred_ == "few" && isInRegisters(format)) {
-    const int tiles = std::min(atOnce, 2);
-    return {"few" + std::to_string(tiles) + "_" + format,
-            {panels, divideUp(tileCount, tiles), std::min(segments, 16) * 32, partialBytes(tiles)}};
+    atOnce = std::min(atOnce, 2);
+    return {"few" + std::to_string(atOnce) + "_" + format,
+            {extent.panels, divideUp(extent.tiles, atOnce), std::min(segments, mostFewWarps) * 32, partial(atOnce)}};
   }
-  const int warps = std::min(segments, mostStreamWarps);
-  const int stageGroups = holdsBytes(matrix) ? groupsOfSegment / 2 : groupsOfSegment;
-  const size_t shared = size_t(warps * streamStages) * panelStageBytes(matrix, stageGroups) + partialBytes(atOnce);
-  const int fitting = int(std::max<size_t>(1, work_.device.sharedBytes() / (shared + reservedShared)));
+  while (atOnce > 1 && partial(atOnce) > limit / 2) atOnce /= 2;
+  const size_t ring = streamStages * panelStageBytes(matrix, holdsBytes(matrix) ? groupsOfSegment / 2 : groupsOfSegment);
+  int warps = std::min(segments, mostStreamWarps);
+  while (warps > 1 && size_t(warps) * ring + partial(atOnce) > limit) warps--;
+  const size_t shared = size_t(warps) * ring + partial(atOnce);
+  const int fitting = int(std::max<size_t>(1, limit / (shared + reservedShared)));
   const int blocks = multiprocessors * std::min(fitting, divideUp(streamWarpsOfMultiprocessor, warps));
+  const int rowBlocks = divideUp(extent.tiles, atOnce);
   return {"stream" + std::to_string(atOnce) + "_" + format,
-          {std::min(panels, std::max(1, divideUp(blocks, rowBlocks))), rowBlocks, warps * 32, shared}};
+          {std::min(extent.panels, divideUp(blocks, rowBlocks)), rowBlocks, warps * 32, shared}};
 }
 
 InputView Multiplier::makeInput(const Linear& linear, const Input& input, int rows, const RowTiles& tiles) {
@@ -230,7 +251,9 @@ void Multiplier::multiply(const Linear& linear, const InputView& input, int rows
       panels += own.panels;
     }
     const int tilesOfMember = tiles.tiles ? divideUp(tileCount, members) : tileCount;
-    const Choice choice = choose(matrix, panels, tiles.tiles ? rowsOfTile : rows, tileCount, tilesOfMember, tiles.tiles != nullptr);
+    const Extent extent{panels, tiles.tiles ? rowsOfTile : std::min(rows, rowsOfTile), tileCount, tilesOfMember,
+                        tiles.tiles != nullptr};
+    const Choice choice = choose(matrix, extent);
     work_.device.launch(choice.kernel.c_str(), choice.grid, args);
   }
 }

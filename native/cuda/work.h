@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "cuda/device.h"
@@ -87,7 +88,18 @@ class Multiplier {
     std::string kernel;
     Grid grid;
   };
-  Choice choose(const MatrixView& matrix, int panels, int rows, int tileCount, int tilesOfMember, bool hasTiles) const;
+  struct Extent {
+    // Of all parts.
+    int panels;
+    // The most of a tile.
+    int rows;
+    int tiles, tilesOfMember;
+    bool hasMembers;
+  };
+  Choice choose(const MatrixView& matrix, const Extent& extent) const;
+  Choice chooseFloats(const MatrixView& matrix, const Extent& extent) const;
+  std::optional<Choice> chooseMany(const MatrixView& matrix, const Extent& extent) const;
+  Choice chooseFew(const MatrixView& matrix, const Extent& extent) const;
 
   Work& work_;
   std::string preferred_;

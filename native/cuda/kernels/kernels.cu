@@ -33,16 +33,16 @@ CHAIRLIFT_KERNEL(scale_logits, ScaleLogitsArgs, 256, 1, scaleLogits(args))
 CHAIRLIFT_KERNEL(repack_panels, RepackArgs, 256, 1, repack(args))
 
 // Float matrices, for up to that many rows, and for many.
-#define CHAIRLIFT_FLOATS(name, encoding)                                                          \
-  CHAIRLIFT_KERNEL(floats1_##name, ProductArgs, 256, 4, (multiplyFloats<encoding, 1>(args)))      \
-  CHAIRLIFT_KERNEL(floats2_##name, ProductArgs, 256, 4, (multiplyFloats<encoding, 2>(args)))      \
-  CHAIRLIFT_KERNEL(floats4_##name, ProductArgs, 256, 3, (multiplyFloats<encoding, 4>(args)))      \
-  CHAIRLIFT_KERNEL(floats8_##name, ProductArgs, 256, 2, (multiplyFloats<encoding, 8>(args)))      \
-  CHAIRLIFT_KERNEL(floats_many_##name, ProductArgs, FloatBlock<encoding>::threads, 2, multiplyManyFloats<encoding>(args))
-CHAIRLIFT_FLOATS(f32, codeF32)
-CHAIRLIFT_FLOATS(f16, codeF16)
-CHAIRLIFT_FLOATS(bf16, codeBf16)
-CHAIRLIFT_FLOATS(f8, codeF8)
+#define CHAIRLIFT_FLOATS(name, encoding, blocks)                                                                      \
+  CHAIRLIFT_KERNEL(floats1_##name, ProductArgs, 256, 3, (multiplyFloats<encoding, 1>(args)))                          \
+  CHAIRLIFT_KERNEL(floats2_##name, ProductArgs, 256, 3, (multiplyFloats<encoding, 2>(args)))                          \
+  CHAIRLIFT_KERNEL(floats4_##name, ProductArgs, 256, 2, (multiplyFloats<encoding, 4>(args)))                          \
+  CHAIRLIFT_KERNEL(floats8_##name, ProductArgs, 256, encoding == codeF8 ? 1 : 2, (multiplyFloats<encoding, 8>(args))) \
+  CHAIRLIFT_KERNEL(floats_many_##name, ProductArgs, FloatBlock<encoding>::threads, blocks, multiplyManyFloats<encoding>(args))
+CHAIRLIFT_FLOATS(f32, codeF32, 3)
+CHAIRLIFT_FLOATS(f16, codeF16, 3)
+CHAIRLIFT_FLOATS(bf16, codeBf16, 3)
+CHAIRLIFT_FLOATS(f8, codeF8, 1)
 
 // Quantized matrices, for eight and sixteen rows.
 #define CHAIRLIFT_STREAM(name, ...)                                                                     \
@@ -52,8 +52,8 @@ CHAIRLIFT_COMMON_FORMATS(CHAIRLIFT_STREAM)
 CHAIRLIFT_RARE_FORMATS(CHAIRLIFT_STREAM)
 
 // For 32 rows, and for more.
-#define CHAIRLIFT_MORE_ROWS(name, ...)                                                                                      \
-  CHAIRLIFT_KERNEL(stream4_##name, ProductArgs, 256, 1, (multiplyStream<Format<__VA_ARGS__>, 4>(args)))                     \
+#define CHAIRLIFT_MORE_ROWS(name, ...)                                                                                          \
+  CHAIRLIFT_KERNEL(stream4_##name, ProductArgs, 256, 1, (multiplyStream<Format<__VA_ARGS__>, 4>(args)))                         \
   CHAIRLIFT_KERNEL(middle_##name, ProductArgs, MiddleShape::threads, 2, (multiplyMany<Format<__VA_ARGS__>, MiddleShape>(args))) \
   CHAIRLIFT_KERNEL(many_##name, ProductArgs, ManyShape::threads, 1, (multiplyMany<Format<__VA_ARGS__>, ManyShape>(args)))
 CHAIRLIFT_COMMON_FORMATS(CHAIRLIFT_MORE_ROWS)

@@ -57,7 +57,8 @@ CHAIRLIFT_DEVICE void addFloats(const MatrixView& matrix, const uint8_t* panel, 
   constexpr bool isF8 = encoding == codeF8;
   const int whole = first + (end - first) / 4 * 4;
   float odd[rows][2] = {}, even[rows][2] = {};
-#pragma unroll 4
+  [[maybe_unused]] constexpr int together = rows > 4 ? 2 : 4;
+#pragma unroll together
   for (int k = first; k < whole; k += 4) {
     const uint8_t* const from = Format::at(matrix, panel, k) + column * Format::bytes;
     PairValues w[4];
@@ -233,6 +234,7 @@ struct ManyFloats {
     const int steps = (matrix.inputs + B::step - 1) / B::step;
     const int length = matrix.blockInputs > inputsOfSegment ? matrix.blockInputs : inputsOfSegment;
     float total[B::rows][8] = {}, even[B::isF8 ? B::rows : 1][8] = {}, odd[B::isF8 ? B::rows : 1][8] = {};
+#pragma unroll 1
     for (int step = 0; step < B::stages - 1; step++) {
       if (step < steps) copyStage(step);
       else commitCopies();

@@ -118,7 +118,6 @@ struct ManyRows {
     const int lane = threadIndex() % 32, g = lane / 4, t = lane % 4;
     const uint8_t* const panels = stage(step) + panelWarp() * S::panels * Panels::bytes;
     const uint8_t* const tiles = stage(step) + Layout::tilesAt + tileWarp() * S::tiles * Tiles::bytes;
-    const int firstScale = Panels::firstScale(step * S::step);
     const float unit = firstMatrix(args).unit;
 #pragma unroll
     for (int pair = 0; pair < S::step / 2; pair++) {
@@ -131,7 +130,7 @@ struct ManyRows {
 #pragma unroll
         for (int part = 0; part < F::parts; part++) {
           GroupScales<F> scales[S::panels];
-          const int scaleGroup = F::sharing > 1 ? firstScale + k / F::sharing : k * F::parts + part;
+          const int scaleGroup = Panels::scaleGroup(step * S::step, k, part, firstMatrix(args));
 #pragma unroll
           for (int p = 0; p < S::panels; p++) {
             scales[p].template read<Panels>(panels + p * Panels::bytes, scaleGroup, k / 8, g, unit);
@@ -185,30 +184,30 @@ struct ManyRows {
     }
   }
 
-  CHAIRLIFT_METHOD void store() {
+  /** Stores the sums of a panel and a tile. */
+  CHAIRLIFT_METHOD void storeTile(int p, int r) {
     const int lane = threadIndex() % 32, g = lane / 4, t = lane % 4;
+    const int panel = firstPanel + panelWarp() * S::panels + p, tile = blockTile + tileWarp() * S::tiles + r;
+    if (panel >= panelCount || tile < firstTile || tile >= endTile) return;
+    const ProductPlace place = placeOf(args, panel);
+    const ProductArgs::Part& part = args.parts[place.part];
+    const int64_t biasAt = (int64_t(member) * part.matrix.panels + place.panel) * panelOutputs;
+    const Tile own = args.tiles ? args.tiles[tile] : Tile{0, tile * rowsOfTile, args.rows - tile * rowsOfTile};
 #pragma unroll
-    for (int p = 0; p < S::panels; p++) {
-      const int panel = firstPanel + panelWarp() * S::panels + p;
-      if (panel >= panelCount) continue;
-      const ProductPlace place = placeOf(args, panel);
-      const ProductArgs::Part& part = args.parts[place.part];
-      const int64_t biasAt = (int64_t(member) * part.matrix.panels + place.panel) * panelOutputs;
-#pragma unroll
-      for (int r = 0; r < S::tiles; r++) {
-        const int tile = blockTile + tileWarp() * S::tiles + r;
-        if (tile < firstTile || tile >= endTile) continue;
-        const Tile own = args.tiles ? args.tiles[tile] : Tile{0, tile * rowsOfTile, args.rows - tile * rowsOfTile};
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-          const int column = g + i / 2 * 8, row = 2 * t + i % 2, output = place.panel * panelOutputs + column;
-          if (row >= own.rows || output >= part.matrix.outputs) continue;
-          float value = sumAt(p, r, i);
-          if (part.bias) value = value + part.bias[biasAt + column];
-          args.out[int64_t(own.firstRow + row) * args.outStride + part.offset + output] = value;
-        }
-      }
+    for (int i = 0; i < 4; i++) {
+      const int column = g + i / 2 * 8, row = 2 * t + i % 2, output = place.panel * panelOutputs + column;
+      if (row >= own.rows || output >= part.matrix.outputs) continue;
+      float value = sumAt(p, r, i);
+      if (part.bias) value = value + part.bias[biasAt + column];
+      args.out[int64_t(own.firstRow + row) * args.outStride + part.offset + output] = value;
     }
+  }
+
+  CHAIRLIFT_METHOD void store() {
+    // Registers have no index.
+    [[maybe_unused]] constexpr int together = S::sumsShared ? 1 : S::panels * S::tiles;
+#pragma unroll together
+    for (int i = 0; i < S::panels * S::tiles; i++) storeTile(i / S::tiles, i % S::tiles);
   }
 
   CHAIRLIFT_METHOD void run() {
@@ -227,6 +226,7 @@ struct ManyRows {
       }
     }
     findPanels();
+#pragma unroll 1
     for (int step = 0; step < S::stages - 1; step++) {
       if (step < steps) copyStage(step);
       else commitCopies();

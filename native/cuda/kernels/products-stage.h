@@ -33,12 +33,10 @@ template <class Pass>
 CHAIRLIFT_DEVICE void takeMembers(const ProductArgs& args, int blockTile, int blockTiles, const Pass& pass) {
   const int count = args.tileCount ? *args.tileCount : (args.rows + rowsOfTile - 1) / rowsOfTile;
   const int after = blockTile + blockTiles, end = after < count ? after : count;
-  if (!args.tiles) {
-    if (blockTile < end) pass(blockTile, count, blockTile, end, 0);
-    return;
-  }
+  // Passes are large: the loop has one call for rows with and without members.
   for (int tile = blockTile; tile < end;) {
-    const int member = args.tiles[tile].member, first = tile;
+    const int member = args.tiles ? args.tiles[tile].member : 0, first = tile;
+    if (!args.tiles) tile = end;
     while (tile < end && args.tiles[tile].member == member) tile++;
     pass(blockTile, count, first, tile, member);
   }
@@ -50,7 +48,8 @@ struct PanelStage {
   static constexpr int groups = itsGroups;
   static constexpr int codeBytes = groups * (F::isByte ? 512 : 256);
   static constexpr int scaleGroups = groups * F::parts / F::sharing;
-  // Quads of scale groups are kept whole, where only a part belongs to these groups, too.
+  // Quads of scale groups are kept whole, where only a part belongs to these groups, too; where four groups share a scale, more
+  // than belong to them.
   static constexpr int quads = scaleGroups < 4 ? 1 : scaleGroups / 4;
   static constexpr int quadBytes = 64 * F::bytesOfScale;
   static constexpr int scaleBytes = quads * quadBytes;
@@ -71,19 +70,25 @@ struct PanelStage {
     if (at < codeBytes) {
       copyFrom(to + at, from.codes, int64_t(first) * (codeBytes / groups) + at, shape.codeStride);
     } else if (at < minimumsAt) {
-      copyFrom(to + at, from.scales, firstQuad(first) * quadBytes + at - scalesAt, shape.scaleStride);
+      copyFrom(to + at, from.scales, firstQuad(first, shape) * quadBytes + at - scalesAt, shape.scaleStride);
     } else if (at < supersAt) {
-      copyFrom(to + at, from.minimums, firstQuad(first) * quadBytes + at - minimumsAt, shape.minimumStride);
+      copyFrom(to + at, from.minimums, firstQuad(first, shape) * quadBytes + at - minimumsAt, shape.minimumStride);
     } else {
       copyFrom(to + at, from.supers, int64_t(first / 8) * F::superBytes + at - supersAt, shape.superStride);
     }
   }
 
-  /** Where the stage's first group has its scale among the scale groups that are kept. */
-  static CHAIRLIFT_METHOD int firstScale(int first) { return first * F::parts / F::sharing % 4; }
+  /** Which of the scale groups that are kept is a part's of the stage's group `k`. */
+  static CHAIRLIFT_METHOD int scaleGroup(int first, int k, int part, const MatrixView& shape) {
+    if constexpr (F::isShared) return scaleOf(first, shape) % 4 + scaleOf(k, shape);
+    return k * F::parts + part;
+  }
 
  private:
-  static CHAIRLIFT_METHOD int64_t firstQuad(int first) { return first * F::parts / F::sharing / 4; }
+  static CHAIRLIFT_METHOD int scaleOf(int group, const MatrixView& shape) {
+    return F::isShared ? group >> (shape.scaleInputs == 64 ? 1 : 2) : group * F::parts;
+  }
+  static CHAIRLIFT_METHOD int64_t firstQuad(int first, const MatrixView& shape) { return scaleOf(first, shape) / 4; }
   static CHAIRLIFT_METHOD void copyFrom(uint8_t* to, const uint8_t* from, int64_t at, int64_t end) {
     copyToShared(to, from + (at < end ? at : 0));
   }

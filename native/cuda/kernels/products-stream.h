@@ -53,10 +53,10 @@ struct StreamCursor {
 
 /** Adds the groups of a stage, `count` of which there are, to the sums of `tiles` tiles. */
 template <class F, int tiles>
-CHAIRLIFT_DEVICE void addStreamed(const uint8_t* stage, const InputView& input, int64_t tile, int first, int count, float unit,
-                                  const uint32_t (&book)[4], float (&total)[tiles][4]) {
+CHAIRLIFT_DEVICE void addStreamed(const uint8_t* stage, const InputView& input, int64_t tile, int first, int count,
+                                  const MatrixView& shape, const uint32_t (&book)[4], float (&total)[tiles][4]) {
   using Stage = StreamStage<F>;
-  const int lane = threadIndex() % 32, g = lane / 4, t = lane % 4, firstScale = Stage::firstScale(first);
+  const int lane = threadIndex() % 32, g = lane / 4, t = lane % 4;
 #pragma unroll 2
   for (int pair = 0; pair < Stage::groups / 2; pair++) {
     if (2 * pair >= count) break;
@@ -72,7 +72,7 @@ CHAIRLIFT_DEVICE void addStreamed(const uint8_t* stage, const InputView& input, 
 #pragma unroll
       for (int part = 0; part < F::parts; part++) {
         GroupScales<F> own;
-        own.template read<Stage>(stage, F::sharing > 1 ? firstScale + k / F::sharing : k * F::parts + part, k / 8, g, unit);
+        own.template read<Stage>(stage, Stage::scaleGroup(first, k, part, shape), k / 8, g, shape.unit);
 #pragma unroll
         for (int r = 0; r < tiles; r++) {
           const int64_t after = int64_t(r) * input.groups;
@@ -116,6 +116,7 @@ CHAIRLIFT_DEVICE void multiplyStream(const ProductArgs& args) {
   float* const partial = (float*)(sharedMemory() + warps * streamStages * Stage::bytes);
   StreamCursor<F> ahead{args, own.member, panels, segments, groups, blockX(), warp, 0, {}};
   ahead.find();
+#pragma unroll 1
   for (int i = 0; i < streamStages - 1; i++) ahead.copy(ring + i * Stage::bytes);
   // Weights are on their way while the kernels before end.
   waitForPrevious();
@@ -123,13 +124,14 @@ CHAIRLIFT_DEVICE void multiplyStream(const ProductArgs& args) {
   for (int panel = blockX(); panel < panels; panel += blocksX()) {
     for (int segment = warp; segment < segments; segment += warps) {
       float total[tiles][4] = {};
+#pragma unroll 1
       for (int part = 0; part < Stage::parts; part++) {
         const int first = segment * groupsOfSegment + part * Stage::groups;
         if (first >= groups) break;
         waitForCopies<streamStages - 2>();
         syncWarp();
         ahead.copy(ring + (slot == 0 ? streamStages - 1 : slot - 1) * Stage::bytes);
-        addStreamed<F, tiles>(ring + slot * Stage::bytes, args.input, firstTile, first, groups - first, shape.unit, book, total);
+        addStreamed<F, tiles>(ring + slot * Stage::bytes, args.input, firstTile, first, groups - first, shape, book, total);
         slot = slot + 1 == streamStages ? 0 : slot + 1;
       }
       // The sums of the panel before have been read.

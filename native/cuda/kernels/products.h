@@ -10,7 +10,7 @@ namespace {
 constexpr int liftBits = 0x4B400000;
 constexpr float liftValue = 12582912.0f;
 
-/** A kind of matrix as constants. `scaleInputs` above 32 is that of several groups. */
+/** A kind of matrix as constants. `scaleInputs` of 64 stand for 128, too: `isShared`, and the matrix says by how many groups. */
 template <int itsEncoding, int itsScaleType, int itsScaleInputs, bool itsMinimum>
 struct Format {
   static constexpr int encoding = itsEncoding, scaleType = itsScaleType, scaleInputs = itsScaleInputs;
@@ -22,9 +22,10 @@ struct Format {
   static constexpr int bytesOfScale = scaleType == scaleF32 ? 4 : scaleType == scaleF16 || scaleType == scaleBf16 ? 2 : 1;
   // Of a chunk, where scales have them.
   static constexpr int superBytes = hasMinimum ? 64 : 32;
-  // Scales within a group, and groups that share one.
+  // Scales within a group, and the fewest groups that share one.
   static constexpr int parts = scaleInputs == 16 ? 2 : 1;
-  static constexpr int sharing = scaleInputs > 32 ? scaleInputs / 32 : 1;
+  static constexpr bool isShared = scaleInputs > 32;
+  static constexpr int sharing = isShared ? 2 : 1;
   // Words4 that a lane reads of a segment, and quads of scale groups that a segment has.
   static constexpr int loads = isByte ? groupsOfSegment : groupsOfSegment / 2;
   static constexpr int scaleGroups = groupsOfSegment * parts / sharing;
