@@ -12,6 +12,7 @@
 #include "addon/to-record.h"
 #include "cuda/driver-device.h"
 #include "cuda/model.h"
+#include "cuda/probe.h"
 #include "kernels/dispatch.h"
 #include "model/model.h"
 #include "model/reader.h"
@@ -585,6 +586,41 @@ napi_value timeMultiply(napi_env env, napi_callback_info info) {
   });
 }
 
+/** { type, outputs, inputs, members, rows, tiles: Int32Array, family } */
+cuda::ProbedProduct toProbedProduct(napi_env env, napi_value value) {
+  const auto integer = [&](const char* name) { return toInt(env, property(env, value, name)); };
+  cuda::ProbedProduct product{toFormat(env, property(env, value, "type")),
+                              integer("outputs"),
+                              integer("inputs"),
+                              integer("members"),
+                              integer("rows"),
+                              {},
+                              toString(env, property(env, value, "family"))};
+  const auto tiles = toInt32Array(env, property(env, value, "tiles"), "tiles").copy();
+  for (size_t i = 0; i + 2 < tiles.size(); i += 3) product.tiles.push_back({tiles[i], tiles[i + 1], tiles[i + 2]});
+  return product;
+}
+
+/** multiplyOnGpu(gpu, kernels: Uint8Array, product, weights: Uint8Array, x: Float32Array, out: Float32Array): for tests */
+napi_value multiplyOnGpu(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 6);
+    const auto device = openDevice(toInt(env, args[0]), toByteArray(env, args[1], "kernels").data);
+    cuda::probeProduct(*device, toProbedProduct(env, args[2]), toByteArray(env, args[3], "weights").data,
+                       toFloatArray(env, args[4], "x").data, toFloatArray(env, args[5], "out").data);
+    return undefinedValue(env);
+  });
+}
+
+/** timeMultiplyOnGpu(gpu, kernels: Uint8Array, product, repeats): seconds per product */
+napi_value timeMultiplyOnGpu(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 4);
+    const auto device = openDevice(toInt(env, args[0]), toByteArray(env, args[1], "kernels").data);
+    return fromNumber(env, cuda::probeProductTime(*device, toProbedProduct(env, args[2]), toInt(env, args[3])));
+  });
+}
+
 /** readBandwidth(threads, megabytes): bytes per second */
 napi_value readBandwidth(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
@@ -617,6 +653,7 @@ NAPI_MODULE_INIT() {
       {"timeGpuCopy", timeGpuCopy},
       {"canSample", canSample},   {"stepAndSample", stepAndSample}, {"readLogits", readLogits},
       {"probeSampling", probeSampling},
+      {"multiplyOnGpu", multiplyOnGpu}, {"timeMultiplyOnGpu", timeMultiplyOnGpu},
   };
   for (const auto& function : functions) {
     napi_value value;

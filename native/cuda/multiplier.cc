@@ -1,9 +1,12 @@
 // See work.h: linear maps on the device.
 
 #include <algorithm>
-#include <stdexcept>
+#include <set>
 
 #include "cuda/adapters.h"
+#include "cuda/kernels/formats.h"
+#include "cuda/kernels/shapes.h"
+#include "cuda/work.h"
 
 namespace chairlift {
 namespace cuda {
@@ -11,44 +14,181 @@ namespace cuda {
 namespace {
 
 constexpr int inputWarps = 8;
-constexpr int mostProductWarps = 16;
+constexpr int mostFloatWarps = 8;
+constexpr int mostFewWarps = 16;
+// What a multiprocessor keeps busy with streamed products.
+constexpr int streamWarpsOfMultiprocessor = 16;
+// Beyond its dynamic shared memory, what a block takes of it.
+constexpr size_t reservedShared = 1 << 10;
+// How fast the blocks of many rows are, measured on an H200: 64 rows by 32 outputs, 128 by 128.
+constexpr double middleSpeed = 175, manySpeed = 300;
 
-/** The kernel of a matrix, without the number of its tiles. */
+/** The name of a matrix's format in kernels/formats.h. */
 std::string formatName(const MatrixView& matrix) {
   static const char* const encodings[] = {"", "", "", "", "byte", "unsigned_byte", "nibble", "unsigned_nibble", "codebook"};
   static const char* const scales[] = {"f16", "bf16", "f32", "super", "power"};
-  return std::string(encodings[matrix.encoding]) + "_" + scales[matrix.scaleType] + "_" + std::to_string(matrix.scaleInputs) +
-         (matrix.hasMinimum ? "_minimum" : "");
+  const std::string inputs = matrix.scaleInputs > inputsOfGroup ? "shared" : std::to_string(matrix.scaleInputs);
+  return std::string(encodings[matrix.encoding]) + "_" + scales[matrix.scaleType] + "_" + inputs + (matrix.hasMinimum ? "_minimum" : "");
 }
 
-std::string kernelOf(const MatrixView& matrix, int tiles) {
-  static const char* const floats[] = {"multiply_f32", "multiply_f16", "multiply_bf16", "multiply_f8"};
-  if (matrix.scaleInputs == 0) return floats[matrix.encoding];
-  return "few" + std::to_string(tiles) + "_" + formatName(matrix);
+/** Whether parts of a linear can share a launch. */
+bool areAlike(const MatrixView& one, const MatrixView& other) {
+  return one.encoding == other.encoding && one.scaleType == other.scaleType && one.scaleInputs == other.scaleInputs &&
+         one.hasMinimum == other.hasMinimum && one.blockInputs == other.blockInputs && one.unit == other.unit &&
+         std::equal(one.codebook, one.codebook + 4, other.codebook);
 }
+
+bool isCommon(const std::string& format) {
+#define CHAIRLIFT_NAME(name, ...) #name,
+  static const std::set<std::string> common{CHAIRLIFT_COMMON_FORMATS(CHAIRLIFT_NAME)};
+#undef CHAIRLIFT_NAME
+  return common.count(format) > 0;
+}
+
+/** Those that have kernels with weights in registers. */
+bool isInRegisters(const std::string& format) { return format == "nibble_f16_32" || format == "byte_f16_32"; }
 
 int segmentsOf(const MatrixView& matrix) {
   const int length = std::max(inputsOfSegment, int(matrix.blockInputs));
   return (matrix.inputs + length - 1) / length;
 }
 
+/** Partial sums of a panel, which a block keeps until it adds them. */
+size_t partialBytes(int segments, int rows) { return size_t(segments * panelOutputs * rows) * sizeof(float); }
+
+int divideUp(int n, int by) { return (n + by - 1) / by; }
+
+bool holdsBytes(const MatrixView& matrix) {
+  return Encoding(matrix.encoding) == Encoding::Byte || Encoding(matrix.encoding) == Encoding::UnsignedByte;
+}
+
+/** See PanelStage of kernels/products-stage.h. */
+size_t panelStageBytes(const MatrixView& matrix, int groups) {
+  static const size_t bytesOfScale[] = {2, 2, 4, 1, 1};
+  const size_t codes = size_t(groups) * (holdsBytes(matrix) ? 512 : 256);
+  // Stages have room for the scales of 64 inputs where those of 128 are shared.
+  const int scaleGroups = groups * inputsOfGroup / std::min(int(matrix.scaleInputs), 2 * inputsOfGroup);
+  const size_t quads = std::max<size_t>(1, size_t(scaleGroups) / 4);
+  const size_t scales = quads * 64 * bytesOfScale[matrix.scaleType];
+  const size_t chunks = std::max<size_t>(1, size_t(groups) / 8);
+  const size_t supers = ScaleType(matrix.scaleType) == ScaleType::Super ? chunks * (matrix.hasMinimum ? 64 : 32) : 0;
+  return codes + scales * (matrix.hasMinimum ? 2 : 1) + supers;
+}
+
+/** See ManyLayout of kernels/products-many.h. */
+size_t manySharedBytes(const MatrixView& matrix, const BlockShape& shape) {
+  const size_t sums = matrix.hasMinimum ? (matrix.scaleInputs == 16 ? 64 : 32) : 0;
+  const size_t tile = size_t(shape.step) * (256 + 32 + sums);
+  const size_t stage = size_t(shape.blockPanels()) * panelStageBytes(matrix, shape.step) + size_t(shape.blockTiles()) * tile;
+  const size_t segmentSums = shape.sumsShared ? size_t(shape.panels * shape.tiles * 4 * shape.threads()) * sizeof(float) : 0;
+  constexpr size_t addressBytes = 4 * sizeof(void*);
+  return size_t(shape.stages) * stage + segmentSums + size_t(shape.blockPanels()) * addressBytes;
+}
+
+/** See FloatBlock of kernels/products-floats.h. */
+int floatThreads(const MatrixView& matrix) {
+  const int rowsOfThread = Encoding(matrix.encoding) == Encoding::F8 ? 4 : 8;
+  return 2 * floatPanels * floatTiles * rowsOfTile / rowsOfThread;
+}
+
+size_t manyFloatsSharedBytes(const MatrixView& matrix) {
+  static const size_t bytes[] = {4, 2, 2, 1};
+  const size_t panel = (floatStep + 1) * bytes[matrix.encoding] * panelOutputs;
+  const size_t inputs = size_t(floatTiles * rowsOfTile) * (floatStep * sizeof(float) + 16);
+  const size_t sums = size_t(floatPanels * panelOutputs * floatTiles * rowsOfTile) * sizeof(float);
+  return size_t(floatStages) * (floatPanels * panel + inputs) + sums;
+}
+
+/** The part of a GPU that blocks keep busy. */
+double usedPart(int blocks, int multiprocessors) {
+  return double(blocks) / double(divideUp(blocks, multiprocessors) * multiprocessors);
+}
+
 }  // namespace
+
+Multiplier::Choice Multiplier::choose(const MatrixView& matrix, const Extent& extent) const {
+  if (matrix.scaleInputs == 0) return chooseFloats(matrix, extent);
+  if (const auto many = chooseMany(matrix, extent)) return *many;
+  return chooseFew(matrix, extent);
+}
+
+Multiplier::Choice Multiplier::chooseFloats(const MatrixView& matrix, const Extent& extent) const {
+  static const char* const names[] = {"f32", "f16", "bf16", "f8"};
+  const std::string name = names[matrix.encoding];
+  const size_t shared = manyFloatsSharedBytes(matrix);
+  const bool isMany = preferred_.empty() ? extent.tilesOfMember > 2 : preferred_ == "many";
+  if (isMany && shared <= work_.device.sharedBytes()) {
+    const int x = divideUp(extent.panels, floatPanels), y = divideUp(extent.tiles, floatTiles);
+    return {"floats_many_" + name, {x, y, floatThreads(matrix), shared}};
+  }
+  const int rows = extent.rows <= 2 ? extent.rows : extent.rows <= 4 ? 4 : rowsOfTile, segments = segmentsOf(matrix);
+  return {"floats" + std::to_string(rows) + "_" + name,
+          {extent.panels, extent.tiles, std::min(divideUp(segments, 4), mostFloatWarps) * 32, partialBytes(segments, rows)}};
+}
+
+std::optional<Multiplier::Choice> Multiplier::chooseMany(const MatrixView& matrix, const Extent& extent) const {
+  const std::string format = formatName(matrix);
+  // Tiles of several members are not multiplied together.
+  const bool isMany = preferred_.empty() ? extent.tilesOfMember > 4 : preferred_ == "middle" || preferred_ == "many";
+  if (!isMany || !isCommon(format)) return std::nullopt;
+  const auto choiceOf = [&](const char* family, const BlockShape& shape) -> Choice {
+    const int x = divideUp(extent.panels, shape.blockPanels()), y = divideUp(extent.tiles, shape.blockTiles());
+    return {family + ("_" + format), {x, y, shape.threads(), manySharedBytes(matrix, shape)}};
+  };
+  const auto partUsed = [&](const Choice& choice, const BlockShape& shape) {
+    return usedPart(choice.grid.x * choice.grid.y, work_.device.multiprocessors()) *
+           std::min(1.0, double(extent.tilesOfMember) / shape.blockTiles());
+  };
+  const auto fits = [&](const Choice& choice) { return choice.grid.sharedBytes <= work_.device.sharedBytes(); };
+  const Choice middle = choiceOf("middle", middleShape), many = choiceOf("many", manyShape);
+  const bool isFaster = preferred_.empty()
+                            ? partUsed(many, manyShape) * manySpeed > partUsed(middle, middleShape) * middleSpeed
+                            : preferred_ == "many";
+  if (isFaster && fits(many)) return many;
+  return fits(middle) ? std::optional<Choice>(middle) : std::nullopt;
+}
+
+Multiplier::Choice Multiplier::chooseFew(const MatrixView& matrix, const Extent& extent) const {
+  const std::string format = formatName(matrix);
+  const int segments = segmentsOf(matrix), multiprocessors = work_.device.multiprocessors();
+  const size_t limit = work_.device.sharedBytes();
+  const auto partial = [&](int tiles) { return partialBytes(segments, tiles * rowsOfTile); };
+  int atOnce = extent.hasMembers || extent.tiles == 1 ? 1 : extent.tiles == 2 || !isCommon(format) ? 2 : 4;
+  if (preferred_ == "few" && isInRegisters(format)) {
+    atOnce = std::min(atOnce, 2);
+    return {"few" + std::to_string(atOnce) + "_" + format,
+            {extent.panels, divideUp(extent.tiles, atOnce), std::min(segments, mostFewWarps) * 32, partial(atOnce)}};
+  }
+  while (atOnce > 1 && partial(atOnce) > limit / 2) atOnce /= 2;
+  const size_t ring = streamStages * panelStageBytes(matrix, holdsBytes(matrix) ? groupsOfSegment / 2 : groupsOfSegment);
+  int warps = std::min(segments, mostStreamWarps);
+  while (warps > 1 && size_t(warps) * ring + partial(atOnce) > limit) warps--;
+  const size_t shared = size_t(warps) * ring + partial(atOnce);
+  const int fitting = int(std::max<size_t>(1, limit / (shared + reservedShared)));
+  const int blocks = multiprocessors * std::min(fitting, divideUp(streamWarpsOfMultiprocessor, warps));
+  const int rowBlocks = divideUp(extent.tiles, atOnce);
+  return {"stream" + std::to_string(atOnce) + "_" + format,
+          {std::min(extent.panels, divideUp(blocks, rowBlocks)), rowBlocks, warps * 32, shared}};
+}
 
 InputView Multiplier::makeInput(const Linear& linear, const Input& input, int rows, const RowTiles& tiles, bool wantsValues) {
   Device& device = work_.device;
   const size_t groups = roundUp(size_t(input.count), inputsOfGroup) / inputsOfGroup;
+  const size_t paddedGroups = roundUp(groups, groupsOfSegment);
   const size_t tileCount = tiles.tiles ? size_t(tiles.most) : roundUp(size_t(rows), rowsOfTile) / rowsOfTile;
   const bool codes = linear.readsCodes();
-  const bool isCopied = input.form != InputForm::Plain || input.places || input.factors;
+  // Float products read 16 bytes at a time.
+  const bool isAligned = reinterpret_cast<uintptr_t>(input.x) % 16 == 0 && input.stride % 4 == 0;
+  const bool isCopied = input.form != InputForm::Plain || input.places || input.factors || !isAligned;
   const bool values = (wantsValues || linear.readsValues()) && isCopied;
   InputView view{};
-  view.groups = int32_t(groups);
+  view.groups = int32_t(paddedGroups);
   view.values = input.x;
   view.valueStride = int64_t(input.stride);
   MakeInputArgs args{};
   if (codes) {
     // Products of several tiles at once read those after the last, too.
-    const size_t units = (tileCount + 3) * groups;
+    const size_t units = (tileCount + 3) * paddedGroups;
     view.codes = args.codes = codes_.room(work_, units * 256).as<uint32_t>();
     view.scales = args.codeScales = scales_.room(work_, units * rowsOfTile * sizeof(float)).as<float>();
     view.sums = args.sums = sums_.room(work_, units * 3 * rowsOfTile * sizeof(float)).as<float>();
@@ -78,7 +218,8 @@ InputView Multiplier::makeInput(const Linear& linear, const Input& input, int ro
   args.tileCount = tiles.count;
   args.rows = rows;
   args.groups = int32_t(groups);
-  const int blocks = int((groups * rowsOfTile + inputWarps - 1) / inputWarps);
+  args.paddedGroups = int32_t(paddedGroups);
+  const int blocks = divideUp(int(codes ? paddedGroups : groups) * rowsOfTile, inputWarps);
   device.launch("make_input", {blocks, int(tileCount), inputWarps * 32, 0}, args);
   return view;
 }
@@ -87,35 +228,40 @@ void Multiplier::apply(const Linear& linear, const Input& input, int rows, float
   if (rows == 0) return;
   const bool adds = work_.adapters.useAny(linear.additions);
   const InputView view = makeInput(linear, input, rows, tiles, adds);
-  const int tileCount = tiles.tiles ? tiles.most : (rows + rowsOfTile - 1) / rowsOfTile;
+  multiply(linear, view, rows, out, outStride, tiles);
+  if (!adds) return;
+  for (const Addition& addition : linear.additions) {
+    if (work_.adapters.uses(addition.adapter)) add(addition, input, view, rows, tiles, out, outStride);
+  }
+}
+
+void Multiplier::multiply(const Linear& linear, const InputView& input, int rows, float* out, size_t outStride,
+                          const RowTiles& tiles) {
+  const int tileCount = tiles.tiles ? tiles.most : divideUp(rows, rowsOfTile);
   // Parts of one format share a launch.
   for (size_t first = 0; first < linear.parts.size();) {
     ProductArgs args{};
-    args.input = view;
+    args.input = input;
     args.tiles = tiles.tiles;
     args.tileCount = tiles.count;
     args.rows = rows;
     args.out = out;
     args.outStride = int64_t(outStride);
     const MatrixView& matrix = work_.weights.matrix(*linear.parts[first].matrix);
-    const bool isFloat = matrix.scaleInputs == 0;
-    const int atOnce = isFloat || tiles.tiles ? 1 : tileCount >= 4 ? 4 : tileCount >= 2 ? 2 : 1;
-    const std::string kernel = kernelOf(matrix, atOnce);
+    const int members = linear.parts[first].matrix->members();
     int panels = 0;
     for (; first < linear.parts.size() && args.partCount < mostParts; first++) {
       const Linear::Part& part = linear.parts[first];
       const MatrixView& own = work_.weights.matrix(*part.matrix);
-      if (args.partCount > 0 && kernelOf(own, atOnce) != kernel) break;
+      if (!areAlike(own, matrix)) break;
       args.parts[args.partCount++] = {own, work_.weights.vector(part.bias), int64_t(part.offset)};
       panels += own.panels;
     }
-    const int segments = segmentsOf(matrix), warps = std::min(segments, mostProductWarps);
-    const size_t shared = size_t(segments) * panelOutputs * size_t(rowsOfTile * atOnce) * sizeof(float);
-    work_.device.launch(kernel.c_str(), {panels, (tileCount + atOnce - 1) / atOnce, warps * 32, shared}, args);
-  }
-  if (!adds) return;
-  for (const Addition& addition : linear.additions) {
-    if (work_.adapters.uses(addition.adapter)) add(addition, input, view, rows, tiles, out, outStride);
+    const int tilesOfMember = tiles.tiles ? divideUp(tileCount, members) : tileCount;
+    const Extent extent{panels, tiles.tiles ? rowsOfTile : std::min(rows, rowsOfTile), tileCount, tilesOfMember,
+                        tiles.tiles != nullptr};
+    const Choice choice = choose(matrix, extent);
+    work_.device.launch(choice.kernel.c_str(), choice.grid, args);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "cuda/attention-pieces.h"
@@ -105,13 +106,38 @@ class Multiplier {
 
   void apply(const Linear& linear, const Input& input, int rows, float* out, size_t outStride, const RowTiles& tiles = {});
 
- private:
+  /** The two halves of `apply`. The input stays until the next is made. */
   InputView makeInput(const Linear& linear, const Input& input, int rows, const RowTiles& tiles, bool wantsValues);
+  void multiply(const Linear& linear, const InputView& input, int rows, float* out, size_t outStride, const RowTiles& tiles);
+
+  /** For probes: a family of kernels that is used wherever a matrix has it. */
+  void prefer(const std::string& family) { preferred_ = family; }
+
+ private:
   /** Reads the values of the current input. */
   void add(const Addition& addition, const Input& input, const InputView& view, int rows, const RowTiles& tiles, float* out,
            size_t outStride);
 
+  /** A kernel for some matrices, and the grid that it takes for all their panels. */
+  struct Choice {
+    std::string kernel;
+    Grid grid;
+  };
+  struct Extent {
+    // Of all parts.
+    int panels;
+    // The most of a tile.
+    int rows;
+    int tiles, tilesOfMember;
+    bool hasMembers;
+  };
+  Choice choose(const MatrixView& matrix, const Extent& extent) const;
+  Choice chooseFloats(const MatrixView& matrix, const Extent& extent) const;
+  std::optional<Choice> chooseMany(const MatrixView& matrix, const Extent& extent) const;
+  Choice chooseFew(const MatrixView& matrix, const Extent& extent) const;
+
   Work& work_;
+  std::string preferred_;
   Growing codes_, scales_, sums_, values_;
   // For adapters, while the current input is still needed.
   std::unique_ptr<Multiplier> inner_;

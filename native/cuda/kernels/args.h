@@ -85,6 +85,7 @@ struct InputView {
   // Float rows, in the order of input rows.
   const float* values;
   int64_t valueStride;
+  // Of a tile's codes: whole segments.
   int32_t groups;
 };
 
@@ -105,6 +106,8 @@ struct MakeInputArgs {
   const Tile* tiles;
   const int32_t* tileCount;
   int32_t rows, groups;
+  // What codes are padded to: whole segments.
+  int32_t paddedGroups;
   // Null: not wanted.
   uint32_t* codes;
   float* codeScales;

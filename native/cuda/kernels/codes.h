@@ -14,6 +14,9 @@ CHAIRLIFT_DEVICE float brainToFloat(uint32_t bits) { return asFloat(bits << 16);
 /** 2^(power - 127) for powers up to 254; the one of 0 is subnormal. */
 CHAIRLIFT_DEVICE float powerOf(uint32_t power) { return asFloat(power == 0 ? 0x00400000u : power << 23); }
 
+/** Exact, and without a conversion, of which few units are capable. */
+CHAIRLIFT_DEVICE float signedByteToFloat(uint32_t byte) { return asFloat(0x4b000000u | (byte ^ 0x80u)) - 8388736.0f; }
+
 CHAIRLIFT_DEVICE int bytesOfScale(int scaleType) {
   return scaleType == scaleF32 ? 4 : scaleType == scaleSuper || scaleType == scalePower ? 1 : 2;
 }

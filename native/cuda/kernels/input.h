@@ -33,8 +33,11 @@ struct GroupTarget {
   int groups;
 };
 
-/** Stores a group of a row, a value a lane. */
-CHAIRLIFT_DEVICE void quantizeGroup(const GroupTarget& to, int tile, int row, int group, float value) {
+/**
+ * Stores a group of a row, a value a lane. Groups that pad a row to whole segments have scales and sums of -0: their products are
+ * -0, which changes no sum.
+ */
+CHAIRLIFT_DEVICE void quantizeGroup(const GroupTarget& to, int tile, int row, int group, float value, bool isPadding) {
   const int lane = threadIndex() % 32;
   uint32_t largest = asBits(value) & 0x7fffffffu;
   for (int half = 16; half > 0; half /= 2) {
@@ -52,7 +55,7 @@ CHAIRLIFT_DEVICE void quantizeGroup(const GroupTarget& to, int tile, int row, in
   ((int8_t*)to.codes)[at * 256 + byte] = int8_t(code);
   if (lane % 16 != 0) return;
   // Infinity becomes NaN, which no sum hides.
-  const float poisoned = scale + (scale - scale);
+  const float poisoned = isPadding ? -0.0f : scale + (scale - scale);
   if (lane == 0) {
     to.scales[at * rowsOfTile + row] = poisoned;
     to.sums[at * 3 * rowsOfTile + row] = poisoned * float(sum + other);
@@ -67,19 +70,20 @@ CHAIRLIFT_DEVICE void makeInput(const MakeInputArgs& args) {
   if (args.tileCount && tile >= *args.tileCount) return;
   const Tile own = args.tiles ? args.tiles[tile] : Tile{0, tile * rowsOfTile, args.rows - tile * rowsOfTile};
   const int rows = own.rows < rowsOfTile ? own.rows : rowsOfTile;
-  const GroupTarget target{args.codes, args.codeScales, args.sums, args.groups};
-  const int pieces = rowsOfTile * args.groups;
+  const GroupTarget target{args.codes, args.codeScales, args.sums, args.paddedGroups};
+  const int pieces = rowsOfTile * (args.codes ? args.paddedGroups : args.groups);
   for (int piece = blockX() * warps + warp; piece < pieces; piece += blocksX() * warps) {
     const int row = piece % rowsOfTile, group = piece / rowsOfTile, i = group * inputsOfGroup + lane;
+    const bool isPadding = group >= args.groups;
     float value = 0;
-    if (row < rows) {
+    if (row < rows && !isPadding) {
       const int64_t input = own.firstRow + row;
       value = inputValue(args, args.places ? args.places[input] : input, i);
       if (args.factors) value = value * args.factors[input];
       if (args.values) args.values[input * args.valueStride + i] = value;
     }
     // Rows that pad a tile are zero.
-    if (args.codes) quantizeGroup(target, tile, row, group, value);
+    if (args.codes) quantizeGroup(target, tile, row, group, value, isPadding);
   }
 }
 

@@ -17,7 +17,14 @@
 #include "cuda/kernels/attention-many.h"
 //
 #include "cuda/kernels/moe.h"
+#include "cuda/kernels/formats.h"
 #include "cuda/kernels/products.h"
+//
+#include "cuda/kernels/products-stage.h"
+//
+#include "cuda/kernels/products-floats.h"
+#include "cuda/kernels/products-many.h"
+#include "cuda/kernels/products-stream.h"
 #include "cuda/kernels/recurrence.h"
 #include "cuda/kernels/sampling.h"
 #include "cuda/kernels/streams.h"
@@ -84,17 +91,35 @@ CHAIRLIFT_KERNEL(finish_embedding, FinishEmbeddingArgs, 256, 1, finishEmbedding(
 CHAIRLIFT_KERNEL(adapter_tiles, AdapterTilesArgs, 128, 1, adapterTiles(args))
 CHAIRLIFT_KERNEL(add_adapted, AddAdaptedArgs, 128, 1, addAdapted(args))
 
-CHAIRLIFT_KERNEL(multiply_f32, ProductArgs, 512, 1, multiplyFloats<codeF32>(args))
-CHAIRLIFT_KERNEL(multiply_f16, ProductArgs, 512, 1, multiplyFloats<codeF16>(args))
-CHAIRLIFT_KERNEL(multiply_bf16, ProductArgs, 512, 1, multiplyFloats<codeBf16>(args))
-CHAIRLIFT_KERNEL(multiply_f8, ProductArgs, 512, 1, multiplyFloats<codeF8>(args))
+// Float matrices, for up to that many rows, and for many.
+#define CHAIRLIFT_FLOATS(name, encoding, blocks)                                                                      \
+  CHAIRLIFT_KERNEL(floats1_##name, ProductArgs, 256, 3, (multiplyFloats<encoding, 1>(args)))                          \
+  CHAIRLIFT_KERNEL(floats2_##name, ProductArgs, 256, 3, (multiplyFloats<encoding, 2>(args)))                          \
+  CHAIRLIFT_KERNEL(floats4_##name, ProductArgs, 256, 2, (multiplyFloats<encoding, 4>(args)))                          \
+  CHAIRLIFT_KERNEL(floats8_##name, ProductArgs, 256, encoding == codeF8 ? 1 : 2, (multiplyFloats<encoding, 8>(args))) \
+  CHAIRLIFT_KERNEL(floats_many_##name, ProductArgs, FloatBlock<encoding>::threads, blocks, multiplyManyFloats<encoding>(args))
+CHAIRLIFT_FLOATS(f32, codeF32, 3)
+CHAIRLIFT_FLOATS(f16, codeF16, 3)
+CHAIRLIFT_FLOATS(bf16, codeBf16, 3)
+CHAIRLIFT_FLOATS(f8, codeF8, 1)
 
-// The kinds of quantized matrices, and their kernels for eight, sixteen and 32 rows.
-#define CHAIRLIFT_FORMATS(each)                                    \
-  each(nibble_f16_32, codeNibble, scaleF16, 32, false)             \
-  each(byte_f16_32, codeByte, scaleF16, 32, false)
-#define CHAIRLIFT_PRODUCTS(name, ...)                                                                              \
-  CHAIRLIFT_KERNEL(few1_##name, ProductArgs, 512, 1, (multiplyFew<Format<__VA_ARGS__>, 1>(args)))                  \
-  CHAIRLIFT_KERNEL(few2_##name, ProductArgs, 512, 1, (multiplyFew<Format<__VA_ARGS__>, 2>(args)))                  \
-  CHAIRLIFT_KERNEL(few4_##name, ProductArgs, 512, 1, (multiplyFew<Format<__VA_ARGS__>, 4>(args)))
-CHAIRLIFT_FORMATS(CHAIRLIFT_PRODUCTS)
+// Quantized matrices, for eight and sixteen rows.
+#define CHAIRLIFT_STREAM(name, ...)                                                                     \
+  CHAIRLIFT_KERNEL(stream1_##name, ProductArgs, 256, 2, (multiplyStream<Format<__VA_ARGS__>, 1>(args))) \
+  CHAIRLIFT_KERNEL(stream2_##name, ProductArgs, 256, 2, (multiplyStream<Format<__VA_ARGS__>, 2>(args)))
+CHAIRLIFT_COMMON_FORMATS(CHAIRLIFT_STREAM)
+CHAIRLIFT_RARE_FORMATS(CHAIRLIFT_STREAM)
+
+// For 32 rows, and for more.
+#define CHAIRLIFT_MORE_ROWS(name, ...)                                                                                          \
+  CHAIRLIFT_KERNEL(stream4_##name, ProductArgs, 256, 1, (multiplyStream<Format<__VA_ARGS__>, 4>(args)))                         \
+  CHAIRLIFT_KERNEL(middle_##name, ProductArgs, MiddleShape::threads, 2, (multiplyMany<Format<__VA_ARGS__>, MiddleShape>(args))) \
+  CHAIRLIFT_KERNEL(many_##name, ProductArgs, ManyShape::threads, 1, (multiplyMany<Format<__VA_ARGS__>, ManyShape>(args)))
+CHAIRLIFT_COMMON_FORMATS(CHAIRLIFT_MORE_ROWS)
+
+// Weights go to registers instead of shared memory.
+#define CHAIRLIFT_FEW_ROWS(name, ...)                                                             \
+  CHAIRLIFT_KERNEL(few1_##name, ProductArgs, 512, 1, (multiplyFew<Format<__VA_ARGS__>, 1>(args))) \
+  CHAIRLIFT_KERNEL(few2_##name, ProductArgs, 512, 1, (multiplyFew<Format<__VA_ARGS__>, 2>(args)))
+CHAIRLIFT_FEW_ROWS(nibble_f16_32, codeNibble, scaleF16, 32, false)
+CHAIRLIFT_FEW_ROWS(byte_f16_32, codeByte, scaleF16, 32, false)

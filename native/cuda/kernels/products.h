@@ -10,16 +10,22 @@ namespace {
 constexpr int liftBits = 0x4B400000;
 constexpr float liftValue = 12582912.0f;
 
-/** A kind of matrix as constants. `scaleInputs` above 32 is that of several groups. */
+/** A kind of matrix as constants. `scaleInputs` of 64 stand for 128, too: `isShared`, and the matrix says by how many groups. */
 template <int itsEncoding, int itsScaleType, int itsScaleInputs, bool itsMinimum>
 struct Format {
   static constexpr int encoding = itsEncoding, scaleType = itsScaleType, scaleInputs = itsScaleInputs;
   static constexpr bool hasMinimum = itsMinimum;
   static constexpr bool isByte = encoding == codeByte || encoding == codeUnsignedByte;
   static constexpr bool isUnsigned = encoding == codeUnsignedByte || encoding == codeUnsignedNibble;
-  // Scales within a group, and groups that share one.
+  // Scales of 24 bits leave none for `liftValue`.
+  static constexpr bool isExact = scaleType == scaleF32;
+  static constexpr int bytesOfScale = scaleType == scaleF32 ? 4 : scaleType == scaleF16 || scaleType == scaleBf16 ? 2 : 1;
+  // Of a chunk, where scales have them.
+  static constexpr int superBytes = hasMinimum ? 64 : 32;
+  // Scales within a group, and the fewest groups that share one.
   static constexpr int parts = scaleInputs == 16 ? 2 : 1;
-  static constexpr int sharing = scaleInputs > 32 ? scaleInputs / 32 : 1;
+  static constexpr bool isShared = scaleInputs > 32;
+  static constexpr int sharing = isShared ? 2 : 1;
   // Words4 that a lane reads of a segment, and quads of scale groups that a segment has.
   static constexpr int loads = isByte ? groupsOfSegment : groupsOfSegment / 2;
   static constexpr int scaleGroups = groupsOfSegment * parts / sharing;
@@ -33,7 +39,7 @@ CHAIRLIFT_DEVICE uint32_t lookUp(const uint32_t (&book)[4], uint32_t indices) {
   // A permutation takes three bits of an index; the fourth chooses between two of them.
   const uint32_t low = indices & 0x7777u;
   const uint32_t first = __byte_perm(book[0], book[1], low), second = __byte_perm(book[2], book[3], low);
-  // 0x0, 0x4 or 0x... : byte i of the first or of the second.
+  // Byte i of the first is chosen by i, that of the second by i + 4.
   const uint32_t upper = (indices >> 3 & 0x1111u) * 4u;
   found = __byte_perm(first, second, 0x3210u + upper);
 #else
@@ -43,6 +49,27 @@ CHAIRLIFT_DEVICE uint32_t lookUp(const uint32_t (&book)[4], uint32_t indices) {
   }
 #endif
   return found;
+}
+
+/** The operand of a group from its two words of nibbles; those of Encoding::Nibble sixteenfold, which their scale takes back. */
+template <class F>
+CHAIRLIFT_DEVICE void unpackNibbles(uint32_t first, uint32_t second, const uint32_t (&book)[4], uint32_t (&a)[4]) {
+  if constexpr (F::encoding == codeNibble) {
+    a[0] = first << 4 & 0xf0f0f0f0u;
+    a[1] = second << 4 & 0xf0f0f0f0u;
+    a[2] = first & 0xf0f0f0f0u;
+    a[3] = second & 0xf0f0f0f0u;
+  } else if constexpr (F::encoding == codeUnsignedNibble) {
+    a[0] = first & 0x0f0f0f0fu;
+    a[1] = second & 0x0f0f0f0fu;
+    a[2] = first >> 4 & 0x0f0f0f0fu;
+    a[3] = second >> 4 & 0x0f0f0f0fu;
+  } else {
+    a[0] = lookUp(book, first & 0xffffu);
+    a[1] = lookUp(book, second & 0xffffu);
+    a[2] = lookUp(book, first >> 16);
+    a[3] = lookUp(book, second >> 16);
+  }
 }
 
 /** The operand of a group from what a lane has loaded. */
@@ -55,24 +82,27 @@ CHAIRLIFT_DEVICE void unpackGroup(const Words4 (&loaded)[F::loads], const uint32
     a[3] = loaded[i].w;
   } else {
     const uint32_t first = i % 2 ? loaded[i / 2].z : loaded[i / 2].x, second = i % 2 ? loaded[i / 2].w : loaded[i / 2].y;
-    if constexpr (F::encoding == codeNibble) {
-      // Sixteenfold: the scale takes it back, which is exact.
-      a[0] = first << 4 & 0xf0f0f0f0u;
-      a[1] = second << 4 & 0xf0f0f0f0u;
-      a[2] = first & 0xf0f0f0f0u;
-      a[3] = second & 0xf0f0f0f0u;
-    } else if constexpr (F::encoding == codeUnsignedNibble) {
-      a[0] = first & 0x0f0f0f0fu;
-      a[1] = second & 0x0f0f0f0fu;
-      a[2] = first >> 4 & 0x0f0f0f0fu;
-      a[3] = second >> 4 & 0x0f0f0f0fu;
-    } else {
-      a[0] = lookUp(book, first & 0xffffu);
-      a[1] = lookUp(book, second & 0xffffu);
-      a[2] = lookUp(book, first >> 16);
-      a[3] = lookUp(book, second >> 16);
-    }
+    unpackNibbles<F>(first, second, book, a);
   }
+}
+
+/** As `multiplyTile`, of 16 x 16 and 16 x 8 bytes: half a group. */
+template <bool isUnsigned>
+CHAIRLIFT_DEVICE void multiplyHalf(int (&d)[4], uint32_t a0, uint32_t a1, uint32_t b, const int (&c)[4]) {
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
+  if (isUnsigned) {
+    asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%8,%9,%10};"
+        : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+        : "r"(a0), "r"(a1), "r"(b), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
+  } else {
+    asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%8,%9,%10};"
+        : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+        : "r"(a0), "r"(a1), "r"(b), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
+  }
+#else
+  const uint32_t a[4] = {a0, a1, 0, 0};
+  multiplyTile<isUnsigned>(d, a, Words2{b, 0}, c);
+#endif
 }
 
 /** Scales, or minimums, of two outputs g and g + 8 in four scale groups. */
@@ -268,64 +298,6 @@ CHAIRLIFT_DEVICE void multiplyFew(const ProductArgs& args) {
   waitForPrevious();
   syncBlock();
   joinSegments(args, part, place.panel, own, partial, segments, rows);
-}
-
-/** Float matrices: each output and row is a chain over inputs, in segments too. Half a warp has the even rows of a tile. */
-template <int encoding>
-CHAIRLIFT_DEVICE void multiplyFloats(const ProductArgs& args) {
-  waitForPrevious();
-  startNext();
-  const int warp = threadIndex() / 32, lane = threadIndex() % 32, warps = threadCount() / 32;
-  const ProductPlace place = placeOf(args, blockX());
-  const ProductArgs::Part& part = args.parts[place.part];
-  const MatrixView& matrix = part.matrix;
-  const int tile = blockY();
-  if (args.tileCount && tile >= *args.tileCount) return;
-  const Tile own = args.tiles ? args.tiles[tile] : Tile{0, tile * rowsOfTile, args.rows - tile * rowsOfTile};
-  const uint8_t* const codes = matrix.codes + (int64_t(own.member) * matrix.panels + place.panel) * matrix.codeStride;
-  const int column = lane % 16, half = lane / 16;
-  const int length = encoding == codeF8 && matrix.blockInputs > inputsOfSegment ? matrix.blockInputs : inputsOfSegment;
-  const int segments = (matrix.inputs + length - 1) / length;
-  float* const partial = (float*)sharedMemory();
-  const float* x[4];
-  for (int r = 0; r < 4; r++) {
-    const int row = 2 * r + half;
-    x[r] = args.input.values + int64_t(own.firstRow + (row < own.rows ? row : 0)) * args.input.valueStride;
-  }
-  for (int segment = warp; segment < segments; segment += warps) {
-    const int first = segment * length, end = first + length < matrix.inputs ? first + length : matrix.inputs;
-    float total[4] = {};
-    if (encoding == codeF8) {
-      const int size = matrix.blockInputs;
-      for (int at = first; at < end; at += size) {
-        const uint8_t* const block = codes + int64_t(at / size) * panelOutputs * (4 + size);
-        const float scale = ((const float*)block)[column];
-        const uint8_t* const own8 = block + panelOutputs * 4 + column;
-        float even[4] = {}, odd[4] = {};
-        for (int k = 0; k < size; k += 2) {
-          const float w0 = f8ToFloat(own8[k * panelOutputs]), w1 = f8ToFloat(own8[(k + 1) * panelOutputs]);
-          for (int r = 0; r < 4; r++) {
-            even[r] = fusedMultiplyAdd(x[r][at + k], w0, even[r]);
-            odd[r] = fusedMultiplyAdd(x[r][at + k + 1], w1, odd[r]);
-          }
-        }
-        for (int r = 0; r < 4; r++) total[r] = fusedMultiplyAdd(even[r] + odd[r], scale, total[r]);
-      }
-    } else {
-#pragma unroll 8
-      for (int k = first; k < end; k++) {
-        const int at = k * panelOutputs + column;
-        const float w = encoding == codeF32   ? ((const float*)codes)[at]
-                        : encoding == codeF16 ? halfToFloat(((const uint16_t*)codes)[at])
-                                              : brainToFloat(((const uint16_t*)codes)[at]);
-        for (int r = 0; r < 4; r++) total[r] = fusedMultiplyAdd(x[r][k], w, total[r]);
-      }
-    }
-    float* const to = partial + segment * panelOutputs * rowsOfTile;
-    for (int r = 0; r < 4; r++) to[column * rowsOfTile + 2 * r + half] = total[r];
-  }
-  syncBlock();
-  joinSegments(args, part, place.panel, own, partial, segments, rowsOfTile);
 }
 
 }  // namespace

@@ -48,6 +48,20 @@ export interface SampleOutput {
   readonly topLogprobs: Float32Array;
 }
 
+/** A product that a GPU is probed with. */
+export interface GpuProduct {
+  readonly type: TensorType;
+  readonly outputs: number;
+  readonly inputs: number;
+  /** Matrices of this shape. */
+  readonly members: number;
+  readonly rows: number;
+  /** Member, first row and number of rows, at most eight, of each tile, members in order; empty: all rows are the first member's. */
+  readonly tiles: Int32Array;
+  /** The kernels that are used where the type has them: few, stream, middle or many; empty: those that a step would use. */
+  readonly family: string;
+}
+
 export interface Addon {
   /** Names of the kernel tables this machine runs, slowest first. */
   kernels(): string[];
@@ -149,6 +163,17 @@ export interface Addon {
     threads: number,
     repeats: number,
   ): { readonly seconds: number; readonly bytes: number };
+  /** One product on a GPU, for tests: `weights` of all members, `out` is rows x outputs. */
+  multiplyOnGpu(
+    gpu: number,
+    kernels: Uint8Array,
+    product: GpuProduct,
+    weights: Uint8Array,
+    x: Float32Array,
+    out: Float32Array,
+  ): void;
+  /** Seconds of one product, with weights that no cache holds. */
+  timeMultiplyOnGpu(gpu: number, kernels: Uint8Array, product: GpuProduct, repeats: number): number;
   readBandwidth(threads: number, megabytes: number): number;
   /** Uses a model's threads, between or during its steps, or a number of its own. */
   createSampler(threads: ModelHandle | number): SamplerHandle;
