@@ -2,7 +2,15 @@
 // repository keeps, native/cuda/kernels.ptx.br; with --check it only says whether that file is of the present sources.
 
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -58,15 +66,16 @@ function works(program) {
 /** Installs packages of PyPI in a folder of build/; undefined where Python or the network is missing. */
 function fromPyPi(name, packages, file) {
   const folder = join(root, 'build', name);
-  const find = () =>
-    existsSync(folder)
-      ? spawnSync('find', [folder, '-path', `*/bin/${file}`], { encoding: 'utf8' }).stdout.split('\n')[0]
-      : '';
-  if (find() === '') {
+  const find = () => {
+    const files = existsSync(folder) ? readdirSync(folder, { recursive: true }).map(String) : [];
+    const found = files.find((path) => path.endsWith(join('bin', file)));
+    return found && join(folder, found);
+  };
+  if (find() === undefined) {
     const install = ['-m', 'pip', 'install', '--quiet', '--target', folder, ...packages];
     spawnSync('python3', install, { stdio: ['ignore', 2, 2] });
   }
-  return find() || undefined;
+  return find();
 }
 
 /** Of the system, of CUDA_HOME, or PyPI's. */

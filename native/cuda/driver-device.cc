@@ -346,6 +346,8 @@ size_t freeBytesOf(int ordinal) {
   size_t free = 0, total = 0;
   CUresult result = driver.cuCtxSetCurrent(context);
   if (result == CUDA_SUCCESS) result = driver.cuMemGetInfo(&free, &total);
+  // Where no model holds the context, it ends here.
+  driver.cuCtxSetCurrent(nullptr);
   driver.cuDevicePrimaryCtxRelease(device);
   driver.check(result, "cuMemGetInfo");
   return free;

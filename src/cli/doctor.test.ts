@@ -13,6 +13,7 @@ import {
   type Check,
   checkAddon,
   checkCompiler,
+  checkCuda,
   checkDatabase,
   checkEmbeddedModel,
   checkMemory,
@@ -142,5 +143,19 @@ describe('its checks', () => {
       remedies: [expect.stringContaining('large needs more than 6.00 KB')],
     });
     expect(checkMemory([large], memory)).toMatchObject({ state: 'fail' });
+  });
+});
+
+describe('a GPU of NVIDIA', () => {
+  it('is named with its compute capability and its memory', () => {
+    const gpu = { number: 0, name: 'NVIDIA H200', capability: 90, totalBytes: 150e9 };
+    const check = checkCuda({ found: true, gpu, freeBytes: 100e9 });
+    expect(check.state).toBe('ok');
+    expect(check.detail).toMatch(/^NVIDIA H200; compute capability 9\.0; 100.* free of 150/);
+  });
+
+  it('that a driver has and CUDA cannot use is worth a warning with the reason', () => {
+    const check = checkCuda({ found: false, reason: 'the NVIDIA driver is too old' });
+    expect(check).toMatchObject({ state: 'warn', remedies: ['the NVIDIA driver is too old'] });
   });
 });

@@ -151,7 +151,11 @@ export function checkCuda(result: CudaProbe): Check {
   }
   const { gpu, freeBytes } = result;
   const memory = `${formatBytes(freeBytes)} free of ${formatBytes(gpu.totalBytes)}`;
-  return { name, state: 'ok', detail: `${gpu.name}; compute capability ${gpu.capability / 10}; ${memory}` };
+  return {
+    name,
+    state: 'ok',
+    detail: `${gpu.name}; compute capability ${(gpu.capability / 10).toFixed(1)}; ${memory}`,
+  };
 }
 
 interface Memory {

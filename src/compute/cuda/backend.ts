@@ -56,10 +56,12 @@ export async function createCudaBackend(
   const stateSlots = stateSlotsOf(spec, options);
   const neededBytes =
     weightBytes(spec, weights, addon.matrixBytes) + (stateSlots ?? 0) * recurrentStateBytes(spec);
-  const freeBytes = addon.gpuFreeBytes(gpu.number);
-  if (neededBytes > freeBytes) throw noRoom(gpu, neededBytes, freeBytes);
   const handle = addon.createOnGpu(options.threads ?? machineLimits().cores, gpu.number, kernels);
+  let freeBytes = 0;
   try {
+    // Asked after the GPU is open, which takes some itself.
+    freeBytes = addon.gpuFreeBytes(gpu.number);
+    if (neededBytes > freeBytes) throw noRoom(gpu, neededBytes, freeBytes);
     const model = await uploadModel(addon, handle, spec, weights, options.onProgress ?? (() => {}));
     addon.assemble(handle, model, options.kvType ?? 'f16', options.blockCount, stateSlots ?? 0);
     const first = Math.min(FIRST_BLOCKS, options.blockCount);

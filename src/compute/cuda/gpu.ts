@@ -29,7 +29,7 @@ export function findCudaGpu(addon: Pick<Addon, 'gpus'>, wanted?: string): CudaGp
   if (found !== undefined) return found;
   const { name, capability } = meant[0] as CudaGpu;
   throw new BackendUnavailableError(
-    `${name} has compute capability ${capability / 10}; the kernels need ${LEAST_CAPABILITY / 10} (Turing) or more`,
+    `${name} has compute capability ${(capability / 10).toFixed(1)}; the kernels need ${(LEAST_CAPABILITY / 10).toFixed(1)} (Turing) or more`,
   );
 }
 

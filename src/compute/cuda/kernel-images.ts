@@ -71,5 +71,7 @@ export function kernelsFor(capability: number): KernelImage {
   const images = [...ptx.images, ...(machineCode?.sources === ptx.sources ? machineCode.images : [])];
   const image = fittingImage(images, capability);
   if (image !== undefined) return image;
-  throw new Error(`there are no kernels for GPUs of compute capability ${capability / 10}, only from 7.5 on`);
+  throw new Error(
+    `there are no kernels for GPUs of compute capability ${(capability / 10).toFixed(1)}, only from 7.5 on`,
+  );
 }
