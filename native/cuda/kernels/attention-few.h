@@ -432,12 +432,15 @@ template <int kvType, bool isLarge>
 CHAIRLIFT_DEVICE void attendFew(const AttentionArgs& args) {
   const int count = *args.pieceCount * args.kvHeadCount, blocks = blocksX();
   if (blockX() < count) {
-    prefetchPiece(args, args.pieces[blockX() / args.kvHeadCount], blockX() % args.kvHeadCount, count < blocks ? count : blocks);
+    const AttentionPiece piece = args.pieces[blockX() / args.kvHeadCount];
+    prefetchPiece(args, piece, blockX() % args.kvHeadCount, count < blocks ? count : blocks);
   }
   waitForPrevious();
   startNext();
   for (int i = blockX(); i < count; i += blocks) {
-    attendFewPiece<kvType, isLarge>(args, args.pieces[i / args.kvHeadCount], i % args.kvHeadCount);
+    // A copy, so that writes to memory do not make it read again.
+    const AttentionPiece piece = args.pieces[i / args.kvHeadCount];
+    attendFewPiece<kvType, isLarge>(args, piece, i % args.kvHeadCount);
     syncBlock();
   }
 }

@@ -334,7 +334,8 @@ CHAIRLIFT_DEVICE void attendMany(const AttentionArgs& args) {
   for (int turn = 0; turn * blocks < total; turn++) {
     const int i = turn * blocks + (turn % 2 == 0 ? blockX() : blocks - 1 - blockX());
     if (i >= total) continue;
-    attendManyPiece<kvType, parts, count>(args, args.pieces[i / args.kvHeadCount], i % args.kvHeadCount);
+    const AttentionPiece piece = args.pieces[i / args.kvHeadCount];
+    attendManyPiece<kvType, parts, count>(args, piece, i % args.kvHeadCount);
     syncBlock();
   }
 }
