@@ -2,6 +2,8 @@
 
 #include "cuda/adapters.h"
 
+#include <algorithm>
+
 namespace chairlift {
 namespace cuda {
 
@@ -30,6 +32,27 @@ AdaptedRows gatherAdapted(AdapterTilesArgs args, const RowTiles& tiles, Work& wo
 }
 
 }  // namespace
+
+std::vector<int32_t> usedAdapters(const StepInput& input) {
+  std::vector<int32_t> used;
+  for (const int32_t adapter : input.adapters) {
+    if (adapter >= 0) used.push_back(adapter);
+  }
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  return used;
+}
+
+void AdapterTable::beginStep(const StepInput& input, int rows, Work& work) {
+  if (work.adapters.used.empty()) return;
+  words_.assign(size_t(rows), -1);
+  for (size_t sequence = 0; sequence < input.adapters.size(); sequence++) {
+    std::fill(words_.begin() + input.rowStarts[sequence], words_.begin() + input.rowStarts[sequence + 1], input.adapters[sequence]);
+  }
+  auto* device = table_.room(work, words_.size() * sizeof(int32_t)).as<int32_t>();
+  work.device.upload(device, words_.data(), words_.size() * sizeof(int32_t));
+  work.adapters.rows = device;
+}
 
 AdaptedRows adaptedRows(const Addition& addition, const int32_t* owners, int rows, const RowTiles& tiles, Work& work) {
   AdapterTilesArgs args{};

@@ -29,17 +29,6 @@ int blockOfRow(const StepInput& input, size_t sequence, int position) {
   return input.blocks[size_t(input.blockStarts[sequence]) + size_t(position / blockTokens)];
 }
 
-/** Each once, in order. */
-std::vector<int32_t> usedAdapters(const StepInput& input) {
-  std::vector<int32_t> used;
-  for (const int32_t adapter : input.adapters) {
-    if (adapter >= 0) used.push_back(adapter);
-  }
-  std::sort(used.begin(), used.end());
-  used.erase(std::unique(used.begin(), used.end()), used.end());
-  return used;
-}
-
 }  // namespace
 
 CudaModel::CudaModel(std::unique_ptr<Device> device, std::unique_ptr<DeviceWeights> weights, ModelParts parts, int blockCount,
@@ -48,7 +37,8 @@ CudaModel::CudaModel(std::unique_ptr<Device> device, std::unique_ptr<DeviceWeigh
       weights_(std::move(weights)),
       parts_(std::move(parts)),
       blockCount_(blockCount),
-      work_(*device_, *weights_, parts_.kv, parts_.normEpsilon) {
+      work_(*device_, *weights_, parts_.kv, parts_.normEpsilon),
+      recurrentSlots_(parts_.recurrentStates, stateSlots, work_) {
   if (parts_.finalNorm) noteNorm(*parts_.finalNorm);
   for (const Layer& layer : parts_.layers) {
     for (const Branch& branch : layer.branches) {
@@ -65,25 +55,11 @@ CudaModel::CudaModel(std::unique_ptr<Device> device, std::unique_ptr<DeviceWeigh
   if (kvBytes_ > 0) kv_ = static_cast<uint8_t*>(device_->reserve(kvBytes_));
   work_.kv = kv_;
   work_.kvStride = kvStride_;
-  allocateStates(stateSlots);
 }
 
 void CudaModel::noteNorms(const Part& part) {
   if (part.input) noteNorm(*part.input);
   if (const Norm* norm = part.body->streamNorm()) noteNorm(*norm);
-}
-
-void CudaModel::allocateStates(int slots) {
-  DeviceStates& states = work_.states;
-  size_t floats = 0;
-  for (const StateLayout& layout : parts_.recurrentStates) {
-    states.starts.push_back(floats);
-    floats += roundUp(layout.size(), 32);
-  }
-  if (floats == 0) return;
-  stateSlots_ = DeviceMemory(*device_, floats * size_t(slots) * sizeof(float));
-  states.slots = stateSlots_.as<float>();
-  states.slotStride = floats;
 }
 
 CudaModel::~CudaModel() {
@@ -113,57 +89,6 @@ int CudaModel::fitBlocks(int needed, int most) {
 CudaModel::Shape CudaModel::shapeOf(const StepInput& input) const {
   return {padded(int(input.tokens.size())), padded(int(input.logitRows.size())), padded(int(input.stateRows.size())),
           padded(int(input.recurrentFrom.size())), work_.adapters.used.empty() ? -1 : work_.adapters.used.front()};
-}
-
-/** Tables of recurrent states: by row, by sequence, and of runs, whose number the shape does not say. */
-void CudaModel::prepareStates(const StepInput& input, const Shape& shape) {
-  if (parts_.recurrentStates.empty()) return;
-  const size_t rows = size_t(shape.rows), sequences = size_t(shape.sequences);
-  const size_t startsAt = 2 * rows, runsAt = startsAt + sequences + 1, runInts = sizeof(RunOfRows) / sizeof(int32_t);
-  words_.assign(runsAt, 0);
-  // Rows that pad the step are sequences of their own, without states.
-  for (size_t row = 0; row < rows; row++) {
-    words_[row] = int32_t(row);
-    words_[rows + row] = -1;
-  }
-  int32_t runs = 0;
-  for (size_t sequence = 0; sequence < sequences; sequence++) {
-    words_[startsAt + sequence] = runs;
-    if (sequence >= input.recurrentFrom.size()) continue;
-    const int32_t first = input.rowStarts[sequence], end = input.rowStarts[sequence + 1];
-    int32_t row = first, from = input.recurrentFrom[sequence];
-    for (int32_t own = first; own < end; own++) {
-      words_[size_t(own)] = first;
-      words_[rows + size_t(own)] = from;
-    }
-    for (int32_t i = input.recurrentStarts[sequence]; i < input.recurrentStarts[sequence + 1]; i++) {
-      const int32_t next = input.recurrentRows[size_t(i)] + 1, to = input.recurrentSlots[size_t(i)];
-      words_.insert(words_.end(), {row, next - row, from, to});
-      row = next;
-      from = to;
-      runs++;
-    }
-  }
-  words_[startsAt + sequences] = runs;
-  auto* device = stateTables_.room(work_, (runsAt + roundUp(size_t(runs) * runInts, 4096)) * sizeof(int32_t)).as<int32_t>();
-  device_->upload(device, words_.data(), words_.size() * sizeof(int32_t));
-  DeviceStates& states = work_.states;
-  states.sequences = shape.sequences;
-  states.firstRows = device;
-  states.fromSlots = device + rows;
-  states.runStarts = device + startsAt;
-  states.runs = reinterpret_cast<const RunOfRows*>(device + runsAt);
-}
-
-void CudaModel::prepareAdapters(const StepInput& input, const Shape& shape) {
-  if (work_.adapters.used.empty()) return;
-  words_.assign(size_t(shape.rows), -1);
-  for (size_t sequence = 0; sequence < input.adapters.size(); sequence++) {
-    std::fill(words_.begin() + input.rowStarts[sequence], words_.begin() + input.rowStarts[sequence + 1], input.adapters[sequence]);
-  }
-  auto* device = adapterTable_.room(work_, words_.size() * sizeof(int32_t)).as<int32_t>();
-  device_->upload(device, words_.data(), words_.size() * sizeof(int32_t));
-  work_.adapters.rows = device;
 }
 
 void CudaModel::prepare(const StepInput& input, const Shape& shape) {
@@ -201,8 +126,8 @@ void CudaModel::prepare(const StepInput& input, const Shape& shape) {
   work_.positionsEnd = end;
   work_.tables = {device, device + rows, device + 2 * rows, device + 3 * rows, device + 4 * rows, device + tablesAt,
                   device + 5 * rows, device + 5 * rows + wanted};
-  prepareStates(input, shape);
-  prepareAdapters(input, shape);
+  recurrentSlots_.beginStep(input, shape.rows, shape.sequences);
+  adapterTable_.beginStep(input, shape.rows, work_);
   work_.stream.x = work_.scratch("stream", work_.stream.stride);
   for (size_t kind = 0; kind < 2; kind++) {
     if (readsStream_[kind]) work_.stream.scales[kind] = reinterpret_cast<Scale*>(work_.scratch(kind ? "layerScales" : "rmsScales", 2));

@@ -6,7 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "cuda/adapters.h"
 #include "cuda/layers/altup.h"
+#include "cuda/recurrent-slots.h"
 #include "cuda/work.h"
 #include "model/model.h"
 
@@ -52,11 +54,8 @@ class CudaModel {
 
   void noteNorm(const Norm& norm) { readsStream_[size_t(norm.kind)] = true; }
   void noteNorms(const Part& part);
-  void allocateStates(int slots);
   Shape shapeOf(const StepInput& input) const;
   void prepare(const StepInput& input, const Shape& shape);
-  void prepareStates(const StepInput& input, const Shape& shape);
-  void prepareAdapters(const StepInput& input, const Shape& shape);
   void launchStep(const Shape& shape);
   void embed();
   void embedAdapted();
@@ -70,12 +69,13 @@ class CudaModel {
   const int blockCount_;
   bool readsStream_[2] = {};
   Work work_;
+  RecurrentSlots recurrentSlots_;
+  AdapterTable adapterTable_;
   uint8_t* kv_ = nullptr;
   size_t kvStride_ = 0, kvBytes_ = 0, committedBytes_ = 0;
   int capacity_ = 0;
   std::vector<int32_t> words_;
-  Growing tables_, stateTables_, adapterTable_, logits_, states_;
-  DeviceMemory stateSlots_;
+  Growing tables_, logits_, states_;
   // While a step is launched.
   std::optional<DeviceAltUp> altUp_;
   std::map<Shape, Recorded> graphs_;
