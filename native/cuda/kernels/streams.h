@@ -1,5 +1,5 @@
-// The residual stream beyond branches: LAuReL, AltUp's streams, per-layer embeddings, and what embeddings get before the first layer.
-// Include after rows.h and embedding.h.
+// The residual stream beyond branches: LAuReL, AltUp's streams, per-layer embeddings, and what is added to embeddings before the
+// first layer. Include after rows.h and embedding.h.
 #pragma once
 
 #include "cuda/kernels/layer-args.h"
