@@ -1,5 +1,7 @@
-// Products of the CUDA backend have the bits of the processor's: on the simulated GPU, which runs the same kernels.
+// Products of the CUDA backend have the bits of the processor's: on the simulated GPU, which runs the same kernels, or on a real
+// one where CHAIRLIFT_CUDA_KERNELS names its compiled kernels.
 
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { buildNative, findCompiler } from '../../scripts/build-native.js';
@@ -26,7 +28,8 @@ const kinds: readonly TensorType[] = [
 const floats: readonly TensorType[] = ['F32', 'F16', 'BF16', 'F8_G32', 'F8_G128'];
 // Not whole panels.
 const OUTPUTS = 35;
-const kernels = new Uint8Array(1);
+const kernelFile = process.env.CHAIRLIFT_CUDA_KERNELS;
+const kernels = kernelFile === undefined ? new Uint8Array(1) : new Uint8Array(readFileSync(kernelFile));
 const output = fileURLToPath(new URL('../../build/chairlift-simulated-gpu.node', import.meta.url));
 const compiler = findCompiler();
 
@@ -38,11 +41,12 @@ interface Asked {
   readonly members?: number;
 }
 
-describe.skipIf(compiler === undefined)('a product on a simulated GPU (skipped without a compiler)', () => {
+describe.skipIf(compiler === undefined)('a product on a GPU (skipped without a compiler)', () => {
   let addon: Addon;
   beforeAll(async () => {
-    if (compiler !== undefined) await buildNative({ compiler, output, sets: [], simulatesGpu: true });
-    const load = loadAddon(output);
+    const isSimulated = kernelFile === undefined && compiler !== undefined;
+    if (isSimulated) await buildNative({ compiler, output, sets: [], simulatesGpu: true });
+    const load = loadAddon(isSimulated ? output : undefined);
     if (!load.available) throw new Error(load.reason);
     addon = load.addon;
   });
