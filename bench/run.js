@@ -15,6 +15,7 @@ const benchmarks = {
     says: 'matrix products of every kernel table',
     setup: ['--all-kernels'],
   },
+  'cuda-products': { file: built('cuda-products'), says: 'matrix products on an NVIDIA GPU' },
   'cuda-steps': { file: built('cuda-steps'), says: 'steps on an NVIDIA GPU, kernel by kernel if asked' },
   'cuda-sampling': { file: built('cuda-sampling'), says: 'sampling on an NVIDIA GPU, next to native code' },
   'gpu-steps': { file: built('gpu-steps'), says: 'how evenly steps come on a GPU', setup: onGpu },

@@ -28,7 +28,8 @@ std::string formatName(const MatrixView& matrix) {
   static const char* const encodings[] = {"", "", "", "", "byte", "unsigned_byte", "nibble", "unsigned_nibble", "codebook"};
   static const char* const scales[] = {"f16", "bf16", "f32", "super", "power"};
   const std::string inputs = matrix.scaleInputs > inputsOfGroup ? "shared" : std::to_string(matrix.scaleInputs);
-  return std::string(encodings[matrix.encoding]) + "_" + scales[matrix.scaleType] + "_" + inputs + (matrix.hasMinimum ? "_minimum" : "");
+  const std::string codes = encodings[matrix.encoding];
+  return codes + "_" + scales[matrix.scaleType] + "_" + inputs + (matrix.hasMinimum ? "_minimum" : "");
 }
 
 /** Whether parts of a linear can share a launch. */

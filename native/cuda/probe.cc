@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "cuda/work.h"
 
@@ -20,7 +21,11 @@ constexpr int mostCopies = 64;
 class Probe {
  public:
   Probe(Device& device, const ProbedProduct& product)
-      : device_(device), product_(product), pool_(1), weights_(device), work_(device, weights_, layout_, 1e-5f) {
+      : device_(device),
+        product_(product),
+        pool_(int(std::max(1u, std::thread::hardware_concurrency()))),
+        weights_(device),
+        work_(device, weights_, layout_, 1e-5f) {
     work_.rows = product.rows;
     work_.multiplier.prefer(product.family);
     stride_ = roundUp(size_t(product.inputs), inputsOfGroup);

@@ -49,10 +49,10 @@ struct FloatFormat {
   }
 };
 
-/** Sums of one segment, of two outputs and `rows` rows. `x`: rows of inputs, `stride` apart and aligned to 16 bytes. */
+/** Sums of one segment, of two outputs and `rows` rows. The rows of `x` are aligned to 16 bytes. */
 template <int encoding, int rows>
-CHAIRLIFT_DEVICE void addFloats(const MatrixView& matrix, const uint8_t* panel, int column, const float* const (&x)[rows], int first,
-                                int end, float (&total)[rows][2]) {
+CHAIRLIFT_DEVICE void addFloats(const MatrixView& matrix, const uint8_t* panel, int column, const float* const (&x)[rows],
+                                int first, int end, float (&total)[rows][2]) {
   using Format = FloatFormat<encoding>;
   constexpr bool isF8 = encoding == codeF8;
   const int whole = first + (end - first) / 4 * 4;
