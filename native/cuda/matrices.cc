@@ -21,9 +21,13 @@ struct Layout {
   size_t codes, scales, minimums, supers;
 
   size_t total(size_t panels) const {
-    return roundUp(codes * panels, alignment) + roundUp(scales * panels, alignment) + roundUp(minimums * panels, alignment) +
-           roundUp(supers * panels, alignment);
+    return room(codes * panels) + room(scales * panels) + room(minimums * panels) + room(supers * panels);
   }
+  /** Blocks of many rows read some groups beyond the last panel's end, and zeros there are finite. */
+  static size_t room(size_t bytes) { return bytes == 0 ? 0 : roundUp(bytes + tailBytes, alignment); }
+
+ private:
+  static constexpr size_t tailBytes = 4096;
 };
 
 /** Bytes of one panel. */
@@ -53,7 +57,7 @@ DeviceMatrix::DeviceMatrix(Device& device, const PackedMatrix& shape, int panels
   auto* at = memory_.as<uint8_t>();
   const auto take = [&](size_t bytes) {
     const uint8_t* own = at;
-    at += roundUp(bytes * all, alignment);
+    at += Layout::room(bytes * all);
     return own;
   };
   view_.codes = take(layout.codes);

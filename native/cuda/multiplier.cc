@@ -16,10 +16,6 @@ namespace {
 constexpr int inputWarps = 8;
 constexpr int mostFloatWarps = 8;
 constexpr int mostFewWarps = 16;
-// What a multiprocessor keeps busy with streamed products.
-constexpr int streamWarpsOfMultiprocessor = 16;
-// Beyond its dynamic shared memory, what a block takes of it.
-constexpr size_t reservedShared = 1 << 10;
 // How fast the blocks of many rows are, measured on an H200: 64 rows by 32 outputs, 128 by 128.
 constexpr double middleSpeed = 175, manySpeed = 300;
 
@@ -45,9 +41,6 @@ bool isCommon(const std::string& format) {
 #undef CHAIRLIFT_NAME
   return common.count(format) > 0;
 }
-
-/** Those that have kernels with weights in registers. */
-bool isInRegisters(const std::string& format) { return format == "nibble_f16_32" || format == "byte_f16_32"; }
 
 int segmentsOf(const MatrixView& matrix) {
   const int length = std::max(inputsOfSegment, int(matrix.blockInputs));
@@ -78,7 +71,7 @@ size_t panelStageBytes(const MatrixView& matrix, int groups) {
 
 /** See ManyLayout of kernels/products-many.h. */
 size_t manySharedBytes(const MatrixView& matrix, const BlockShape& shape) {
-  const size_t sums = matrix.hasMinimum ? (matrix.scaleInputs == 16 ? 64 : 32) : 0;
+  const size_t sums = matrix.hasMinimum ? 96 : 0;
   const size_t tile = size_t(shape.step) * (256 + 32 + sums);
   const size_t stage = size_t(shape.blockPanels()) * panelStageBytes(matrix, shape.step) + size_t(shape.blockTiles()) * tile;
   const size_t segmentSums = shape.sumsShared ? size_t(shape.panels * shape.tiles * 4 * shape.threads()) * sizeof(float) : 0;
@@ -151,25 +144,13 @@ std::optional<Multiplier::Choice> Multiplier::chooseMany(const MatrixView& matri
 
 Multiplier::Choice Multiplier::chooseFew(const MatrixView& matrix, const Extent& extent) const {
   const std::string format = formatName(matrix);
-  const int segments = segmentsOf(matrix), multiprocessors = work_.device.multiprocessors();
-  const size_t limit = work_.device.sharedBytes();
+  const int segments = segmentsOf(matrix);
   const auto partial = [&](int tiles) { return partialBytes(segments, tiles * rowsOfTile); };
   int atOnce = extent.hasMembers || extent.tiles == 1 ? 1 : extent.tiles == 2 || !isCommon(format) ? 2 : 4;
-  if (preferred_ == "few" && isInRegisters(format)) {
-    atOnce = std::min(atOnce, 2);
-    return {"few" + std::to_string(atOnce) + "_" + format,
-            {extent.panels, divideUp(extent.tiles, atOnce), std::min(segments, mostFewWarps) * 32, partial(atOnce)}};
-  }
-  while (atOnce > 1 && partial(atOnce) > limit / 2) atOnce /= 2;
-  const size_t ring = streamStages * panelStageBytes(matrix, holdsBytes(matrix) ? groupsOfSegment / 2 : groupsOfSegment);
-  int warps = std::min(segments, mostStreamWarps);
-  while (warps > 1 && size_t(warps) * ring + partial(atOnce) > limit) warps--;
-  const size_t shared = size_t(warps) * ring + partial(atOnce);
-  const int fitting = int(std::max<size_t>(1, limit / (shared + reservedShared)));
-  const int blocks = multiprocessors * std::min(fitting, divideUp(streamWarpsOfMultiprocessor, warps));
-  const int rowBlocks = divideUp(extent.tiles, atOnce);
-  return {"stream" + std::to_string(atOnce) + "_" + format,
-          {std::min(extent.panels, divideUp(blocks, rowBlocks)), rowBlocks, warps * 32, shared}};
+  while (atOnce > 1 && partial(atOnce) > work_.device.sharedBytes()) atOnce /= 2;
+  const int warps = std::min(segments, atOnce == 4 ? mostFewWarps / 2 : mostFewWarps);
+  return {"few" + std::to_string(atOnce) + "_" + format,
+          {extent.panels, divideUp(extent.tiles, atOnce), warps * 32, partial(atOnce)}};
 }
 
 InputView Multiplier::makeInput(const Linear& linear, const Input& input, int rows, const RowTiles& tiles, bool wantsValues) {

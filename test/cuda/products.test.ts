@@ -86,7 +86,7 @@ describe.skipIf(compiler === undefined)('a product on a GPU (skipped without a c
   });
 
   it.each(kinds)('has the bits of the processor with every family of kernels: %s', (type) => {
-    for (const family of ['few', 'stream', 'middle', 'many']) {
+    for (const family of ['few', 'middle', 'many']) {
       for (const inputs of [96, 1056]) {
         for (const rows of [3, 31, 70]) expectSameBits({ type, inputs, rows, family });
       }
@@ -104,7 +104,7 @@ describe.skipIf(compiler === undefined)('a product on a GPU (skipped without a c
   it.each([...kinds, 'Q5_K', 'BF16', 'F8_G32'] as const)(
     'multiplies tiles of several members: %s',
     (type) => {
-      for (const family of ['stream', 'middle', 'many']) {
+      for (const family of ['few', 'middle', 'many']) {
         for (const rows of [5, 90]) expectSameBits({ type, inputs: 544, rows, family, members: 3 });
       }
     },

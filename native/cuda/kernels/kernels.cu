@@ -24,7 +24,6 @@
 //
 #include "cuda/kernels/products-floats.h"
 #include "cuda/kernels/products-many.h"
-#include "cuda/kernels/products-stream.h"
 #include "cuda/kernels/recurrence.h"
 #include "cuda/kernels/sampling.h"
 #include "cuda/kernels/streams.h"
@@ -104,22 +103,15 @@ CHAIRLIFT_FLOATS(bf16, codeBf16, 3)
 CHAIRLIFT_FLOATS(f8, codeF8, 1)
 
 // Quantized matrices, for eight and sixteen rows.
-#define CHAIRLIFT_STREAM(name, ...)                                                                     \
-  CHAIRLIFT_KERNEL(stream1_##name, ProductArgs, 256, 2, (multiplyStream<Format<__VA_ARGS__>, 1>(args))) \
-  CHAIRLIFT_KERNEL(stream2_##name, ProductArgs, 256, 2, (multiplyStream<Format<__VA_ARGS__>, 2>(args)))
-CHAIRLIFT_COMMON_FORMATS(CHAIRLIFT_STREAM)
-CHAIRLIFT_RARE_FORMATS(CHAIRLIFT_STREAM)
-
-// For 32 rows, and for more.
-#define CHAIRLIFT_MORE_ROWS(name, ...)                                                                                          \
-  CHAIRLIFT_KERNEL(stream4_##name, ProductArgs, 256, 1, (multiplyStream<Format<__VA_ARGS__>, 4>(args)))                         \
-  CHAIRLIFT_KERNEL(middle_##name, ProductArgs, MiddleShape::threads, 2, (multiplyMany<Format<__VA_ARGS__>, MiddleShape>(args))) \
-  CHAIRLIFT_KERNEL(many_##name, ProductArgs, ManyShape::threads, 1, (multiplyMany<Format<__VA_ARGS__>, ManyShape>(args)))
-CHAIRLIFT_COMMON_FORMATS(CHAIRLIFT_MORE_ROWS)
-
-// Weights go to registers instead of shared memory.
 #define CHAIRLIFT_FEW_ROWS(name, ...)                                                             \
   CHAIRLIFT_KERNEL(few1_##name, ProductArgs, 512, 1, (multiplyFew<Format<__VA_ARGS__>, 1>(args))) \
   CHAIRLIFT_KERNEL(few2_##name, ProductArgs, 512, 1, (multiplyFew<Format<__VA_ARGS__>, 2>(args)))
-CHAIRLIFT_FEW_ROWS(nibble_f16_32, codeNibble, scaleF16, 32, false)
-CHAIRLIFT_FEW_ROWS(byte_f16_32, codeByte, scaleF16, 32, false)
+CHAIRLIFT_COMMON_FORMATS(CHAIRLIFT_FEW_ROWS)
+CHAIRLIFT_RARE_FORMATS(CHAIRLIFT_FEW_ROWS)
+
+// For 32 rows, and for more.
+#define CHAIRLIFT_MORE_ROWS(name, ...)                                                                                          \
+  CHAIRLIFT_KERNEL(few4_##name, ProductArgs, 256, 1, (multiplyFew<Format<__VA_ARGS__>, 4>(args)))                               \
+  CHAIRLIFT_KERNEL(middle_##name, ProductArgs, MiddleShape::threads, 2, (multiplyMany<Format<__VA_ARGS__>, MiddleShape>(args))) \
+  CHAIRLIFT_KERNEL(many_##name, ProductArgs, ManyShape::threads, 1, (multiplyMany<Format<__VA_ARGS__>, ManyShape>(args)))
+CHAIRLIFT_COMMON_FORMATS(CHAIRLIFT_MORE_ROWS)

@@ -29,23 +29,16 @@ struct TileStage {
   static constexpr int codeBytes = groups * 256;
   static constexpr int scalesAt = codeBytes;
   static constexpr int sumsAt = scalesAt + groups * 32;
-  // By group those of its parts.
-  static constexpr int sumBytes = F::hasMinimum ? groups * F::parts * 32 : 0;
+  // Those of a whole group and of its halves.
+  static constexpr int sumBytes = F::hasMinimum ? groups * 96 : 0;
   static constexpr int bytes = sumsAt + sumBytes;
-  static constexpr int pieces = bytes / 16;
 
-  static CHAIRLIFT_METHOD void copyPiece(uint8_t* to, const InputView& input, int tile, int first, int piece) {
-    const int at = piece * 16;
+  /** One warp copies the groups from `first` on. */
+  static CHAIRLIFT_METHOD void copyGroups(uint8_t* to, const InputView& input, int tile, int first) {
     const int64_t group = int64_t(tile) * input.groups + first;
-    if (at < scalesAt) {
-      copyToShared(to + at, (const uint8_t*)input.codes + group * 256 + at);
-    } else if (at < sumsAt) {
-      copyToShared(to + at, (const uint8_t*)input.scales + group * 32 + at - scalesAt);
-    } else {
-      constexpr int own = F::parts * 32, offset = F::parts == 2 ? 32 : 0;
-      const int i = (at - sumsAt) / own, rest = (at - sumsAt) % own;
-      copyToShared(to + at, (const uint8_t*)input.sums + (group + i) * 96 + offset + rest);
-    }
+    copyRun<codeBytes>(to, (const uint8_t*)input.codes + group * 256);
+    copyRun<groups * 32>(to + scalesAt, (const uint8_t*)input.scales + group * 32);
+    if constexpr (F::hasMinimum) copyRun<sumBytes>(to + sumsAt, (const uint8_t*)input.sums + group * 96);
   }
 };
 
@@ -102,14 +95,13 @@ struct ManyRows {
     uint8_t* const to = stage(step);
     const int first = step * S::step;
 #pragma unroll
-    for (int i = threadIndex(); i < S::blockPanels * Panels::pieces; i += S::threads) {
-      const int panel = i / Panels::pieces;
-      Panels::copyPiece(to + panel * Panels::bytes, addresses()[panel], firstMatrix(args), first, i % Panels::pieces);
-    }
-#pragma unroll
-    for (int i = threadIndex(); i < S::blockTiles * Tiles::pieces; i += S::threads) {
-      const int own = i / Tiles::pieces, tile = blockTile + own < tileCount ? blockTile + own : tileCount - 1;
-      Tiles::copyPiece(to + Layout::tilesAt + own * Tiles::bytes, args.input, tile, first, i % Tiles::pieces);
+    for (int i = threadIndex() / 32; i < S::blockPanels + S::blockTiles; i += S::threads / 32) {
+      if (i < S::blockPanels) {
+        Panels::copyGroups(to + i * Panels::bytes, addresses()[i], firstMatrix(args), first);
+      } else {
+        const int own = i - S::blockPanels, tile = blockTile + own < tileCount ? blockTile + own : tileCount - 1;
+        Tiles::copyGroups(to + Layout::tilesAt + own * Tiles::bytes, args.input, tile, first);
+      }
     }
     commitCopies();
   }
@@ -159,7 +151,7 @@ struct ManyRows {
         const uint8_t* const tile = tiles + (first + r) * Tiles::bytes;
         const Words2 x = ((const Words2*)(tile + Tiles::scalesAt))[k * 4 + t];
         Words2 y{};
-        if constexpr (F::hasMinimum) y = ((const Words2*)(tile + Tiles::sumsAt))[(k * F::parts + part) * 4 + t];
+        if constexpr (F::hasMinimum) y = ((const Words2*)(tile + Tiles::sumsAt))[(k * 3 + (F::parts == 2 ? 1 + part : 0)) * 4 + t];
 #pragma unroll
         for (int p = 0; p < S::panels; p++) {
           scaleTile<F>(d[r][p], scales[p], asFloat(x.x), asFloat(x.y), total[p][first + r]);

@@ -42,6 +42,16 @@ CHAIRLIFT_DEVICE void takeMembers(const ProductArgs& args, int blockTile, int bl
   }
 }
 
+/** Bytes that follow each other, copied by one warp. */
+template <int bytes>
+CHAIRLIFT_DEVICE void copyRun(uint8_t* to, const uint8_t* from) {
+  const int lane = threadIndex() % 32;
+#pragma unroll
+  for (int at = 0; at < bytes; at += 512) {
+    if (at + 512 <= bytes || at + lane * 16 < bytes) copyToShared(to + at + lane * 16, from + at + lane * 16);
+  }
+}
+
 /** `groups` groups of a panel in shared memory: codes, scales, minimums, supers, each as in MatrixView. */
 template <class F, int itsGroups>
 struct PanelStage {
@@ -59,23 +69,16 @@ struct PanelStage {
   static constexpr int minimumsAt = scalesAt + scaleBytes;
   static constexpr int supersAt = minimumsAt + (F::hasMinimum ? scaleBytes : 0);
   static constexpr int bytes = supersAt + superBytes;
-  static constexpr int pieces = bytes / 16;
 
   /**
-   * Copies one piece of 16 bytes of the groups from `first` on. Beyond a panel's end the panel's start is copied: what the inputs
-   * there are multiplied by does not count, but it must be finite.
+   * One warp copies the groups from `first` on. Beyond a panel's end it copies what follows: what the inputs there are multiplied by
+   * does not count, but it must be finite, and so it is (see DeviceMatrix).
    */
-  static CHAIRLIFT_METHOD void copyPiece(uint8_t* to, const PanelAddress& from, const MatrixView& shape, int first, int piece) {
-    const int at = piece * 16;
-    if (at < codeBytes) {
-      copyFrom(to + at, from.codes, int64_t(first) * (codeBytes / groups) + at, shape.codeStride);
-    } else if (at < minimumsAt) {
-      copyFrom(to + at, from.scales, firstQuad(first, shape) * quadBytes + at - scalesAt, shape.scaleStride);
-    } else if (at < supersAt) {
-      copyFrom(to + at, from.minimums, firstQuad(first, shape) * quadBytes + at - minimumsAt, shape.minimumStride);
-    } else {
-      copyFrom(to + at, from.supers, int64_t(first / 8) * F::superBytes + at - supersAt, shape.superStride);
-    }
+  static CHAIRLIFT_METHOD void copyGroups(uint8_t* to, const PanelAddress& from, const MatrixView& shape, int first) {
+    copyRun<codeBytes>(to, from.codes + int64_t(first) * (codeBytes / groups));
+    copyRun<scaleBytes>(to + scalesAt, from.scales + firstQuad(first, shape) * quadBytes);
+    if constexpr (F::hasMinimum) copyRun<scaleBytes>(to + minimumsAt, from.minimums + firstQuad(first, shape) * quadBytes);
+    if constexpr (superBytes > 0) copyRun<superBytes>(to + supersAt, from.supers + int64_t(first / 8) * F::superBytes);
   }
 
   /** Which of the scale groups that are kept is a part's of the stage's group `k`. */
@@ -89,9 +92,6 @@ struct PanelStage {
     return F::isShared ? group >> (shape.scaleInputs == 64 ? 1 : 2) : group * F::parts;
   }
   static CHAIRLIFT_METHOD int64_t firstQuad(int first, const MatrixView& shape) { return scaleOf(first, shape) / 4; }
-  static CHAIRLIFT_METHOD void copyFrom(uint8_t* to, const uint8_t* from, int64_t at, int64_t end) {
-    copyToShared(to, from + (at < end ? at : 0));
-  }
 };
 
 /** What one scale group's products are multiplied by: of outputs g and g + 8. */

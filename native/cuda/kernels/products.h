@@ -105,48 +105,6 @@ CHAIRLIFT_DEVICE void multiplyHalf(int (&d)[4], uint32_t a0, uint32_t a1, uint32
 #endif
 }
 
-/** Scales, or minimums, of two outputs g and g + 8 in four scale groups. */
-struct Quad {
-  float first[4], second[4];
-};
-
-template <int scaleType>
-CHAIRLIFT_DEVICE void loadQuad(const uint8_t* from, int quad, int g, Quad& to) {
-  if constexpr (scaleType == scaleF16 || scaleType == scaleBf16) {
-    const Words4 words = loadOnce((const Words4*)from + quad * 8 + g);
-    const uint32_t own[4] = {words.x, words.y, words.z, words.w};
-    for (int i = 0; i < 4; i++) {
-      if (scaleType == scaleF16) {
-        to.first[i] = halfToFloat(uint16_t(own[i] & 0xffffu));
-        to.second[i] = halfToFloat(uint16_t(own[i] >> 16));
-      } else {
-        to.first[i] = asFloat(own[i] << 16);
-        to.second[i] = asFloat(own[i] & 0xffff0000u);
-      }
-    }
-  } else if constexpr (scaleType == scaleF32) {
-    for (int half = 0; half < 2; half++) {
-      const Words4 words = loadOnce((const Words4*)from + (quad * 8 + g) * 2 + half);
-      to.first[half * 2] = asFloat(words.x);
-      to.second[half * 2] = asFloat(words.y);
-      to.first[half * 2 + 1] = asFloat(words.z);
-      to.second[half * 2 + 1] = asFloat(words.w);
-    }
-  } else {
-    const Words2 words = ((const Words2*)from)[quad * 8 + g];
-    for (int i = 0; i < 4; i++) {
-      const uint32_t own = (i < 2 ? words.x : words.y) >> (i % 2 * 16);
-      if (scaleType == scalePower) {
-        to.first[i] = powerOf(own & 255u);
-        to.second[i] = powerOf(own >> 8 & 255u);
-      } else {
-        to.first[i] = float(int8_t(own & 255u));
-        to.second[i] = float(int8_t(own >> 8 & 255u));
-      }
-    }
-  }
-}
-
 /** Where a block reads: a panel of one of the parts, and its tile. */
 struct ProductPlace {
   int part, panel;
@@ -158,75 +116,178 @@ CHAIRLIFT_DEVICE ProductPlace placeOf(const ProductArgs& args, int panel) {
   return {part, panel};
 }
 
+/** The scales of a segment as a lane loads them, all at once: each is used sixteen groups later at most. */
+template <class F>
+struct SegmentScales {
+  static constexpr bool isWide = F::scaleType == scaleF16 || F::scaleType == scaleBf16;
+  static constexpr int words = isWide ? 4 : F::scaleType == scaleF32 ? 8 : 2;
+  uint32_t raw[F::quads][words];
+
+  /** `sharing`: groups with one scale, 2 or 4, of formats that share them. */
+  CHAIRLIFT_METHOD void load(const uint8_t* from, int segment, int g, int sharing) {
+    const int first = F::isShared && sharing == 4 ? segment : segment * F::quads;
+#pragma unroll
+    for (int q = 0; q < F::quads; q++) {
+      if (F::isShared && sharing == 4 && q > 0) break;
+      const uint8_t* const at = from + int64_t((first + q) * 8 + g) * words * 4;
+      if constexpr (words == 2) {
+        const Words2 own = *(const Words2*)at;
+        raw[q][0] = own.x;
+        raw[q][1] = own.y;
+      } else {
+#pragma unroll
+        for (int half = 0; half < words / 4; half++) {
+          const Words4 own = loadOnce((const Words4*)at + half);
+          raw[q][half * 4] = own.x;
+          raw[q][half * 4 + 1] = own.y;
+          raw[q][half * 4 + 2] = own.z;
+          raw[q][half * 4 + 3] = own.w;
+        }
+      }
+    }
+  }
+
+  /** Those of outputs g and g + 8 for a part of group `i`. */
+  CHAIRLIFT_METHOD void readOf(int i, int part, int sharing, float& first, float& second) const {
+    if (F::isShared && sharing == 4) read(i / 4, first, second);
+    else read(i * F::parts / F::sharing + part, first, second);
+  }
+
+  CHAIRLIFT_METHOD void read(int scaleGroup, float& first, float& second) const {
+    const uint32_t(&own)[words] = raw[scaleGroup / 4];
+    const int i = scaleGroup % 4;
+    if constexpr (F::scaleType == scaleF16) {
+      first = halfToFloat(uint16_t(own[i] & 0xffffu));
+      second = halfToFloat(uint16_t(own[i] >> 16));
+    } else if constexpr (F::scaleType == scaleBf16) {
+      first = asFloat(own[i] << 16);
+      second = asFloat(own[i] & 0xffff0000u);
+    } else if constexpr (F::scaleType == scaleF32) {
+      first = asFloat(own[i * 2]);
+      second = asFloat(own[i * 2 + 1]);
+    } else {
+      const uint32_t bytes = own[i / 2] >> (i % 2 * 16);
+      if constexpr (F::scaleType == scalePower) {
+        first = powerOf(bytes & 255u);
+        second = powerOf(bytes >> 8 & 255u);
+      } else {
+        first = float(int8_t(bytes & 255u));
+        second = float(int8_t(bytes >> 8 & 255u));
+      }
+    }
+  }
+};
+
+/** Where a lane reads the inputs of a segment, of the first of several tiles. */
+struct SegmentInput {
+  const Words2* codes;
+  const Floats2* scales;
+  const Floats2* sums;
+  // From a tile to the next, in groups.
+  int64_t tileGroups;
+
+  CHAIRLIFT_METHOD SegmentInput(const InputView& input, int64_t tile, int segment) : tileGroups(input.groups) {
+    const int lane = threadIndex() % 32, t = lane % 4;
+    const int64_t at = tile * input.groups + segment * groupsOfSegment;
+    codes = (const Words2*)input.codes + at * 32 + lane;
+    scales = (const Floats2*)input.scales + at * (rowsOfTile / 2) + t;
+    sums = (const Floats2*)input.sums + at * (3 * rowsOfTile / 2) + t;
+  }
+};
+
 /** Adds one group's products to the sums of `tiles` tiles. */
 template <class F, int tiles>
-CHAIRLIFT_DEVICE void addGroup(const uint32_t (&a)[4], const InputView& input, int64_t tile, int group, float s0, float s1,
-                               float m0, float m1, int part, float (&total)[tiles][4]) {
-  const int lane = threadIndex() % 32, t = lane % 4;
+CHAIRLIFT_DEVICE void addGroup(const uint32_t (&a)[4], const SegmentInput& input, int i, float s0, float s1, float m0, float m1,
+                               int part, float (&total)[tiles][4]) {
   constexpr bool isExact = F::scaleType == scaleF32;
   const float l0 = -liftValue * s0, l1 = -liftValue * s1;
 #pragma unroll
   for (int r = 0; r < tiles; r++) {
-    const int64_t at = (tile + r) * input.groups + group;
-    const Words2 b = ((const Words2*)input.codes)[at * 32 + lane];
-    const float* const scales = input.scales + at * rowsOfTile + 2 * t;
-    const float x0 = scales[0], x1 = scales[1];
+    const int64_t tileAt = r * input.tileGroups;
+    const Words2 b = input.codes[tileAt * 32 + i * 32];
+    const Floats2 x = input.scales[tileAt * (rowsOfTile / 2) + i * (rowsOfTile / 2)];
     const int start = isExact ? 0 : liftBits, c[4] = {start, start, start, start};
     int d[4];
     multiplyTile<F::isUnsigned>(d, a, b, c);
     if (isExact) {
-      total[r][0] = fusedMultiplyAdd(float(d[0]) * s0, x0, total[r][0]);
-      total[r][1] = fusedMultiplyAdd(float(d[1]) * s0, x1, total[r][1]);
-      total[r][2] = fusedMultiplyAdd(float(d[2]) * s1, x0, total[r][2]);
-      total[r][3] = fusedMultiplyAdd(float(d[3]) * s1, x1, total[r][3]);
+      total[r][0] = fusedMultiplyAdd(float(d[0]) * s0, x.x, total[r][0]);
+      total[r][1] = fusedMultiplyAdd(float(d[1]) * s0, x.y, total[r][1]);
+      total[r][2] = fusedMultiplyAdd(float(d[2]) * s1, x.x, total[r][2]);
+      total[r][3] = fusedMultiplyAdd(float(d[3]) * s1, x.y, total[r][3]);
     } else {
-      total[r][0] = fusedMultiplyAdd(fusedMultiplyAdd(asFloat(uint32_t(d[0])), s0, l0), x0, total[r][0]);
-      total[r][1] = fusedMultiplyAdd(fusedMultiplyAdd(asFloat(uint32_t(d[1])), s0, l0), x1, total[r][1]);
-      total[r][2] = fusedMultiplyAdd(fusedMultiplyAdd(asFloat(uint32_t(d[2])), s1, l1), x0, total[r][2]);
-      total[r][3] = fusedMultiplyAdd(fusedMultiplyAdd(asFloat(uint32_t(d[3])), s1, l1), x1, total[r][3]);
+      total[r][0] = fusedMultiplyAdd(fusedMultiplyAdd(asFloat(uint32_t(d[0])), s0, l0), x.x, total[r][0]);
+      total[r][1] = fusedMultiplyAdd(fusedMultiplyAdd(asFloat(uint32_t(d[1])), s0, l0), x.y, total[r][1]);
+      total[r][2] = fusedMultiplyAdd(fusedMultiplyAdd(asFloat(uint32_t(d[2])), s1, l1), x.x, total[r][2]);
+      total[r][3] = fusedMultiplyAdd(fusedMultiplyAdd(asFloat(uint32_t(d[3])), s1, l1), x.y, total[r][3]);
     }
     if (F::hasMinimum) {
-      const float* const sums = input.sums + (at * 3 + part) * rowsOfTile + 2 * t;
-      const float y0 = sums[0], y1 = sums[1];
-      total[r][0] = fusedMultiplyAdd(m0, y0, total[r][0]);
-      total[r][1] = fusedMultiplyAdd(m0, y1, total[r][1]);
-      total[r][2] = fusedMultiplyAdd(m1, y0, total[r][2]);
-      total[r][3] = fusedMultiplyAdd(m1, y1, total[r][3]);
+      const Floats2 y = input.sums[(tileAt + i) * (3 * rowsOfTile / 2) + part * (rowsOfTile / 2)];
+      total[r][0] = fusedMultiplyAdd(m0, y.x, total[r][0]);
+      total[r][1] = fusedMultiplyAdd(m0, y.y, total[r][1]);
+      total[r][2] = fusedMultiplyAdd(m1, y.x, total[r][2]);
+      total[r][3] = fusedMultiplyAdd(m1, y.y, total[r][3]);
     }
   }
 }
 
+/** The weights of a segment in registers. */
+template <class F>
+struct SegmentWeights {
+  Words4 codes[F::loads];
+  SegmentScales<F> scales, minimums;
+  uint16_t supers[F::scaleType == scaleSuper ? 2 : 1][4];
+
+  /** `count`: groups of the segment, sixteen but for the last. */
+  CHAIRLIFT_METHOD void load(const MatrixView& matrix, int64_t panel, int segment, int count) {
+    const int lane = threadIndex() % 32, g = lane / 4;
+    const Words4* const from =
+        (const Words4*)(matrix.codes + panel * matrix.codeStride) + int64_t(segment) * F::loads * 32 + lane;
+    if (count == groupsOfSegment) {
+#pragma unroll
+      for (int i = 0; i < F::loads; i++) codes[i] = loadOnce(from + i * 32);
+    } else {
+#pragma unroll
+      for (int i = 0; i < F::loads; i++) {
+        codes[i] = Words4{0, 0, 0, 0};
+        if (i * (groupsOfSegment / F::loads) < count) codes[i] = loadOnce(from + i * 32);
+      }
+    }
+    const int sharing = matrix.scaleInputs / inputsOfGroup;
+    scales.load(matrix.scales + panel * matrix.scaleStride, segment, g, sharing);
+    if (F::hasMinimum) minimums.load(matrix.minimums + panel * matrix.minimumStride, segment, g, sharing);
+    if constexpr (F::scaleType == scaleSuper) {
+      constexpr int each = F::hasMinimum ? 4 : 2;
+      const uint16_t* const own = (const uint16_t*)(matrix.supers + panel * matrix.superStride) + (segment * 2 * 8 + g) * each;
+#pragma unroll
+      for (int chunk = 0; chunk < 2; chunk++) {
+#pragma unroll
+        for (int i = 0; i < each; i++) supers[chunk][i] = chunk * 8 < count ? own[chunk * 8 * each + i] : uint16_t(0);
+      }
+    }
+  }
+};
+
 /** One segment of a panel by one warp. */
 template <class F, int tiles>
-CHAIRLIFT_DEVICE void addSegment(const MatrixView& matrix, int64_t panel, const Words4 (&loaded)[F::loads],
-                                 const InputView& input, int64_t tile, int segment, int count, float (&total)[tiles][4]) {
-  const int g = threadIndex() % 32 / 4;
-  const uint8_t* const scales = matrix.scales + panel * matrix.scaleStride;
-  const uint8_t* const minimums = matrix.minimums + panel * matrix.minimumStride;
-  const uint16_t* const supers = (const uint16_t*)(matrix.supers + panel * matrix.superStride);
+CHAIRLIFT_DEVICE void addSegment(const MatrixView& matrix, const SegmentWeights<F>& weights, const SegmentInput& input, int count,
+                                 float (&total)[tiles][4]) {
   uint32_t book[4] = {};
   if (F::encoding == codeCodebook) {
     for (int i = 0; i < 4; i++) book[i] = matrix.codebook[i];
   }
-  Quad quad, least;
+  const int sharing = matrix.scaleInputs / inputsOfGroup;
 #pragma unroll
   for (int i = 0; i < groupsOfSegment; i++) {
     if (i >= count) break;
     uint32_t a[4];
-    unpackGroup<F>(loaded, book, i, a);
-    const int group = segment * groupsOfSegment + i;
+    unpackGroup<F>(weights.codes, book, i, a);
 #pragma unroll
     for (int part = 0; part < F::parts; part++) {
-      const int scaleGroup = i * F::parts / F::sharing + part, q = scaleGroup % 4;
-      if (q == 0 && i % F::sharing == 0) {
-        loadQuad<F::scaleType>(scales, segment * F::quads + scaleGroup / 4, g, quad);
-        if (F::hasMinimum) loadQuad<F::scaleType>(minimums, segment * F::quads + scaleGroup / 4, g, least);
-      }
-      float s0 = quad.first[q], s1 = quad.second[q], m0 = 0, m1 = 0;
-      if (F::hasMinimum) m0 = least.first[q], m1 = least.second[q];
+      float s0, s1, m0 = 0, m1 = 0;
+      weights.scales.readOf(i, part, sharing, s0, s1);
+      if (F::hasMinimum) weights.minimums.readOf(i, part, sharing, m0, m1);
       if constexpr (F::scaleType == scaleSuper) {
-        constexpr int each = F::hasMinimum ? 4 : 2;
-        const uint16_t* const own = supers + (group / 8 * 8 + g) * each;
+        const uint16_t(&own)[4] = weights.supers[i / 8];
         s0 = s0 * halfToFloat(own[0]);
         s1 = s1 * halfToFloat(own[1]);
         if (F::hasMinimum) m0 = m0 * halfToFloat(own[2]), m1 = m1 * halfToFloat(own[3]);
@@ -235,9 +296,9 @@ CHAIRLIFT_DEVICE void addSegment(const MatrixView& matrix, int64_t panel, const 
       if (F::encoding == codeCodebook) s0 = s0 * matrix.unit, s1 = s1 * matrix.unit;
       if constexpr (F::parts == 2) {
         const uint32_t half[4] = {part ? 0 : a[0], part ? 0 : a[1], part ? a[2] : 0, part ? a[3] : 0};
-        addGroup<F, tiles>(half, input, tile, group, s0, s1, m0, m1, 1 + part, total);
+        addGroup<F, tiles>(half, input, i, s0, s1, m0, m1, 1 + part, total);
       } else {
-        addGroup<F, tiles>(a, input, tile, group, s0, s1, m0, m1, 0, total);
+        addGroup<F, tiles>(a, input, i, s0, s1, m0, m1, 0, total);
       }
     }
   }
@@ -276,19 +337,16 @@ CHAIRLIFT_DEVICE void multiplyFew(const ProductArgs& args) {
   const int groups = matrix.inputs / inputsOfGroup, segments = (groups + groupsOfSegment - 1) / groupsOfSegment;
   constexpr int rows = rowsOfTile * tiles;
   float* const partial = (float*)sharedMemory();
-  const Words4* const codes = (const Words4*)(matrix.codes + panel * matrix.codeStride);
   for (int segment = warp; segment < segments; segment += warps) {
     const int left = groups - segment * groupsOfSegment, count = left < groupsOfSegment ? left : groupsOfSegment;
-    Words4 loaded[F::loads];
-    const Words4* const from = codes + int64_t(segment) * F::loads * 32 + lane;
-#pragma unroll
-    for (int i = 0; i < F::loads; i++) {
-      if (i * (groupsOfSegment / F::loads) < count) loaded[i] = loadOnce(from + i * 32);
-    }
+    SegmentWeights<F> weights;
+    weights.load(matrix, panel, segment, count);
     // Weights are on their way while the kernels before end.
     if (segment == warp) waitForPrevious();
     float total[tiles][4] = {};
-    addSegment<F, tiles>(matrix, panel, loaded, args.input, firstTile, segment, count, total);
+    const SegmentInput input(args.input, firstTile, segment);
+    if (count == groupsOfSegment) addSegment<F, tiles>(matrix, weights, input, groupsOfSegment, total);
+    else addSegment<F, tiles>(matrix, weights, input, count, total);
     float* const to = partial + segment * panelOutputs * rows;
 #pragma unroll
     for (int r = 0; r < tiles; r++) {

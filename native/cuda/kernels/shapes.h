@@ -18,12 +18,8 @@ struct BlockShape {
 };
 
 // 32 outputs by 64 rows, and 128 by 128.
-constexpr BlockShape middleShape{2, 2, 1, 4, 3, 8, false};
+constexpr BlockShape middleShape{2, 4, 1, 2, 4, 8, false};
 constexpr BlockShape manyShape{4, 2, 2, 8, 3, 4, true};
-
-// Stages of a warp of a streamed product, and its most warps.
-constexpr int streamStages = 3;
-constexpr int mostStreamWarps = 8;
 
 // A block of many rows of floats: 128 outputs by 64 rows, stages of 32 inputs.
 constexpr int floatPanels = 8, floatTiles = 8, floatStep = 32, floatStages = 2;
