@@ -16,6 +16,7 @@ const benchmarks = {
     setup: ['--all-kernels'],
   },
   'cuda-products': { file: built('cuda-products'), says: 'matrix products on an NVIDIA GPU' },
+  'cuda-bits': { file: built('cuda-bits'), says: "whether an NVIDIA GPU gives the processor's bits" },
   'cuda-steps': { file: built('cuda-steps'), says: 'steps on an NVIDIA GPU, kernel by kernel if asked' },
   'cuda-sampling': { file: built('cuda-sampling'), says: 'sampling on an NVIDIA GPU, next to native code' },
   'gpu-steps': { file: built('gpu-steps'), says: 'how evenly steps come on a GPU', setup: onGpu },
