@@ -10,8 +10,9 @@ const fastestGpu = softwareGpus.at(-1)?.name;
 /** Replace modules, and so need a process of their own. */
 const replacingModules = ['src/store/key-ring.test.ts', 'src/cli/bench-offline-failure.test.ts'];
 
-/** Strike a whole server, a fleet or a page for minutes: `npm run test:system`. */
+/** Strike a whole server, a fleet or a page for minutes, or run every CUDA kernel on a simulated GPU: `npm run test:system`. */
 const ofTheSystem = [
+  'test/cuda/{adapters,attention,contract,products,recovery}.test.ts',
   'test/{chaos,fleet,web}/**/*.test.ts',
   'test/end-to-end/{hostile-grammars,load,recovery,shutdown,survival,twin}.test.ts',
 ];
