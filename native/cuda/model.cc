@@ -252,17 +252,34 @@ void CudaModel::readLogits(const std::vector<int32_t>& rows, float* to) {
 
 void CudaModel::launchStep(const Shape& shape) {
   work_.adapters.gathered.clear();
+  work_.multiplier.dropNextInput();
   embed();
   if (parts_.perLayerInputs) makePerLayerInputs(*parts_.perLayerInputs, work_);
   if (parts_.altUp) altUp_.emplace(*parts_.altUp, work_).spread();
-  for (const Layer& layer : parts_.layers) launchLayer(layer);
+  for (size_t i = 0; i < parts_.layers.size(); i++) launchLayer(i);
   if (altUp_) altUp_->gather();
   launchHead(shape);
 }
 
-void CudaModel::launchLayer(const Layer& layer) {
+const Norm* CudaModel::normAfter(size_t layer, size_t branch) const {
+  const Layer& own = parts_.layers[layer];
+  const Branch* next = nullptr;
+  if (branch + 1 < own.branches.size()) {
+    next = &own.branches[branch + 1];
+  } else if (layer + 1 < parts_.layers.size() && !own.altUp && !parts_.layers[layer + 1].altUp) {
+    const std::vector<Branch>& branches = parts_.layers[layer + 1].branches;
+    if (!branches.empty()) next = &branches[0];
+  }
+  if (!next || next->parts.empty()) return nullptr;
+  const Part& part = next->parts[0];
+  const Linear* const linear = part.body->inputLinear();
+  return part.input && linear && linear->readsCodes() && !linear->readsValues() ? &*part.input : nullptr;
+}
+
+void CudaModel::launchLayer(size_t index) {
+  const Layer& layer = parts_.layers[index];
   if (layer.altUp) altUp_->predict(*layer.altUp);
-  for (const Branch& branch : layer.branches) launchBranch(branch);
+  for (size_t i = 0; i < layer.branches.size(); i++) launchBranch(layer.branches[i], normAfter(index, i));
   if (!layer.altUp) return;
   altUp_->correct(*layer.altUp);
   altUp_->addPerLayer(*layer.altUp);
@@ -315,7 +332,7 @@ void CudaModel::embedAdapted() {
   }
 }
 
-void CudaModel::launchBranch(const Branch& branch) {
+void CudaModel::launchBranch(const Branch& branch, const Norm* next) {
   const size_t stride = work_.stream.stride;
   float* const sum = work_.scratch("branch", stride);
   for (size_t i = 0; i < branch.parts.size(); i++) {
@@ -337,12 +354,17 @@ void CudaModel::launchBranch(const Branch& branch) {
     if (isLast) {
       args.branchNorm = work_.maybeNorm(branch.output);
       args.streamNorm = work_.maybeNorm(branch.streamNorm);
+      work_.multiplier.dropNextInput();
+      if (next) {
+        args.nextNorm = work_.norm(*next);
+        args.next = work_.multiplier.nextInput(*next);
+      }
     }
     args.scale = branch.scale;
     args.streamScale = branch.streamScale;
     args.epsilon = parts_.normEpsilon;
     for (size_t kind = 0; kind < 2; kind++) args.scales[kind] = work_.stream.scales[kind];
-    const size_t shared = (size_t(parts_.hiddenSize) + 64) * sizeof(float);
+    const size_t shared = (paddedLength(parts_.hiddenSize) + 64) * sizeof(float);
     device_->launch("finish_part", {work_.rows, 1, 512, shared}, args);
   }
 }

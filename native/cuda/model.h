@@ -78,8 +78,10 @@ class CudaModel {
   void launchStep(const Shape& shape);
   void embed();
   void embedAdapted();
-  void launchLayer(const Layer& layer);
-  void launchBranch(const Branch& branch);
+  /** The norm of the input that is read next after a branch, where its codes can be made with the stream; or null. */
+  const Norm* normAfter(size_t layer, size_t branch) const;
+  void launchLayer(size_t index);
+  void launchBranch(const Branch& branch, const Norm* next);
   void launchHead(const Shape& shape);
 
   const std::unique_ptr<Device> device_;

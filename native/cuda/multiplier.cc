@@ -13,7 +13,11 @@ namespace cuda {
 
 namespace {
 
-constexpr int inputWarps = 8;
+// Of make_input: those of a block, and how many keep a multiprocessor busy.
+constexpr int inputWarps = 4;
+constexpr int inputWarpsOfMultiprocessor = 16;
+// Groups of a row that a warp makes at once.
+constexpr int inputGroups = 4;
 constexpr int mostFloatWarps = 8;
 constexpr int mostFewWarps = 16;
 // How fast the blocks of many rows are, measured on an H200: 64 rows by 32 outputs, 128 by 128.
@@ -153,10 +157,27 @@ Multiplier::Choice Multiplier::chooseFew(const MatrixView& matrix, const Extent&
           {extent.panels, divideUp(extent.tiles, atOnce), warps * 32, partial(atOnce)}};
 }
 
+CodesTarget Multiplier::Codes::room(Work& work, size_t tiles, size_t groups) {
+  // Products of several tiles at once read those after the last, too.
+  const size_t padded = roundUp(groups, groupsOfSegment), units = (tiles + 3) * padded;
+  return {codes.room(work, units * 256).as<uint32_t>(), scales.room(work, units * rowsOfTile * sizeof(float)).as<float>(),
+          sums.room(work, units * 3 * rowsOfTile * sizeof(float)).as<float>(), int32_t(padded)};
+}
+
+CodesTarget Multiplier::nextInput(const Norm& norm) {
+  const size_t tiles = size_t(divideUp(work_.rows, rowsOfTile)), groups = size_t(divideUp(work_.stream.size, inputsOfGroup));
+  next_ = NextInput{work_.stream.x, &norm, work_.rows, nextCodes_.room(work_, tiles, groups)};
+  return next_->codes;
+}
+
+bool Multiplier::isNext(const Input& input, int rows, const RowTiles& tiles) const {
+  return next_ && input.form == InputForm::Normalized && input.norm == next_->norm && input.x == next_->x &&
+         rows == next_->rows && !input.places && !input.factors && !tiles.tiles;
+}
+
 InputView Multiplier::makeInput(const Linear& linear, const Input& input, int rows, const RowTiles& tiles, bool wantsValues) {
   Device& device = work_.device;
   const size_t groups = roundUp(size_t(input.count), inputsOfGroup) / inputsOfGroup;
-  const size_t paddedGroups = roundUp(groups, groupsOfSegment);
   const size_t tileCount = tiles.tiles ? size_t(tiles.most) : roundUp(size_t(rows), rowsOfTile) / rowsOfTile;
   const bool codes = linear.readsCodes();
   // Float products read 16 bytes at a time.
@@ -164,16 +185,17 @@ InputView Multiplier::makeInput(const Linear& linear, const Input& input, int ro
   const bool isCopied = input.form != InputForm::Plain || input.places || input.factors || !isAligned;
   const bool values = (wantsValues || linear.readsValues()) && isCopied;
   InputView view{};
-  view.groups = int32_t(paddedGroups);
   view.values = input.x;
   view.valueStride = int64_t(input.stride);
   MakeInputArgs args{};
   if (codes) {
-    // Products of several tiles at once read those after the last, too.
-    const size_t units = (tileCount + 3) * paddedGroups;
-    view.codes = args.codes = codes_.room(work_, units * 256).as<uint32_t>();
-    view.scales = args.codeScales = scales_.room(work_, units * rowsOfTile * sizeof(float)).as<float>();
-    view.sums = args.sums = sums_.room(work_, units * 3 * rowsOfTile * sizeof(float)).as<float>();
+    const bool isMade = !values && isNext(input, rows, tiles);
+    args.to = isMade ? next_->codes : codes_.room(work_, tileCount, groups);
+    view.codes = args.to.codes;
+    view.scales = args.to.scales;
+    view.sums = args.to.sums;
+    view.groups = args.to.groups;
+    if (isMade) return view;
   }
   if (values) {
     view.valueStride = args.valueStride = int64_t(groups * inputsOfGroup);
@@ -200,8 +222,14 @@ InputView Multiplier::makeInput(const Linear& linear, const Input& input, int ro
   args.tileCount = tiles.count;
   args.rows = rows;
   args.groups = int32_t(groups);
-  args.paddedGroups = int32_t(paddedGroups);
-  const int blocks = divideUp(int(codes ? paddedGroups : groups) * rowsOfTile, inputWarps);
+  const bool isUpAligned = reinterpret_cast<uintptr_t>(input.up) % 16 == 0 && input.upStride % 4 == 0;
+  args.isAligned = isAligned && isUpAligned;
+  const int pieces = divideUp(codes ? args.to.groups : args.groups, inputGroups);
+  // A warp with a whole tile writes scales together, where there are warps enough.
+  const bool hasTile = pieces * int(tileCount) >= device.multiprocessors() * inputWarpsOfMultiprocessor;
+  args.rowsOfWarp = hasTile ? rowsOfTile : 1;
+  args.rowWarps = hasTile || (rows == 1 && !tiles.tiles) ? 1 : rowsOfTile;
+  const int blocks = divideUp(pieces * args.rowWarps, inputWarps);
   device.launch("make_input", {blocks, int(tileCount), inputWarps * 32, 0}, args);
   return view;
 }

@@ -106,6 +106,14 @@ class Multiplier {
 
   void apply(const Linear& linear, const Input& input, int rows, float* out, size_t outStride, const RowTiles& tiles = {});
 
+  /**
+   * Room for codes of the stream's rows with this norm, which the kernel that finishes the stream makes: inputs that are just that
+   * need no launch of their own, until `dropNextInput`.
+   */
+  CodesTarget nextInput(const Norm& norm);
+  /** The stream changes. */
+  void dropNextInput() { next_.reset(); }
+
   /** The two halves of `apply`. The input stays until the next is made. */
   InputView makeInput(const Linear& linear, const Input& input, int rows, const RowTiles& tiles, bool wantsValues);
   void multiply(const Linear& linear, const InputView& input, int rows, float* out, size_t outStride, const RowTiles& tiles);
@@ -136,9 +144,25 @@ class Multiplier {
   std::optional<Choice> chooseMany(const MatrixView& matrix, const Extent& extent) const;
   Choice chooseFew(const MatrixView& matrix, const Extent& extent) const;
 
+  /** Memory of codes, their scales and sums. */
+  struct Codes {
+    Growing codes, scales, sums;
+
+    CodesTarget room(Work& work, size_t tiles, size_t groups);
+  };
+  struct NextInput {
+    const float* x;
+    const Norm* norm;
+    int rows;
+    CodesTarget codes;
+  };
+  bool isNext(const Input& input, int rows, const RowTiles& tiles) const;
+
   Work& work_;
   std::string preferred_;
-  Growing codes_, scales_, sums_, values_;
+  Codes codes_, nextCodes_;
+  Growing values_;
+  std::optional<NextInput> next_;
   // For adapters, while the current input is still needed.
   std::unique_ptr<Multiplier> inner_;
 };

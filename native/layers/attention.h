@@ -57,6 +57,7 @@ struct Attention final : Body {
   size_t projectedStride() const { return gateAt() + (hasGate ? paddedLength(querySize()) : 0); }
 
   void run(const InputRows& input, Workspace& work, float* out) const override;
+  const Linear* inputLinear() const override { return &projection; }
 };
 
 }  // namespace chairlift

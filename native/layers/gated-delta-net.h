@@ -36,6 +36,7 @@ struct GatedDeltaNet final : Body {
   int keyHeadOf(int head) const { return strided ? head % keyHeads : head / (valueHeads / keyHeads); }
 
   void run(const InputRows& input, Workspace& work, float* out) const override;
+  const Linear* inputLinear() const override { return &projection; }
 };
 
 }  // namespace chairlift

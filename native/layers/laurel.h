@@ -11,6 +11,7 @@ struct Laurel final : Body {
   Norm norm;
 
   void run(const InputRows& input, Workspace& work, float* out) const override;
+  const Linear* inputLinear() const override { return &down; }
 };
 
 }  // namespace chairlift

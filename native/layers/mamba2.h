@@ -34,6 +34,7 @@ struct Mamba2 final : Body {
   size_t projectedStride() const { return keptAt() + paddedLength(heads); }
 
   void run(const InputRows& input, Workspace& work, float* out) const override;
+  const Linear* inputLinear() const override { return &projection; }
 };
 
 }  // namespace chairlift

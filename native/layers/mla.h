@@ -39,6 +39,7 @@ struct Mla final : Body {
   }
 
   void run(const InputRows& input, Workspace& work, float* out) const override;
+  const Linear* inputLinear() const override { return &projection; }
 };
 
 }  // namespace chairlift

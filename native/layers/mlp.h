@@ -27,6 +27,7 @@ struct Mlp final : Body {
   size_t projectedStride() const { return shareAt() + (gated ? groupInputs : 0); }
 
   void run(const InputRows& input, Workspace& work, float* out) const override;
+  const Linear* inputLinear() const override { return &projection; }
 };
 
 Mlp readMlp(const Record& from, const Reader& reader, int members);

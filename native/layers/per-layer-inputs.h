@@ -35,6 +35,7 @@ struct PerLayerInput final : Body {
   Linear output;
 
   void run(const InputRows& input, Workspace& work, float* out) const override;
+  const Linear* inputLinear() const override { return &gate; }
 };
 
 PerLayerInputs readPerLayerInputs(const Record& from, const Reader& reader);

@@ -22,6 +22,7 @@ struct ShortConv final : Body {
   size_t projectedStride() const { return 3 * paddedLength(size); }
 
   void run(const InputRows& input, Workspace& work, float* out) const override;
+  const Linear* inputLinear() const override { return &projection; }
 };
 
 }  // namespace chairlift

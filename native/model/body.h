@@ -16,6 +16,8 @@ struct Body {
   virtual void run(const InputRows& input, Workspace& work, float* out) const = 0;
   /** The norm that it applies to the residual stream itself, or null. */
   virtual const Norm* streamNorm() const { return nullptr; }
+  /** The linear map that reads the rows of `input` as they are, or null. */
+  virtual const Linear* inputLinear() const { return nullptr; }
 };
 
 /** A body between norms. */

@@ -89,6 +89,16 @@ struct InputView {
   int32_t groups;
 };
 
+/** Where codes of rows, their scales and sums are written: see InputView. */
+struct CodesTarget {
+  // Null: not wanted.
+  uint32_t* codes;
+  float* scales;
+  float* sums;
+  // What codes are padded to: whole segments.
+  int32_t groups;
+};
+
 struct MakeInputArgs {
   int32_t form, activation;
   float limit, slope;
@@ -106,12 +116,12 @@ struct MakeInputArgs {
   const Tile* tiles;
   const int32_t* tileCount;
   int32_t rows, groups;
-  // What codes are padded to: whole segments.
-  int32_t paddedGroups;
+  // Rows that a warp takes, one or a tile's, and warps side by side, for rows of a tile.
+  int32_t rowsOfWarp, rowWarps;
+  // Whether `x` and `up` can be read 16 bytes at a time.
+  bool isAligned;
+  CodesTarget to;
   // Null: not wanted.
-  uint32_t* codes;
-  float* codeScales;
-  float* sums;
   float* values;
   int64_t valueStride;
 };
@@ -164,6 +174,9 @@ struct FinishPartArgs {
   float epsilon;
   // By NormKind; null where no norm of the kind reads the stream.
   Scale* scales[2];
+  // The norm of the next input, and where its codes go; no weight: it is made elsewhere.
+  NormArgs nextNorm;
+  CodesTarget next;
 };
 
 struct MeasureArgs {

@@ -1,4 +1,4 @@
-// Rows as products read them: normalized, activated or gated, as floats and as int8 codes. A warp makes one group of one row.
+// Rows as products read them: normalized, activated or gated, as floats and as int8 codes. A lane has four values of a row.
 // Include after rows.h.
 #pragma once
 
@@ -16,74 +16,142 @@ CHAIRLIFT_DEVICE float activated(int curve, float x) {
   }
 }
 
-CHAIRLIFT_DEVICE float inputValue(const MakeInputArgs& args, int64_t row, int i) {
-  const float x = args.x[row * args.stride + i];
-  if (args.form == formPlain) return x;
-  if (args.form == formNormalized) return normalizedValue(x, args.scales[row], args.weight, args.bias, i);
-  if (args.form == formActivated) return activated(args.activation, x);
-  const float up = args.up[row * args.upStride + i];
-  if (args.activation == curveClamped) return clamped(Vec{x}, Vec{up}, args.limit, args.slope).lane;
-  return activated(args.activation, x) * up;
+/** Four neighbouring values, the share of one lane: eight lanes have a group. */
+struct Four {
+  float of[4];
+};
+
+CHAIRLIFT_DEVICE Four readFour(const float* from, bool isAligned) {
+  if (!isAligned) return {{from[0], from[1], from[2], from[3]}};
+  const Floats4 own = *(const Floats4*)from;
+  return {{own.x, own.y, own.z, own.w}};
 }
 
-struct GroupTarget {
-  uint32_t* codes;
-  float* scales;
-  float* sums;
-  int groups;
+CHAIRLIFT_DEVICE Four normalizedFour(Four x, Scale scale, const float* weight, const float* bias, int first) {
+  const Four weights = readFour(weight + first, true), biases = bias ? readFour(bias + first, true) : Four{};
+#pragma unroll
+  for (int i = 0; i < 4; i++) x.of[i] = normalizedValue(x.of[i], scale, weights.of, bias ? biases.of : nullptr, i);
+  return x;
+}
+
+/** Both operands are loaded before either is used. */
+CHAIRLIFT_DEVICE Four inputFour(const MakeInputArgs& args, int64_t row, int first) {
+  Four x = readFour(args.x + row * args.stride + first, args.isAligned);
+  if (args.form == formPlain) return x;
+  if (args.form == formNormalized) return normalizedFour(x, args.scales[row], args.weight, args.bias, first);
+  const bool isGated = args.form == formGated;
+  const Four up = isGated ? readFour(args.up + row * args.upStride + first, args.isAligned) : Four{};
+  if (isGated && args.activation == curveClamped) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) x.of[i] = clamped(Vec{x.of[i]}, Vec{up.of[i]}, args.limit, args.slope).lane;
+    return x;
+  }
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const float value = activated(args.activation, x.of[i]);
+    x.of[i] = isGated ? value * up.of[i] : value;
+  }
+  return x;
+}
+
+/** The scale of a group of one row, and it times the sums of codes. */
+struct GroupScale {
+  float scale, whole, firstHalf, secondHalf;
 };
 
 /**
- * Stores a group of a row, a value a lane. Groups that pad a row to whole segments have scales and sums of -0: their products are
- * -0, which changes no sum.
+ * Stores the codes of four groups of a row, those of a lane's group from `codes` on; all lanes of a group have its scale. Groups
+ * that pad a row to whole segments have scales and sums of -0: their products are -0, which changes no sum.
  */
-CHAIRLIFT_DEVICE void quantizeGroup(const GroupTarget& to, int tile, int row, int group, float value, bool isPadding) {
-  const int lane = threadIndex() % 32;
-  uint32_t largest = asBits(value) & 0x7fffffffu;
-  for (int half = 16; half > 0; half /= 2) {
+CHAIRLIFT_DEVICE GroupScale quantizeGroups(uint32_t* codes, int row, const Four& values, bool isPadding) {
+  const int lane = threadIndex() % 32, t = lane % 4, upper = lane / 4 % 2;
+  uint32_t largest = 0;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const uint32_t magnitude = asBits(values.of[i]) & 0x7fffffffu;
+    if (magnitude > largest) largest = magnitude;
+  }
+#pragma unroll
+  for (int half = 4; half > 0; half /= 2) {
     const uint32_t other = shuffleXor(largest, half);
     if (other > largest) largest = other;
   }
   const float scale = divided(asFloat(largest), 127.0f);
   const float inverse = scale > 1e-30f ? divided(1.0f, scale) : 0.0f;
-  const int code = int(roundToEven(value * inverse));
-  int sum = code;
-  for (int half = 8; half > 0; half /= 2) sum += shuffleXor(sum, half);
-  const int other = shuffleXor(sum, 16);
-  const int64_t at = int64_t(tile) * to.groups + group;
-  const int byte = row * 32 + lane % 16 / 4 * 8 + lane / 16 * 4 + lane % 4;
-  ((int8_t*)to.codes)[at * 256 + byte] = int8_t(code);
-  if (lane % 16 != 0) return;
+  uint32_t word = 0;
+  int sum = 0;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const int code = int(roundToEven(values.of[i] * inverse));
+    word |= (uint32_t(code) & 255u) << (8 * i);
+    sum += code;
+  }
+  codes[row * 8 + t * 2 + upper] = word;
+  sum += shuffleXor(sum, 1);
+  sum += shuffleXor(sum, 2);
+  const int other = shuffleXor(sum, 4);
   // Infinity becomes NaN, which no sum hides.
   const float poisoned = isPadding ? -0.0f : scale + (scale - scale);
-  if (lane == 0) {
-    to.scales[at * rowsOfTile + row] = poisoned;
-    to.sums[at * 3 * rowsOfTile + row] = poisoned * float(sum + other);
-  }
-  to.sums[(at * 3 + 1 + lane / 16) * rowsOfTile + row] = poisoned * float(sum);
+  return {poisoned, poisoned * float(sum + other), poisoned * float(upper ? other : sum), poisoned * float(upper ? sum : other)};
 }
 
-/** Blocks: x are groups, as many as a block has warps at a time; y are tiles. */
+CHAIRLIFT_DEVICE void storeScale(const CodesTarget& to, int64_t group, int row, const GroupScale& own) {
+  float* const sums = to.sums + group * 3 * rowsOfTile + row;
+  to.scales[group * rowsOfTile + row] = own.scale;
+  sums[0] = own.whole;
+  sums[rowsOfTile] = own.firstHalf;
+  sums[2 * rowsOfTile] = own.secondHalf;
+}
+
+/**
+ * A warp has four groups of one row or of a tile's rows, whose scales it stores together. Blocks: x are such pieces, y are tiles.
+ * Rows that pad a tile have scales of zero, or what they had before: nobody reads their products.
+ */
 CHAIRLIFT_DEVICE void makeInput(const MakeInputArgs& args) {
+  startNext();
   waitForPrevious();
-  const int tile = blockY(), warp = threadIndex() / 32, lane = threadIndex() % 32, warps = threadCount() / 32;
+  const int tile = blockY(), lane = threadIndex() % 32, piece = blockX() * (threadCount() / 32) + threadIndex() / 32;
   if (args.tileCount && tile >= *args.tileCount) return;
   const Tile own = args.tiles ? args.tiles[tile] : Tile{0, tile * rowsOfTile, args.rows - tile * rowsOfTile};
   const int rows = own.rows < rowsOfTile ? own.rows : rowsOfTile;
-  const GroupTarget target{args.codes, args.codeScales, args.sums, args.paddedGroups};
-  const int pieces = rowsOfTile * (args.codes ? args.paddedGroups : args.groups);
-  for (int piece = blockX() * warps + warp; piece < pieces; piece += blocksX() * warps) {
-    const int row = piece % rowsOfTile, group = piece / rowsOfTile, i = group * inputsOfGroup + lane;
-    const bool isPadding = group >= args.groups;
-    float value = 0;
-    if (row < rows && !isPadding) {
+  const int firstRow = args.rowWarps == 1 ? 0 : piece % rowsOfTile, afterRow = firstRow + args.rowsOfWarp;
+  const int firstGroup = (args.rowWarps == 1 ? piece : piece / rowsOfTile) * 4;
+  if (firstGroup >= (args.to.codes ? args.to.groups : args.groups)) return;
+  const int group = firstGroup + lane / 8, first = group * inputsOfGroup + lane % 8 * 4;
+  const bool isPadding = group >= args.groups;
+  const int64_t at = int64_t(tile) * args.to.groups + group;
+  GroupScale kept{};
+  for (int row = firstRow; row < afterRow && row < rows; row++) {
+    Four values{};
+    if (!isPadding) {
       const int64_t input = own.firstRow + row;
-      value = inputValue(args, args.places ? args.places[input] : input, i);
-      if (args.factors) value = value * args.factors[input];
-      if (args.values) args.values[input * args.valueStride + i] = value;
+      values = inputFour(args, args.places ? args.places[input] : input, first);
+      if (args.factors) {
+        for (int i = 0; i < 4; i++) values.of[i] = values.of[i] * args.factors[input];
+      }
+      if (args.values) {
+        *(Floats4*)(args.values + input * args.valueStride + first) = {values.of[0], values.of[1], values.of[2], values.of[3]};
+      }
     }
-    // Rows that pad a tile are zero.
-    if (args.codes) quantizeGroup(target, tile, row, group, value, isPadding);
+    if (!args.to.codes) continue;
+    const GroupScale made = quantizeGroups(args.to.codes + at * 64, row, values, isPadding);
+    if (lane % 8 == row) kept = made;
+  }
+  if (args.to.codes && lane % 8 >= firstRow && lane % 8 < afterRow) storeScale(args.to, at, lane % 8, kept);
+}
+
+/** Makes codes of a row in shared memory that all threads see, with a norm; `row` is padded with zeros to whole groups. */
+CHAIRLIFT_DEVICE void makeNextInput(const NormArgs& norm, Scale scale, const float* row, int groups, const CodesTarget& to,
+                                    int index) {
+  const int lane = threadIndex() % 32, rowOfTile = index % rowsOfTile;
+  for (int firstGroup = threadIndex() / 32 * 4; firstGroup < to.groups; firstGroup += threadCount() / 32 * 4) {
+    const int group = firstGroup + lane / 8, first = group * inputsOfGroup + lane % 8 * 4;
+    const bool isPadding = group >= groups;
+    const Four values =
+        isPadding ? Four{} : normalizedFour(readFour(row + first, true), scale, norm.weight, norm.bias, first);
+    const int64_t at = int64_t(index / rowsOfTile) * to.groups + group;
+    const GroupScale made = quantizeGroups(to.codes + at * 64, rowOfTile, values, isPadding);
+    if (lane % 8 == rowOfTile) storeScale(to, at, rowOfTile, made);
   }
 }
 

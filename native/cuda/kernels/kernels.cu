@@ -9,6 +9,8 @@
 #include "cuda/kernels/heads.h"
 #include "cuda/kernels/input.h"
 //
+#include "cuda/kernels/finish-part.h"
+//
 #include "cuda/kernels/adapters.h"
 #include "cuda/kernels/attention.h"
 //

@@ -8,19 +8,12 @@ namespace {
 
 constexpr int normRms = 0, normLayer = 1;
 
-/** The sum of each thread's share of a row in `at` of shared memory; threads beyond the first 64 have none. */
+/** The sum of each thread's share of a row, by way of `at` in shared memory; threads beyond the first 64 have none. */
 CHAIRLIFT_DEVICE float sumRow(float own, float* at) {
-  const int thread = threadIndex();
+  const int thread = threadIndex(), lane = thread % 16;
   if (thread < 16 * sumVectors) at[thread] = own;
   syncBlock();
-  float total = 0;
-  if (thread < 32) {
-    const int lane = thread % 16;
-    total = sumOf16((at[lane] + at[16 + lane]) + (at[32 + lane] + at[48 + lane]));
-    if (thread == 0) at[0] = total;
-  }
-  syncBlock();
-  total = at[0];
+  const float total = sumOf16((at[lane] + at[16 + lane]) + (at[32 + lane] + at[48 + lane]));
   syncBlock();
   return total;
 }
@@ -33,12 +26,14 @@ CHAIRLIFT_DEVICE Scale scaleOfRow(int kind, const float* row, int count, float e
   if (kind == normLayer) {
     float own = 0;
     if (thread < lanes) {
+#pragma unroll 8
       for (int i = thread; i < count; i += lanes) own = own + row[i];
     }
     mean = divided(sumRow(own, at), float(count));
   }
   float squares = 0;
   if (thread < lanes) {
+#pragma unroll 8
     for (int i = thread; i < count; i += lanes) {
       const float value = row[i] - mean;
       squares = fusedMultiplyAdd(value, value, squares);
@@ -67,37 +62,6 @@ CHAIRLIFT_DEVICE void measureRow(const float* row, int size, float epsilon, Scal
     const Scale scale = scaleOfRow(kind, row, size, epsilon, at);
     if (threadIndex() == 0) scales[kind][index] = scale;
   }
-}
-
-/** Shared memory: the row, the stream's row, and 64 floats. */
-CHAIRLIFT_DEVICE void finishPart(const FinishPartArgs& args) {
-  waitForPrevious();
-  const int row = blockX(), size = args.size, thread = threadIndex(), threads = threadCount();
-  float* const own = (float*)sharedMemory();
-  float* const at = own + size;
-  const float* part = args.part + int64_t(row) * args.stride;
-  for (int i = thread; i < size; i += threads) own[i] = part[i];
-  syncBlock();
-  if (args.partNorm.weight) normalizeRow(args.partNorm, own, size, at);
-  if (args.branch) {
-    const float* const branch = args.branch + int64_t(row) * args.stride;
-    for (int i = thread; i < size; i += threads) own[i] = fusedMultiplyAdd(own[i], 1.0f, branch[i]);
-    syncBlock();
-  }
-  if (!args.isLast) {
-    for (int i = thread; i < size; i += threads) args.kept[int64_t(row) * args.stride + i] = own[i];
-    return;
-  }
-  if (args.branchNorm.weight) normalizeRow(args.branchNorm, own, size, at);
-  float* const stream = args.stream + int64_t(row) * args.stride;
-  for (int i = thread; i < size; i += threads) {
-    const float sum = fusedMultiplyAdd(own[i], args.scale, stream[i]);
-    own[i] = args.streamScale == 1.0f ? sum : sum * args.streamScale;
-  }
-  syncBlock();
-  if (args.streamNorm.weight) normalizeRow(args.streamNorm, own, size, at);
-  for (int i = thread; i < size; i += threads) stream[i] = own[i];
-  measureRow(own, size, args.epsilon, args.scales, row, at);
 }
 
 CHAIRLIFT_DEVICE void measureRows(const MeasureArgs& args) {
