@@ -94,43 +94,62 @@ CHAIRLIFT_DEVICE void storeToken(int kvType, const float* key, const float* valu
   if (lane == 0) ((float*)(valuePart + padded * 32))[token] = scale;
 }
 
-/** A warp has one head of one row, first the queries, then keys with their values. Blocks: x are rows, y are warps of heads. */
+/**
+ * A warp has one head of one row, first the queries, then keys with their values. Blocks: x are rows, y are warps of heads. Shared
+ * memory: two heads for each warp, so that each is read once.
+ */
 CHAIRLIFT_DEVICE void placeHeads(const PlaceHeadsArgs& args) {
-  waitForPrevious();
   startNext();
-  const int row = blockX(), size = args.headSize, warps = threadCount() / 32;
-  const int index = blockY() * warps + threadIndex() / 32;
-  const int heads = args.headCount + (args.stores ? args.kvHeadCount : 0);
-  const int block = args.blocks[row];
-  // Rows that pad a step store nothing.
-  if (index >= heads || block < 0) return;
-  const int position = args.positions[row];
-  const float* const cosines = args.rotations ? args.rotations + int64_t(position) * 2 * args.pairs : nullptr;
+  waitForPrevious();
+  const int row = blockX(), size = args.headSize, warp = threadIndex() / 32, lane = threadIndex() % 32;
+  const int index = blockY() * (threadCount() / 32) + warp, heads = args.headCount + (args.stores ? args.kvHeadCount : 0);
+  if (index >= heads) return;
+  const int block = args.blocks[row], position = args.positions[row];
   float* const projected = args.projected + int64_t(row) * args.stride;
+  float* const own = (float*)sharedMemory() + warp * 2 * size;
+  float* const ownValue = own + size;
+  const float* const cosines = args.rotations ? args.rotations + int64_t(position) * 2 * args.pairs : nullptr;
   const bool hasFirst = args.what != placeFromNorms, hasLast = args.what != placeUpToRope;
-  const auto place = [&](float* head, const NormArgs& norm, const Scale* scales, int firstWeight) {
-    if (hasFirst && !args.normsAfterRope) normalizeHead(norm, scales, row, head, size, firstWeight);
-    if (hasFirst && cosines) rotateHead(head, cosines, cosines + args.pairs, args.pairs);
-    if (hasLast && args.normsAfterRope) normalizeHead(norm, scales, row, head, size, firstWeight);
+  const auto place = [&](const NormArgs& norm, const Scale* scales, int firstWeight) {
+    if (hasFirst && !args.normsAfterRope) normalizeHead(norm, scales, row, own, size, firstWeight);
+    if (hasFirst && cosines) rotateHead(own, cosines, cosines + args.pairs, args.pairs);
+    if (hasLast && args.normsAfterRope) normalizeHead(norm, scales, row, own, size, firstWeight);
   };
   if (index < args.headCount) {
     float* const query = projected + index * size;
-    place(query, args.queryNorm, args.queryScales, args.queryOwn ? index * size : 0);
-    if (!args.growth || !hasLast) return;
-    for (int i = threadIndex() % 32; i < size; i += 32) query[i] = query[i] * args.growth[position];
+#pragma unroll 4
+    for (int i = lane; i < size; i += 32) own[i] = query[i];
+    // Rows that pad a step store nothing.
+    if (block < 0) return;
+    syncWarp();
+    place(args.queryNorm, args.queryScales, args.queryOwn ? index * size : 0);
+    const bool grows = args.growth && hasLast;
+    const float factor = grows ? args.growth[position] : 1.0f;
+    for (int i = lane; i < size; i += 32) query[i] = grows ? own[i] * factor : own[i];
     return;
   }
   const int head = index - args.headCount, at = head * size;
   float* const key = projected + args.keysAt + at;
   float* const value = projected + args.valuesAt + at;
-  if (hasFirst && !args.hasValues) {
-    for (int i = threadIndex() % 32; i < size; i += 32) value[i] = key[i];
-    syncWarp();
+  const float* const givenValue = hasFirst && !args.hasValues ? key : value;
+#pragma unroll 4
+  for (int i = lane; i < size; i += 32) {
+    own[i] = key[i];
+    ownValue[i] = givenValue[i];
   }
-  if (hasFirst) normalizeHead(args.valueNorm, args.valueScales, row, value, size, args.valueOwn ? at : 0);
-  place(key, args.keyNorm, args.keyScales, args.keyOwn ? at : 0);
-  if (!hasLast) return;
-  storeToken(args.kvType, key, value, size, position % 32, args.kv + int64_t(block) * args.blockStride + head * args.headBytes);
+  if (block < 0) return;
+  syncWarp();
+  if (hasFirst) normalizeHead(args.valueNorm, args.valueScales, row, ownValue, size, args.valueOwn ? at : 0);
+  place(args.keyNorm, args.keyScales, args.keyOwn ? at : 0);
+  if (hasLast) {
+    uint8_t* const to = args.kv + int64_t(block) * args.blockStride + head * args.headBytes;
+    storeToken(args.kvType, own, ownValue, size, position % 32, to);
+    return;
+  }
+  for (int i = lane; i < size; i += 32) {
+    key[i] = own[i];
+    value[i] = ownValue[i];
+  }
 }
 
 /** A block has a row: its first warp the compressed KV, the second one the compressed queries, both the row's places. */

@@ -89,7 +89,8 @@ void launch(const Attention& attention, const Input& input, Work& work, float* o
   place.kvType = int32_t(work.kvLayout.type);
   const int heads = attention.headCount + (attention.stores ? attention.kvHeadCount : 0);
   const auto launchPlace = [&] {
-    work.device.launch("place_heads", {work.rows, (heads + headWarps - 1) / headWarps, headWarps * 32, 0}, place);
+    const size_t shared = size_t(2 * headWarps * attention.headSize) * sizeof(float);
+    work.device.launch("place_heads", {work.rows, (heads + headWarps - 1) / headWarps, headWarps * 32, shared}, place);
   };
   measureValues();
   if (attention.normsAfterRope && (isOverAll(attention.queryNorm) || isOverAll(attention.keyNorm))) {
