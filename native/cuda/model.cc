@@ -24,6 +24,8 @@ constexpr int mostRecordedRows = 256;
 /** Tables have room for this many words at least, or for the next power of two: then they seldom move. */
 constexpr size_t leastTableWords = 4096;
 
+constexpr int embeddingThreads = 128;
+
 /** Numbers of rows that steps are padded to. */
 int padded(int rows) {
   if (rows <= 1) return rows;
@@ -290,7 +292,7 @@ void CudaModel::embed() {
   const bool isAdapted = work_.adapters.useAny(parts_.embeddingAdditions);
   const EmbedArgs args{weights_->matrix(*parts_.embedding), work_.tables.tokens, isAdapted ? 1.0f : parts_.embeddingScale,
                        work_.stream.x, int64_t(work_.stream.stride), parts_.hiddenSize};
-  device_->launch("embed_rows", {work_.rows, 1, 256, 0}, args);
+  launchEmbedding(args);
   if (isAdapted) embedAdapted();
   if (isAdapted || parts_.positions || !parts_.textKind.empty() || parts_.embeddingNorm) {
     FinishEmbeddingArgs finish{};
@@ -309,6 +311,11 @@ void CudaModel::embed() {
   work_.measureStream();
 }
 
+void CudaModel::launchEmbedding(const EmbedArgs& args) {
+  constexpr int valuesOfBlock = 4 * embeddingThreads;
+  device_->launch("embed_rows", {work_.rows, (args.size + valuesOfBlock - 1) / valuesOfBlock, embeddingThreads, 0}, args);
+}
+
 void CudaModel::embedAdapted() {
   for (const EmbeddingAddition& addition : parts_.embeddingAdditions) {
     if (!work_.adapters.uses(addition.adapter)) continue;
@@ -316,7 +323,7 @@ void CudaModel::embedAdapted() {
     float* const own = work_.scratch("reduced", stride);
     float* const added = work_.scratch("added", addedStride);
     const EmbedArgs table{weights_->matrix(*addition.table), work_.tables.tokens, 1.0f, own, int64_t(stride), addition.rank};
-    device_->launch("embed_rows", {work_.rows, 1, 256, 0}, table);
+    launchEmbedding(table);
     const AdaptedRows adapted = adaptedRows(addition.adapter, work_.rows, work_);
     Input seen{own, stride, addition.rank};
     seen.places = adapted.places;

@@ -78,6 +78,7 @@ class CudaModel {
   void launchStep(const Shape& shape);
   void embed();
   void embedAdapted();
+  void launchEmbedding(const EmbedArgs& args);
   /** The norm of the input that is read next after a branch, where its codes can be made with the stream; or null. */
   const Norm* normAfter(size_t layer, size_t branch) const;
   void launchLayer(size_t index);

@@ -5,40 +5,78 @@ namespace {
 
 CHAIRLIFT_DEVICE float f8ToFloat(uint32_t bits) { return halfToFloat(uint16_t((bits & 0x80) << 8 | (bits & 0x7f) << 7)); }
 
-/** The weight of one output and input of the first member. */
-CHAIRLIFT_DEVICE float readWeight(const MatrixView& matrix, int output, int k) {
+/** The scale of some inputs of one output. */
+struct WeightScale {
+  float scale, minimum;
+};
+
+CHAIRLIFT_DEVICE WeightScale weightScale(const MatrixView& matrix, int output, int k) {
+  const int64_t panel = output / panelOutputs;
+  const int column = output % panelOutputs, scaleGroup = k / matrix.scaleInputs;
+  const uint8_t* const supers = matrix.supers + panel * matrix.superStride;
+  const uint8_t* const minimums = matrix.minimums + panel * matrix.minimumStride;
+  return {matrix.unit * readScale(matrix, matrix.scales + panel * matrix.scaleStride, supers, scaleGroup, column, false),
+          matrix.hasMinimum ? readScale(matrix, minimums, supers, scaleGroup, column, true) : 0.0f};
+}
+
+/**
+ * Weights of one output and `count` neighbouring inputs of the first member, from a multiple of `count` on: one, two or four. Beyond
+ * the last input they are that one's.
+ */
+template <int count>
+CHAIRLIFT_DEVICE void readWeights(const MatrixView& matrix, int output, int k, float (&to)[count]) {
   const int column = output % panelOutputs;
   const uint8_t* const codes = matrix.codes + int64_t(output / panelOutputs) * matrix.codeStride;
+  const int last = matrix.inputs - 1 - k;
+  const auto place = [&](int i) { return (k + (i < last ? i : last)) * panelOutputs + column; };
   switch (matrix.encoding) {
-    case codeF32: return ((const float*)codes)[k * panelOutputs + column];
-    case codeF16: return halfToFloat(((const uint16_t*)codes)[k * panelOutputs + column]);
-    case codeBf16: return brainToFloat(((const uint16_t*)codes)[k * panelOutputs + column]);
+    case codeF32:
+#pragma unroll
+      for (int i = 0; i < count; i++) to[i] = ((const float*)codes)[place(i)];
+      return;
+    case codeF16:
+#pragma unroll
+      for (int i = 0; i < count; i++) to[i] = halfToFloat(((const uint16_t*)codes)[place(i)]);
+      return;
+    case codeBf16:
+#pragma unroll
+      for (int i = 0; i < count; i++) to[i] = brainToFloat(((const uint16_t*)codes)[place(i)]);
+      return;
     case codeF8: {
       const uint8_t* const block = codes + int64_t(k / matrix.blockInputs) * panelOutputs * (4 + matrix.blockInputs);
-      const uint8_t code = block[panelOutputs * 4 + k % matrix.blockInputs * panelOutputs + column];
-      return ((const float*)block)[column] * f8ToFloat(code);
+      const uint8_t* const own = block + panelOutputs * 4 + k % matrix.blockInputs * panelOutputs + column;
+#pragma unroll
+      for (int i = 0; i < count; i++) to[i] = ((const float*)block)[column] * f8ToFloat(own[i * panelOutputs]);
+      return;
     }
     default: break;
   }
-  const int64_t panel = output / panelOutputs;
-  const uint8_t* const scales = matrix.scales + panel * matrix.scaleStride;
-  const uint8_t* const supers = matrix.supers + panel * matrix.superStride;
-  const int scaleGroup = k / matrix.scaleInputs;
-  const float value = float(readCode(matrix, codes, k / inputsOfGroup, column, k % inputsOfGroup));
-  const float scale = matrix.unit * readScale(matrix, scales, supers, scaleGroup, column, false);
-  const float minimum = matrix.hasMinimum ? readScale(matrix, matrix.minimums + panel * matrix.minimumStride, supers,
-                                                      scaleGroup, column, true)
-                                          : 0.0f;
-  return scale * value + minimum;
+  const WeightScale own = weightScale(matrix, output, k);
+#pragma unroll
+  for (int i = 0; i < count; i++) {
+    to[i] = own.scale * float(readCode(matrix, codes, k / inputsOfGroup, column, k % inputsOfGroup + i)) + own.minimum;
+  }
 }
 
+CHAIRLIFT_DEVICE float readWeight(const MatrixView& matrix, int output, int k) {
+  float weight[1];
+  readWeights(matrix, output, k, weight);
+  return weight[0];
+}
+
+/** A thread has four values. Blocks: x are rows, y are pieces of them. */
 CHAIRLIFT_DEVICE void embed(const EmbedArgs& args) {
+  startNext();
   waitForPrevious();
+  const int first = (blockY() * threadCount() + threadIndex()) * 4;
+  if (first >= args.size) return;
   const int token = args.tokens[blockX()], output = token < args.table.outputs ? token : 0;
-  float* const to = args.to + int64_t(blockX()) * args.stride;
-  for (int i = threadIndex(); i < args.size; i += threadCount()) {
-    const float value = readWeight(args.table, output, i);
-    to[i] = args.factor == 1.0f ? value : value * args.factor;
+  float weights[4];
+  readWeights(args.table, output, first, weights);
+  float* const to = args.to + int64_t(blockX()) * args.stride + first;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    if (first + i < args.size) to[i] = args.factor == 1.0f ? weights[i] : weights[i] * args.factor;
   }
 }
 
