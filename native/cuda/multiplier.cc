@@ -97,6 +97,11 @@ size_t manyFloatsSharedBytes(const MatrixView& matrix) {
   return size_t(floatStages) * (floatPanels * panel + inputs) + sums;
 }
 
+/** Parts side by side have copies of one norm. */
+bool areEqual(const Norm& one, const Norm& other) {
+  return &one == &other || (one.kind == other.kind && one.weight == other.weight && one.bias == other.bias);
+}
+
 /** The part of a GPU that blocks keep busy. */
 double usedPart(int blocks, int multiprocessors) {
   return double(blocks) / double(divideUp(blocks, multiprocessors) * multiprocessors);
@@ -171,8 +176,8 @@ CodesTarget Multiplier::nextInput(const Norm& norm) {
 }
 
 bool Multiplier::isNext(const Input& input, int rows, const RowTiles& tiles) const {
-  return next_ && input.form == InputForm::Normalized && input.norm == next_->norm && input.x == next_->x &&
-         rows == next_->rows && !input.places && !input.factors && !tiles.tiles;
+  return next_ && input.form == InputForm::Normalized && input.x == next_->x && rows == next_->rows && !input.places &&
+         !input.factors && !tiles.tiles && areEqual(*input.norm, *next_->norm);
 }
 
 InputView Multiplier::makeInput(const Linear& linear, const Input& input, int rows, const RowTiles& tiles, bool wantsValues) {

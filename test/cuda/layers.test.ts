@@ -109,6 +109,25 @@ describe('the cuda backend has the bits of the cpu backend', () => {
     return expectSameBits(model, mixedSteps(model.spec.vocabSize));
   });
 
+  it.each<[string, TinyModelOptions]>([
+    ['RMS norms', {}],
+    ['layer norms with biases', { layerNorms: true, biases: true }],
+    ['norms after branches', { postNorms: true }],
+    ['parts side by side', { parallel: true }],
+  ])('of inputs that are quantized with the stream: %s', async (_, options) => {
+    // Not whole segments.
+    const sizes = { hiddenSize: 544, headCount: 2, kvHeadCount: 1, headSize: 32, ffnSize: 32, vocabSize: 64 };
+    const model = tinyModel({ type: 'Q8_0', layerCount: 2, ...sizes, ...options });
+    const tokens = randomTokens(12, 64, 3);
+    const part = (start: number, end: number): BatchSequence => ({
+      tokens: tokens.slice(start, end),
+      start,
+      blocks: [0],
+      wantLogits: 'all',
+    });
+    await expectSameBits(model, [[part(0, 9)], [part(9, 10)], [part(10, 11)], [part(11, 12)]]);
+  });
+
   it('of experts with quantized matrices', () => {
     const model = tinyModel({
       ...{ type: 'Q8_0', layerCount: 1, hiddenSize: 32, headCount: 2, kvHeadCount: 1, headSize: 32 },
