@@ -34,7 +34,7 @@ class FinishedRow {
   }
 
  private:
-  static constexpr int atOnce = 4;
+  static constexpr int atOnce = 2;
 
   CHAIRLIFT_METHOD int paddedSize() const { return (args_.size + inputsOfGroup - 1) / inputsOfGroup * inputsOfGroup; }
   CHAIRLIFT_METHOD const Floats4* part() const { return (const Floats4*)(args_.part + first_); }

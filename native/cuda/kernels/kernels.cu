@@ -35,7 +35,7 @@ using namespace chairlift::cuda;
 CHAIRLIFT_KERNEL(embed_rows, EmbedArgs, 128, 1, embed(args))
 CHAIRLIFT_KERNEL(measure_rows, MeasureArgs, 256, 1, measureRows(args))
 CHAIRLIFT_KERNEL(gather_rows, GatherRowsArgs, 256, 1, gatherRows(args))
-CHAIRLIFT_KERNEL(finish_part, FinishPartArgs, 512, 1, finishPart(args))
+CHAIRLIFT_KERNEL(finish_part, FinishPartArgs, 512, 3, finishPart(args))
 CHAIRLIFT_KERNEL(make_input, MakeInputArgs, 128, 1, makeInput(args))
 CHAIRLIFT_KERNEL(place_heads, PlaceHeadsArgs, 128, 1, placeHeads(args))
 CHAIRLIFT_KERNEL(place_mla, PlaceMlaArgs, 64, 1, placeMla(args))
