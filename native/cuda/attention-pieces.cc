@@ -3,6 +3,7 @@
 #include "cuda/attention-pieces.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 
@@ -16,6 +17,17 @@ namespace {
 // Sequences with more rows in a step have pieces of many rows.
 constexpr int mostFewRows = 4;
 constexpr size_t countWords = 4;
+
+/** How a kernel of few rows and small heads is launched: see kernels/attention-staged.h. */
+struct FewForm {
+  int warps, stagesOfWarp;
+
+  int stages() const { return warps * stagesOfWarp; }
+};
+// The first has the least latency, the last leaves the most room for others.
+constexpr std::array<FewForm, 3> fewForms{FewForm{8, 2}, FewForm{8, 1}, FewForm{4, 1}};
+// What registers suffice for.
+constexpr int fewThreads = 512;
 
 size_t powerOfTwoFrom(size_t n) {
   size_t power = 1;
@@ -99,10 +111,17 @@ void upload(Work& work, const std::vector<AttentionPiece>& pieces, Growing& to) 
 AttentionLoad attentionLoad(const std::vector<SequenceRows>& sequences) {
   AttentionLoad load;
   for (const SequenceRows& sequence : sequences) {
-    if (sequence.rows > mostFewRows) load.hasMany = true;
-    else load.fewSegments += (sequence.end() + tokensOfSegment - 1) / tokensOfSegment;
+    if (sequence.rows > mostFewRows) {
+      load.hasMany = true;
+    } else {
+      load.fewSegments += (sequence.end() + tokensOfSegment - 1) / tokensOfSegment;
+      load.fewRows = std::max(load.fewRows, sequence.rows);
+    }
   }
-  if (load.fewSegments > 0) load.fewSegments = int(powerOfTwoFrom(size_t(load.fewSegments)));
+  if (load.fewSegments > 0) {
+    load.fewSegments = int(powerOfTwoFrom(size_t(load.fewSegments)));
+    load.fewRows = int(powerOfTwoFrom(size_t(load.fewRows)));
+  }
   return load;
 }
 
@@ -122,12 +141,29 @@ PieceLists AttentionPieces::lists(Work& work, const AttentionShape& shape) {
   return {listIn(found->second.few), listIn(found->second.many)};
 }
 
+std::optional<int64_t> AttentionPieces::fewBlocks(const AttentionShape& shape, int queries) const {
+  if (load_.hasMany && !shape.hasMany) return std::nullopt;
+  const int group = shape.headCount / shape.kvHeadCount;
+  return int64_t(load_.fewSegments) * shape.kvHeadCount * ((load_.fewRows * group + queries - 1) / queries);
+}
+
+int AttentionPieces::queriesOfPiece(const Work& work, const AttentionShape& shape) const {
+  if (shape.isLarge) return shape.fewQueries;
+  // Where there are few, each has fewer queries, so that more multiprocessors take part; they read keys and values several times.
+  for (int queries = 1; queries < shape.fewQueries; queries *= 2) {
+    const std::optional<int64_t> blocks = fewBlocks(shape, queries);
+    if (blocks && *blocks <= work.device.multiprocessors()) return queries;
+  }
+  return shape.fewQueries;
+}
+
 void AttentionPieces::make(Work& work, const AttentionShape& shape, Lists& lists) {
   std::vector<AttentionPiece> few, single, many;
+  const int queries = queriesOfPiece(work, shape);
   for (const SequenceRows& sequence : sequences_) {
-    if (sequence.rows <= mostFewRows) addPieces(single, shape, sequence, shape.fewQueries);
+    if (sequence.rows <= mostFewRows) addPieces(single, shape, sequence, queries);
     else if (shape.hasMany) addPieces(many, shape, sequence, manyQueries);
-    else addPieces(few, shape, sequence, shape.fewQueries);
+    else addPieces(few, shape, sequence, queries);
   }
   Room room;
   split(single, room);
@@ -152,16 +188,19 @@ void AttentionPieces::launch(Work& work, AttentionArgs args) {
   const size_t padded = roundUp(size_t(args.valuesInKeys > 0 ? args.valuesInKeys : args.headSize), 16);
   const size_t keyBytes = size * tokensOfBlock * element, valueBytes = padded * tokensOfBlock * element;
   const size_t manyBytes = (size + tokensOfBlock + 4) * manyQueries * 4 + keyBytes + valueBytes + 16;
-  AttentionShape shape{args.view, args.headCount, args.kvHeadCount, int(padded), fewQueries, false};
+  AttentionShape shape{args.view, args.headCount, args.kvHeadCount, int(padded), fewQueries, false, false};
+  shape.isLarge = args.valuesInKeys > 0 || padded > 128;
   // See FewShared and ManyShared of the kernels.
-  const auto fewBytes = [&] {
+  const auto fewBytes = [&](int queries, int stages) {
     const size_t perQuery = keyRow + tokensOfSegment + 3 * blocksOfSegment;
-    return perQuery * size_t(shape.fewQueries) * 4 + fewQueries * 32 + 16 + 2 * valueBytes;
+    return perQuery * size_t(queries) * 4 + fewQueries * 24 + 16 + size_t(stages) * valueBytes;
   };
+  const FewForm least = shape.isLarge ? FewForm{4, 0} : fewForms.back();
+  const int leastStages = shape.isLarge ? 2 : least.stages();
   // A warp of few rows adds up to eight times 64 values of two queries.
   const bool isTooWide = (padded + 63) / 64 * size_t(fewQueries) / 2 > 32;
-  if (isTooWide || fewBytes() > device.sharedBytes()) shape.fewQueries = fewQueries / 2;
-  if (fewBytes() > device.sharedBytes()) {
+  if (isTooWide || fewBytes(fewQueries, leastStages) > device.sharedBytes()) shape.fewQueries = fewQueries / 2;
+  if (fewBytes(shape.fewQueries, leastStages) > device.sharedBytes()) {
     throw DeviceError("heads of " + std::to_string(size) + " values need more shared memory than " + device.name() + " has");
   }
   shape.hasMany = args.valuesInKeys == 0 && size <= 256 && manyBytes <= device.sharedBytes();
@@ -172,14 +211,26 @@ void AttentionPieces::launch(Work& work, AttentionArgs args) {
   if (load_.fewSegments > 0 || !shape.hasMany) {
     args.pieces = made.few.pieces;
     args.pieceCount = made.few.count;
-    args.sharedBytes = int32_t(fewBytes());
-    const bool isLarge = args.valuesInKeys > 0 || padded > 128;
-    const std::string name = std::string(isHalf ? "attend_few_f16_" : "attend_few_q8_") + (isLarge ? "large" : "128");
-    const int most = (isLarge ? 3 : 5) * multiprocessors, group = args.headCount / args.kvHeadCount;
-    const int eachSegment = args.kvHeadCount * ((mostFewRows * group + shape.fewQueries - 1) / shape.fewQueries);
-    const bool isBounded = shape.hasMany || !load_.hasMany;
-    const int blocks = isBounded ? int(std::min<int64_t>(most, int64_t(load_.fewSegments) * eachSegment)) : most;
-    device.launch(name.c_str(), {blocks, 1, 128, fewBytes()}, args);
+    const int queries = queriesOfPiece(work, shape);
+    const std::optional<int64_t> blocks = fewBlocks(shape, queries);
+    // As many as a multiprocessor has room for at once; each takes a kilobyte more than it asks for.
+    const auto resident = [&](const FewForm& form) {
+      const size_t each = fewBytes(queries, form.stages()) + 1024;
+      return int(std::min((device.sharedBytes() + 1024) / each, size_t(fewThreads / (32 * form.warps))));
+    };
+    FewForm form = least;
+    if (!shape.isLarge && blocks) {
+      const auto found = std::find_if(fewForms.begin(), fewForms.end(), [&](const FewForm& one) {
+        return *blocks <= int64_t(resident(one)) * multiprocessors;
+      });
+      if (found != fewForms.end()) form = *found;
+    }
+    const int64_t most = int64_t(shape.isLarge ? 3 : std::max(1, resident(form))) * multiprocessors;
+    const size_t bytes = fewBytes(queries, shape.isLarge ? leastStages : form.stages());
+    args.sharedBytes = int32_t(bytes);
+    args.stagesOfWarp = form.stagesOfWarp;
+    const std::string name = std::string(isHalf ? "attend_few_f16_" : "attend_few_q8_") + (shape.isLarge ? "large" : "128");
+    device.launch(name.c_str(), {int(std::min(most, blocks.value_or(most))), 1, form.warps * 32, bytes}, args);
   }
   if (load_.hasMany && shape.hasMany) {
     args.pieces = made.many.pieces;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -25,15 +26,17 @@ struct SequenceRows {
 struct AttentionShape {
   AttentionView view;
   int headCount, kvHeadCount, padded;
-  // Of a piece of few rows; whether pieces of many rows may be made.
+  // The most of a piece of few rows; whether pieces of many rows may be made.
   int fewQueries;
   bool hasMany;
+  // Whether keys of few rows are not copied to shared memory: see kernels/attention-few.h.
+  bool isLarge;
 
   bool operator<(const AttentionShape& other) const { return key() < other.key(); }
 
  private:
-  std::tuple<int, int, bool, int, int, int, int, bool> key() const {
-    return {view.window, view.chunk, view.isBidirectional, headCount, kvHeadCount, padded, fewQueries, hasMany};
+  std::tuple<int, int, bool, int, int, int, int, bool, bool> key() const {
+    return {view.window, view.chunk, view.isBidirectional, headCount, kvHeadCount, padded, fewQueries, hasMany, isLarge};
   }
 };
 
@@ -48,8 +51,8 @@ struct PieceLists {
 
 /** What launches of attention depend on in a step, rounded so that few graphs are recorded. */
 struct AttentionLoad {
-  // Segments of sequences with few rows in this step, and whether there are others.
-  int fewSegments = 0;
+  // Segments of sequences with few rows in this step, the most rows of one, and whether there are others.
+  int fewSegments = 0, fewRows = 0;
   bool hasMany = false;
 };
 
@@ -70,6 +73,10 @@ class AttentionPieces {
   /** The lists of a shape; the first time, it makes them. */
   PieceLists lists(Work& work, const AttentionShape& shape);
   void make(Work& work, const AttentionShape& shape, Lists& lists);
+  /** The most pieces of few rows with up to `queries` queries, times KV heads; none where their number has no bound. */
+  std::optional<int64_t> fewBlocks(const AttentionShape& shape, int queries) const;
+  /** The queries of a piece of few rows in this step. */
+  int queriesOfPiece(const Work& work, const AttentionShape& shape) const;
 
   std::vector<SequenceRows> sequences_;
   AttentionLoad load_;

@@ -126,6 +126,7 @@ CudaModel::Shape CudaModel::shapeOf(const StepInput& input, const SamplingInput*
           padded(int(input.logitRows.size())),
           padded(int(input.stateRows.size())),
           attention.fewSegments,
+          attention.fewRows,
           attention.hasMany,
           padded(int(input.recurrentFrom.size())),
           work_.adapters.used.empty() ? -1 : work_.adapters.used.front(),

@@ -53,13 +53,13 @@ class CudaModel {
    */
   struct Shape {
     int rows, logitRows, stateRows;
-    int fewSegments;
+    int fewSegments, fewRows;
     bool hasMany;
     int sequences, adapter, lists;
 
     bool operator<(const Shape& other) const {
-      return std::tie(rows, logitRows, stateRows, fewSegments, hasMany, sequences, adapter, lists) <
-             std::tie(other.rows, other.logitRows, other.stateRows, other.fewSegments, other.hasMany, other.sequences, other.adapter,
+      return std::tie(rows, logitRows, stateRows, fewSegments, fewRows, hasMany, sequences, adapter, lists) <
+             std::tie(other.rows, other.logitRows, other.stateRows, other.fewSegments, other.fewRows, other.hasMany, other.sequences, other.adapter,
                       other.lists);
     }
   };

@@ -328,6 +328,8 @@ struct AttentionArgs {
   int64_t blockStride, headBytes;
   int32_t kvType;
   int32_t sharedBytes;
+  // Of attention-staged.h: one or two.
+  int32_t stagesOfWarp;
 };
 
 struct GatherRowsArgs {

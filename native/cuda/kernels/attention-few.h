@@ -1,13 +1,13 @@
 // Attention of a few rows, as in decoding: a block has up to eight queries of one KV head over segments of 512 tokens, and reads
-// each key and value once for all of them. Scores of a segment's blocks are computed side by side; values are copied to shared
-// memory meanwhile. Include after attention.h.
+// each key and value once for all of them. Scores of a segment's blocks are computed side by side. Here is what heads of all sizes
+// share, and large heads, of which only values are copied to shared memory. Include after attention.h.
 #pragma once
 
 namespace {
 
 constexpr int fewWarps = 4;
 
-/** Shared memory of a piece; `stride` is the number of queries, padded to whole vectors of four. */
+/** Shared memory of a piece; `stride` is the number of queries, padded. */
 struct FewShared {
   int stride;
   // [value][query], and scores, then weights, [token][query].
@@ -19,29 +19,25 @@ struct FewShared {
   float* added;
   // Joined states and factors of queries, and the flag of the last part.
   SoftmaxState* joined;
-  SoftmaxState* segment;
   JoinFactors* factors;
   Seen* seen;
   int* flag;
-  // Blocks of values.
+  // Blocks of keys or values.
   uint8_t* stages;
-  int stageCount;
+  int stageCount = 0;
 
-  CHAIRLIFT_METHOD FewShared(int queryCount, int keyRow, int stageBytes, int sharedBytes) {
-    stride = queryCount <= 4 ? 4 : fewQueries;
+  CHAIRLIFT_METHOD FewShared(int itsStride, int keyRow) {
+    stride = itsStride;
     queries = (float*)sharedMemory();
     weights = queries + keyRow * stride;
     maxima = weights + tokensOfSegment * stride;
     decays = maxima + blocksOfSegment * stride;
     added = decays + blocksOfSegment * stride;
     joined = (SoftmaxState*)(added + blocksOfSegment * stride);
-    segment = joined + fewQueries;
-    factors = (JoinFactors*)(segment + fewQueries);
+    factors = (JoinFactors*)(joined + fewQueries);
     seen = (Seen*)(factors + fewQueries);
     flag = (int*)(seen + fewQueries);
     stages = (uint8_t*)(flag + 4);
-    const int room = (sharedBytes - int(stages - sharedMemory())) / stageBytes;
-    stageCount = room < 4 ? room : 4;
   }
 };
 
@@ -54,6 +50,12 @@ struct Count {
 struct BlockRange {
   int first, end;
 };
+
+CHAIRLIFT_DEVICE BlockRange blocksSeen(Seen seen, int segment) {
+  const int first = seen.first / tokensOfBlock, end = seen.last / tokensOfBlock + 1;
+  return {first > segment * blocksOfSegment ? first : segment * blocksOfSegment,
+          end < (segment + 1) * blocksOfSegment ? end : (segment + 1) * blocksOfSegment};
+}
 
 /** Adds the products of `count` queries and two tokens: keys are columns of tokens. */
 template <int kvType, int count>
@@ -179,16 +181,20 @@ CHAIRLIFT_DEVICE void scoreRowsOfSegment(const AttentionArgs& args, const HeadLa
   }
 }
 
-/** Scores become weights: a warp has a block, a lane a token. */
-template <int kvType>
+/** Scores of `count` queries become weights: a warp has a block, a lane a token. */
+template <int kvType, int count>
 CHAIRLIFT_DEVICE void weightsOfSegment(const AttentionArgs& args, const HeadLayout<kvType>& layout, const FewShared& shared,
                                        const uint8_t* base, const int32_t* table, BlockRange range, int firstQuery) {
-  const int warp = threadIndex() / 32, lane = threadIndex() % 32, stride = shared.stride;
-  for (int index = warp; range.first + index < range.end; index += fewWarps) {
-    float last[4], newest[4] = {leastScore, leastScore, leastScore, leastScore};
+  const int warp = threadIndex() / 32, lane = threadIndex() % 32, warps = threadCount() / 32;
+  const int stride = shared.stride;
+  for (int index = warp; range.first + index < range.end; index += warps) {
+    float last[count], newest[count];
+#pragma unroll
+    for (int q = 0; q < count; q++) newest[q] = leastScore;
+#pragma unroll 4
     for (int i = 0; i <= index; i++) {
 #pragma unroll
-      for (int q = 0; q < 4; q++) {
+      for (int q = 0; q < count; q++) {
         const float best = shared.maxima[i * stride + firstQuery + q];
         last[q] = newest[q];
         newest[q] = best > newest[q] ? best : newest[q];
@@ -197,9 +203,9 @@ CHAIRLIFT_DEVICE void weightsOfSegment(const AttentionArgs& args, const HeadLayo
     const int b = range.first + index, position = b * tokensOfBlock + lane;
     const uint8_t* const block = base + int64_t(table[b]) * args.blockStride;
     float* const weights = shared.weights + (index * tokensOfBlock + lane) * stride + firstQuery;
-    float weight[4], sums[4];
+    float weight[count], sums[count];
 #pragma unroll
-    for (int q = 0; q < 4; q++) {
+    for (int q = 0; q < count; q++) {
       const Seen seen = shared.seen[firstQuery + q];
       const bool isSeen = position >= seen.first && position <= seen.last;
       weight[q] = isSeen ? exponentialOf(weights[q] - newest[q]) : 0.0f;
@@ -210,7 +216,7 @@ CHAIRLIFT_DEVICE void weightsOfSegment(const AttentionArgs& args, const HeadLayo
     // Where the maximum stays, the decay is e^0, which is 1; one of infinity makes all NaN.
     if (lane == 0) {
 #pragma unroll
-      for (int q = 0; q < 4; q++) {
+      for (int q = 0; q < count; q++) {
         const int at = index * stride + firstQuery + q;
         shared.decays[at] = newest[q] - last[q] == 0 ? 1.0f : exponentialOf(last[q] - newest[q]);
         shared.added[at] = sums[q];
@@ -324,14 +330,12 @@ CHAIRLIFT_DEVICE void weighSegment(const AttentionArgs& args, const AttentionPie
   }
 }
 
-template <int kvType, bool isLarge>
-CHAIRLIFT_DEVICE void attendFewSegment(const AttentionArgs& args, const AttentionPiece& piece, int kvHead,
-                                       const HeadLayout<kvType>& layout, const FewShared& shared, const uint8_t* base,
-                                       const int32_t* table, Seen seenByAny, Seen seenByAll, int segment) {
+template <int kvType>
+CHAIRLIFT_DEVICE void attendLargeSegment(const AttentionArgs& args, const AttentionPiece& piece, int kvHead,
+                                         const HeadLayout<kvType>& layout, const FewShared& shared, const uint8_t* base,
+                                         const int32_t* table, Seen seenByAny, Seen seenByAll, int segment) {
   const int thread = threadIndex(), stride = shared.stride, stageBytes = layout.padded * layout.element * tokensOfBlock;
-  const int first = seenByAny.first / tokensOfBlock, end = seenByAny.last / tokensOfBlock + 1;
-  const BlockRange range{first > segment * blocksOfSegment ? first : segment * blocksOfSegment,
-                         end < (segment + 1) * blocksOfSegment ? end : (segment + 1) * blocksOfSegment};
+  const BlockRange range = blocksSeen(seenByAny, segment);
   for (int i = 0; i + 1 < shared.stageCount; i++) {
     if (range.first + i < range.end) {
       copyValues<kvType>(layout, base + int64_t(table[range.first + i]) * args.blockStride, shared.stages + i * stageBytes);
@@ -339,12 +343,12 @@ CHAIRLIFT_DEVICE void attendFewSegment(const AttentionArgs& args, const Attentio
     commitCopies();
   }
   for (int q = 0; q < piece.queries; q += 4) {
-    if (isLarge && layout.keysAreRows) scoreRowsOfSegment<kvType>(args, layout, shared, base, table, range, q);
+    if (layout.keysAreRows) scoreRowsOfSegment<kvType>(args, layout, shared, base, table, range, q);
     else if (piece.queries == 1) scoreSegment<kvType, 1>(args, layout, shared, base, table, range, q);
     else scoreSegment<kvType, 4>(args, layout, shared, base, table, range, q);
   }
   syncBlock();
-  for (int q = 0; q < piece.queries; q += 4) weightsOfSegment<kvType>(args, layout, shared, base, table, range, q);
+  for (int q = 0; q < piece.queries; q += 4) weightsOfSegment<kvType, 4>(args, layout, shared, base, table, range, q);
   syncBlock();
   // The values' first barrier comes before anybody reads what these write.
   if (thread < piece.queries) {
@@ -366,21 +370,19 @@ CHAIRLIFT_DEVICE void attendFewSegment(const AttentionArgs& args, const Attentio
   const auto weigh = [&](auto most) {
     weighSegment<kvType, decltype(most)::value>(args, piece, kvHead, layout, shared, base, table, range, seenByAll, segment);
   };
-  if (isLarge) {
-    if (units <= 4) weigh(Count<4>());
-    else weigh(Count<8>());
-  } else {
-    if (units == 1) weigh(Count<1>());
-    else weigh(Count<2>());
-  }
+  if (units <= 4) weigh(Count<4>());
+  else weigh(Count<8>());
   waitForCopies<0>();
   syncBlock();
 }
 
-template <int kvType, bool isLarge>
-CHAIRLIFT_DEVICE void attendFewPiece(const AttentionArgs& args, const AttentionPiece& piece, int kvHead) {
+/** Of heads with more than 128 values, or with keys that are rows. */
+template <int kvType>
+CHAIRLIFT_DEVICE void attendLarge(const AttentionArgs& args, const AttentionPiece& piece, int kvHead) {
   const HeadLayout<kvType> layout(args);
-  const FewShared shared(piece.queries, layout.keyRow, layout.padded * layout.element * tokensOfBlock, args.sharedBytes);
+  FewShared shared(piece.queries <= 4 ? 4 : fewQueries, layout.keyRow);
+  const int room = (args.sharedBytes - int(shared.stages - sharedMemory())) / (layout.padded * layout.element * tokensOfBlock);
+  shared.stageCount = room < 4 ? room : 4;
   const int thread = threadIndex(), threads = threadCount();
   // Later rows see no less at the end, and no more at the start.
   const Seen front = seenBy(args, piece, 0), back = seenBy(args, piece, piece.queries - 1);
@@ -400,49 +402,10 @@ CHAIRLIFT_DEVICE void attendFewPiece(const AttentionArgs& args, const AttentionP
   const uint8_t* const base = args.kv + int64_t(kvHead) * args.headBytes;
   syncBlock();
   for (int segment = piece.firstSegment; segment < piece.endSegment; segment++) {
-    attendFewSegment<kvType, isLarge>(args, piece, kvHead, layout, shared, base, table, seenByAny, seenByAll, segment);
+    attendLargeSegment<kvType>(args, piece, kvHead, layout, shared, base, table, seenByAny, seenByAll, segment);
   }
   if (piece.parts == 1 || !isLastPart(args, piece, kvHead, shared.flag)) return;
   joinStates(args, piece, kvHead, layout.valueSize, layout.padded, shared.weights, tokensOfSegment * shared.stride);
-}
-
-/** What all blocks together prefetch: a part of the L2 cache. */
-constexpr int64_t prefetchedBytes = 16 << 20;
-
-/**
- * Brings the first keys and values of a piece nearer while kernels before it are at work: only hosts write pieces and tables, and
- * what a prefetch finds is not read yet.
- */
-CHAIRLIFT_DEVICE void prefetchPiece(const AttentionArgs& args, const AttentionPiece& piece, int kvHead, int pieces) {
-  constexpr int line = 128;
-  const int first = seenBy(args, piece, 0).first / tokensOfBlock;
-  const int end = seenBy(args, piece, piece.queries - 1).last / tokensOfBlock + 1;
-  const int from = first > piece.firstSegment * blocksOfSegment ? first : piece.firstSegment * blocksOfSegment;
-  const int to = end < (piece.firstSegment + 1) * blocksOfSegment ? end : (piece.firstSegment + 1) * blocksOfSegment;
-  const int linesOfBlock = int((args.headBytes + line - 1) / line), most = int(prefetchedBytes / line / pieces);
-  const int all = (to - from) * linesOfBlock, lines = all < most ? all : most;
-  for (int i = threadIndex(); i < lines; i += threadCount()) {
-    const int64_t block = args.tables[piece.tableStart + from + i / linesOfBlock];
-    prefetch(args.kv + block * args.blockStride + int64_t(kvHead) * args.headBytes + i % linesOfBlock * line);
-  }
-}
-
-/** Blocks take pieces in turn, with all KV heads of each. `isLarge`: more than 128 values of a head, or keys that are rows. */
-template <int kvType, bool isLarge>
-CHAIRLIFT_DEVICE void attendFew(const AttentionArgs& args) {
-  const int count = *args.pieceCount * args.kvHeadCount, blocks = blocksX();
-  if (blockX() < count) {
-    const AttentionPiece piece = args.pieces[blockX() / args.kvHeadCount];
-    prefetchPiece(args, piece, blockX() % args.kvHeadCount, count < blocks ? count : blocks);
-  }
-  waitForPrevious();
-  startNext();
-  for (int i = blockX(); i < count; i += blocks) {
-    // A copy, so that writes to memory do not make it read again.
-    const AttentionPiece piece = args.pieces[i / args.kvHeadCount];
-    attendFewPiece<kvType, isLarge>(args, piece, i % args.kvHeadCount);
-    syncBlock();
-  }
 }
 
 }  // namespace

@@ -16,6 +16,8 @@
 //
 #include "cuda/kernels/attention-few.h"
 //
+#include "cuda/kernels/attention-staged.h"
+//
 #include "cuda/kernels/attention-many.h"
 //
 #include "cuda/kernels/moe.h"
@@ -42,9 +44,9 @@ CHAIRLIFT_KERNEL(place_mla, PlaceMlaArgs, 64, 1, placeMla(args))
 CHAIRLIFT_KERNEL(make_mla_queries, MlaQueriesArgs, 128, 1, makeMlaQueries(args))
 CHAIRLIFT_KERNEL(order_heads, OrderHeadsArgs, 256, 1, orderHeads(args))
 // By the type of KV and the largest head.
-CHAIRLIFT_KERNEL(attend_few_f16_128, AttentionArgs, 128, 5, (attendFew<kvHalf, false>(args)))
+CHAIRLIFT_KERNEL(attend_few_f16_128, AttentionArgs, 256, 2, (attendFew<kvHalf, false>(args)))
 CHAIRLIFT_KERNEL(attend_few_f16_large, AttentionArgs, 128, 3, (attendFew<kvHalf, true>(args)))
-CHAIRLIFT_KERNEL(attend_few_q8_128, AttentionArgs, 128, 5, (attendFew<kvByte, false>(args)))
+CHAIRLIFT_KERNEL(attend_few_q8_128, AttentionArgs, 256, 2, (attendFew<kvByte, false>(args)))
 CHAIRLIFT_KERNEL(attend_few_q8_large, AttentionArgs, 128, 3, (attendFew<kvByte, true>(args)))
 CHAIRLIFT_KERNEL(attend_many_f16_64, AttentionArgs, 128, 5, (attendMany<kvHalf, 1, 4>(args)))
 CHAIRLIFT_KERNEL(attend_many_f16_128, AttentionArgs, 128, 3, (attendMany<kvHalf, 1, 8>(args)))
