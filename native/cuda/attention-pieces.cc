@@ -148,13 +148,12 @@ std::optional<int64_t> AttentionPieces::fewBlocks(const AttentionShape& shape, i
 }
 
 int AttentionPieces::queriesOfPiece(const Work& work, const AttentionShape& shape) const {
-  if (shape.isLarge) return shape.fewQueries;
+  if (shape.isLarge || !fewBlocks(shape, 1)) return shape.fewQueries;
   // Where there are few, each has fewer queries, so that more multiprocessors take part; they read keys and values several times.
-  for (int queries = 1; queries < shape.fewQueries; queries *= 2) {
-    const std::optional<int64_t> blocks = fewBlocks(shape, queries);
-    if (blocks && *blocks <= work.device.multiprocessors()) return queries;
-  }
-  return shape.fewQueries;
+  const int all = load_.fewRows * shape.headCount / shape.kvHeadCount;
+  int queries = 1;
+  while (queries < std::min(all, shape.fewQueries) && *fewBlocks(shape, queries) > work.device.multiprocessors()) queries *= 2;
+  return queries;
 }
 
 void AttentionPieces::make(Work& work, const AttentionShape& shape, Lists& lists) {

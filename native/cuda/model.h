@@ -59,8 +59,8 @@ class CudaModel {
 
     bool operator<(const Shape& other) const {
       return std::tie(rows, logitRows, stateRows, fewSegments, fewRows, hasMany, sequences, adapter, lists) <
-             std::tie(other.rows, other.logitRows, other.stateRows, other.fewSegments, other.fewRows, other.hasMany, other.sequences, other.adapter,
-                      other.lists);
+             std::tie(other.rows, other.logitRows, other.stateRows, other.fewSegments, other.fewRows, other.hasMany,
+                      other.sequences, other.adapter, other.lists);
     }
   };
   struct Recorded {

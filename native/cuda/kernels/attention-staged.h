@@ -4,7 +4,7 @@
 
 namespace {
 
-/** Element `lane` of some in a row. */
+/** One element, in the lowest bits. */
 template <int kvType>
 CHAIRLIFT_DEVICE uint32_t loadElement(const uint8_t* from) {
   return kvType == kvHalf ? uint32_t(*(const uint16_t*)from) : uint32_t(*from);
@@ -19,25 +19,30 @@ struct StagedBlocks {
   int64_t blockStride;
   BlockRange range;
   uint8_t* stages;
+  // A power of two.
   int stageCount;
 
   CHAIRLIFT_METHOD int count() const { return range.end - range.first; }
   CHAIRLIFT_METHOD int stageBytes() const { return layout.keyRow * tokensOfBlock * layout.element; }
   CHAIRLIFT_METHOD const uint8_t* block(int index) const { return base + int64_t(table[range.first + index]) * blockStride; }
-  CHAIRLIFT_METHOD const uint8_t* stage(int item) const { return stages + item % stageCount * stageBytes(); }
+  CHAIRLIFT_METHOD uint8_t* stage(int item) const { return stages + (item & (stageCount - 1)) * stageBytes(); }
 
+  /** Where an item is, or null where there is none. */
+  CHAIRLIFT_METHOD const uint8_t* source(int item) const {
+    if (item >= 2 * count()) return nullptr;
+    return item < count() ? block(item) : block(item - count()) + layout.valuesAt();
+  }
   /** A warp copies an item, if there is one: a group of copies in any case. */
-  CHAIRLIFT_METHOD void copy(int item) const {
-    if (item < 2 * count()) {
-      const bool isKeys = item < count();
-      const uint8_t* const from = isKeys ? block(item) : block(item - count()) + layout.valuesAt();
-      uint8_t* const to = stages + item % stageCount * stageBytes();
-      const int bytes = (isKeys ? layout.size : layout.keyRow) * tokensOfBlock * layout.element;
+  CHAIRLIFT_METHOD void copy(int item, const uint8_t* from) const {
+    if (from) {
+      uint8_t* const to = stage(item);
+      const int bytes = (item < count() ? layout.size : layout.keyRow) * tokensOfBlock * layout.element;
 #pragma unroll 4
       for (int at = threadIndex() % 32 * 16; at < bytes; at += 32 * 16) copyToShared(to + at, from + at);
     }
     commitCopies();
   }
+  CHAIRLIFT_METHOD void copy(int item) const { copy(item, source(item)); }
   /** Waits for the oldest item of this warp that it has not waited for. */
   CHAIRLIFT_METHOD void wait() const {
     if (stageCount == threadCount() / 32) waitForCopies<0>();
@@ -81,6 +86,7 @@ CHAIRLIFT_DEVICE void scoreBlock(const AttentionArgs& args, const StagedBlocks<k
   float sums[count] = {};
   int d = 0;
   for (; d + step <= size; d += step) addProducts<kvType, count, step>(queries + d * stride, stride, key + d * column, sums);
+#pragma unroll 1
   for (; d < size; d++) addProducts<kvType, count, 1>(queries + d * stride, stride, key + d * column, sums);
   const float* const scale = blocks.layout.keyScales(blocks.block(index)) + lane;
   const int position = (blocks.range.first + index) * tokensOfBlock + lane;
@@ -281,10 +287,11 @@ CHAIRLIFT_DEVICE void copyQueries(const AttentionArgs& args, const AttentionPiec
   }
 }
 
+/** `isFirst`: no kernel before has been waited for. Whatever only hosts write is read before. */
 template <int kvType>
-CHAIRLIFT_DEVICE void attendStaged(const AttentionArgs& args, const AttentionPiece& piece, int kvHead) {
+CHAIRLIFT_DEVICE void attendStaged(const AttentionArgs& args, const AttentionPiece& piece, int kvHead, bool isFirst) {
   const HeadLayout<kvType> layout(args);
-  const int thread = threadIndex(), warps = threadCount() / 32, queries = piece.queries;
+  const int thread = threadIndex(), warp = thread / 32, warps = threadCount() / 32, queries = piece.queries;
   FewShared shared(queries <= 2 ? queries : queries <= 4 ? 4 : fewQueries, layout.keyRow);
   shared.stageCount = args.stagesOfWarp * warps;
   // Later rows see no less at the end, and no more at the start.
@@ -292,13 +299,18 @@ CHAIRLIFT_DEVICE void attendStaged(const AttentionArgs& args, const AttentionPie
   const Seen seenByAny{front.first, back.last}, seenByAll{back.first, front.last};
   StagedBlocks<kvType> blocks{layout, args.kv + int64_t(kvHead) * args.headBytes, args.tables + piece.tableStart, args.blockStride,
                               {0, 0}, shared.stages, shared.stageCount};
+  if (thread < shared.stride) shared.seen[thread] = seenBy(args, piece, thread);
+  if (thread < queries) shared.joined[thread] = startState(args, queryPlace(args, piece, kvHead, thread).head);
   for (int segment = piece.firstSegment; segment < piece.endSegment; segment++) {
     blocks.range = blocksSeen(seenByAny, segment);
-    for (int item = thread / 32; item < blocks.stageCount; item += warps) blocks.copy(item);
+    const bool hasTwo = args.stagesOfWarp == 2;
+    const uint8_t* const first = blocks.source(warp);
+    const uint8_t* const second = hasTwo ? blocks.source(warp + warps) : nullptr;
+    if (isFirst && segment == piece.firstSegment) waitForPrevious();
+    blocks.copy(warp, first);
+    if (hasTwo) blocks.copy(warp + warps, second);
     if (segment == piece.firstSegment) {
       copyQueries<kvType>(args, piece, kvHead, layout, shared);
-      if (thread < shared.stride) shared.seen[thread] = seenBy(args, piece, thread);
-      if (thread < queries) shared.joined[thread] = startState(args, queryPlace(args, piece, kvHead, thread).head);
       syncBlock();
     }
     if (queries == 1) scoreBlocks<kvType, 1>(args, piece, blocks, shared);
@@ -318,7 +330,7 @@ CHAIRLIFT_DEVICE void attendStaged(const AttentionArgs& args, const AttentionPie
 }
 
 /** What all blocks together prefetch: a part of the L2 cache. */
-constexpr int64_t prefetchedBytes = 16 << 20;
+constexpr int prefetchedBytes = 16 << 20;
 
 /**
  * Brings the first keys and values of a piece nearer while kernels before it are at work: only hosts write pieces and tables, and
@@ -330,7 +342,7 @@ CHAIRLIFT_DEVICE void prefetchPiece(const AttentionArgs& args, const AttentionPi
   const int end = seenBy(args, piece, piece.queries - 1).last / tokensOfBlock + 1;
   const int from = first > piece.firstSegment * blocksOfSegment ? first : piece.firstSegment * blocksOfSegment;
   const int to = end < (piece.firstSegment + 1) * blocksOfSegment ? end : (piece.firstSegment + 1) * blocksOfSegment;
-  const int linesOfBlock = int((args.headBytes + line - 1) / line), most = int(prefetchedBytes / line / pieces);
+  const int linesOfBlock = int((args.headBytes + line - 1) / line), most = prefetchedBytes / line / pieces;
   const int all = (to - from) * linesOfBlock, lines = all < most ? all : most;
   for (int i = threadIndex(); i < lines; i += threadCount()) {
     const int64_t block = args.tables[piece.tableStart + from + i / linesOfBlock];
@@ -349,11 +361,13 @@ CHAIRLIFT_DEVICE void attendFew(const AttentionArgs& args) {
     piece = args.pieces[i / args.kvHeadCount];
     prefetchPiece(args, piece, kvHead, count < blocks ? count : blocks);
   }
-  waitForPrevious();
+  if (isLarge || i >= count) waitForPrevious();
   startNext();
+  bool isFirst = true;
   while (i < count) {
     if (isLarge) attendLarge<kvType>(args, piece, kvHead);
-    else attendStaged<kvType>(args, piece, kvHead);
+    else attendStaged<kvType>(args, piece, kvHead, isFirst);
+    isFirst = false;
     i += blocks;
     if (i >= count) break;
     kvHead = i % args.kvHeadCount;
