@@ -152,6 +152,15 @@ const long: readonly (readonly Step[])[] = [
   [{ sequence: 0, from: 1100, to: 1101 }],
 ];
 
+/** Decoding with more blocks than a thread block has stages for. */
+const together = (tokens: number): readonly (readonly Step[])[] => [
+  [whole(0, tokens), whole(1, tokens - 40), whole(2, 5)],
+  [0, 1, 2].map((sequence) => {
+    const from = [tokens, tokens - 40, 5][sequence] as number;
+    return { sequence, from, to: from + 1 };
+  }),
+];
+
 const tiny: TinyModelOptions = {
   ...small,
   hiddenSize: 16,
@@ -176,6 +185,14 @@ describe('attention of the cuda backend', () => {
       ],
     ] as const)('has them over several segments: %s', async (_, options) => {
       await expectSame(tinyModel({ ...tiny, ...options }), kvType, long, 36);
+    });
+
+    it.each([
+      ['four KV heads', { headCount: 4, kvHeadCount: 4, headSize: 4 }, 170],
+      ['four KV heads of eight queries', { headCount: 32, kvHeadCount: 4, headSize: 4 }, 170],
+      ['heads of 128', { headCount: 2, kvHeadCount: 2, headSize: 128 }, 290],
+    ] as const)('has them where several sequences decode: %s', async (_, options, tokens) => {
+      await expectSame(tinyModel({ ...tiny, ...options }), kvType, together(tokens), 10);
     });
 
     it('has them with MLA', async () => {
