@@ -1,5 +1,5 @@
-// Attention of a few rows with heads of at most 128 values. Time is mostly latency, so all keys and values that fit are on their way
-// to shared memory at once: a warp copies whole blocks to stages of its own, in a ring. Include after attention-few.h.
+// Attention of a few rows with heads of at most 128 values. Time is mostly latency, so all keys and values that fit are on their
+// way to shared memory at once: a warp copies whole blocks to stages of its own, in a ring. Include after attention-few.h.
 #pragma once
 
 namespace {
