@@ -31,7 +31,11 @@ for (const { shape, type } of models.split(',').map(dummyFrom)) {
   const spec = buildSpec(files);
   const blockCount = Math.max(BLOCKS_PER_STREAM * Math.max(...streamCounts), Math.ceil(PROMPT / 32));
   const began = performance.now();
-  const backend = await createCudaBackend(addon, spec, files.weights, { blockCount, ...given });
+  const backend = await createCudaBackend(addon, spec, files.weights, {
+    blockCount,
+    stateSlots: Math.max(...streamCounts),
+    ...given,
+  });
   const stepper: Backend = backend;
   print(`${files.path}: loaded in ${((performance.now() - began) / 1000).toFixed(1)} s`);
   const sampling = validateSampling(
@@ -48,6 +52,9 @@ for (const { shape, type } of models.split(',').map(dummyFrom)) {
       (_, block) => stream * BLOCKS_PER_STREAM + block,
     ),
     wantLogits: 'last',
+    ...(spec.recurrentStates.length === 0
+      ? {}
+      : { state: { from: start === 0 ? undefined : stream, kept: [{ after: count, slot: stream }] } }),
   });
   const step = async (sequences: readonly BatchSequence[]) => {
     const rows = sequences.map(

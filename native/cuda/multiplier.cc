@@ -119,9 +119,11 @@ Multiplier::Choice Multiplier::chooseFloats(const MatrixView& matrix, const Exte
   static const char* const names[] = {"f32", "f16", "bf16", "f8"};
   const std::string name = names[matrix.encoding];
   const size_t shared = manyFloatsSharedBytes(matrix);
-  const bool isMany = preferred_.empty() ? extent.tilesOfMember > 2 : preferred_ == "many";
+  const int x = divideUp(extent.panels, floatPanels), y = divideUp(extent.tiles, floatTiles);
+  // A router's matrix is too small to keep a GPU busy with large blocks.
+  const bool isMany =
+      preferred_.empty() ? extent.tilesOfMember > 2 && x * y >= work_.device.multiprocessors() / 4 : preferred_ == "many";
   if (isMany && shared <= work_.device.sharedBytes()) {
-    const int x = divideUp(extent.panels, floatPanels), y = divideUp(extent.tiles, floatTiles);
     return {"floats_many_" + name, {x, y, floatThreads(matrix), shared}};
   }
   const int rows = extent.rows <= 2 ? extent.rows : extent.rows <= 4 ? 4 : rowsOfTile, segments = segmentsOf(matrix);
