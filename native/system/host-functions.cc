@@ -21,6 +21,7 @@
   each(napi_delete_async_work) \
   each(napi_delete_reference) \
   each(napi_get_array_length) \
+  each(napi_get_boolean) \
   each(napi_get_cb_info) \
   each(napi_get_element) \
   each(napi_get_named_property) \

@@ -37,12 +37,14 @@ export function addDoctor(program: Command): void {
 async function examine(options: DoctorOptions): Promise<Check[]> {
   const { config } = resolveConfig(processInputs({ ...options }));
   const models = modelsOnDisk(options);
+  const cuda = isNvidiaLikely() ? await probeCuda() : undefined;
   return [
     checkNode(process.versions.node),
     await checkCompiler(),
     checkAddon(),
-    await checkGpu(),
-    ...(isNvidiaLikely() ? [checkCuda(await probeCuda())] : []),
+    ...(cuda === undefined ? [] : [checkCuda(cuda)]),
+    // It is chosen before WebGPU.
+    ...(cuda?.found === true ? [] : [await checkGpu()]),
     checkMemory(models),
     checkEmbeddedModel(),
     checkModels(models, modelFolder(options)),

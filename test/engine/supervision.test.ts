@@ -108,7 +108,7 @@ describe('a supervised engine', () => {
     await withSupervised({}, async (engine) => {
       const prompt = chatIds('Hello');
       const requests = Array.from({ length: 2000 }, () =>
-        engineRequest({ prompt, sampling: { maxTokens: 500 } }),
+        engineRequest({ prompt, sampling: { ignoreEos: true, maxTokens: 500 } }),
       );
       let ended = 0;
       const answers = requests.map(async (request) => {
