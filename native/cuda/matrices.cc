@@ -82,7 +82,7 @@ DeviceMatrix::DeviceMatrix(Device& device, const PackedMatrix& shape, int panels
   device_.clear(memory_.as<uint8_t>(), memory_.bytes());
 }
 
-void DeviceMatrix::fill(const uint8_t* panels, int firstPanel, int count) {
+void DeviceMatrix::fill(const uint8_t* panels, int firstPanel, int count, DeviceMemory& staged) {
   if (view_.scaleInputs == 0) {
     device_.upload(const_cast<uint8_t*>(view_.codes) + size_t(firstPanel) * panelBytes_, panels, size_t(count) * panelBytes_);
     return;
@@ -90,9 +90,9 @@ void DeviceMatrix::fill(const uint8_t* panels, int firstPanel, int count) {
   const int atOnce = std::max(1, int(stagedBytes / panelBytes_));
   for (int done = 0; done < count; done += atOnce) {
     const int own = std::min(atOnce, count - done);
-    if (staged_.bytes() < size_t(own) * panelBytes_) staged_ = DeviceMemory(device_, size_t(own) * panelBytes_);
-    device_.upload(staged_.as<uint8_t>(), panels + size_t(done) * panelBytes_, size_t(own) * panelBytes_);
-    RepackArgs args{staged_.as<uint8_t>(), int64_t(panelBytes_), view_};
+    if (staged.bytes() < size_t(own) * panelBytes_) staged = DeviceMemory(device_, size_t(own) * panelBytes_);
+    device_.upload(staged.as<uint8_t>(), panels + size_t(done) * panelBytes_, size_t(own) * panelBytes_);
+    RepackArgs args{staged.as<uint8_t>(), int64_t(panelBytes_), view_};
     const int64_t first = firstPanel + done;
     args.to.codes += first * view_.codeStride;
     args.to.scales += first * view_.scaleStride;
@@ -108,7 +108,7 @@ void DeviceWeights::fill(ThreadPool& pool, const Matrix& matrix, int member, int
   // Outputs that pad the last panel are zero.
   if (count % panelColumns != 0) memset(packed_.data() + (panels - 1) * panelBytes, 0, panelBytes);
   packRowsTo(pool, matrix, packed_.data(), rows, count);
-  matrices_.at(&matrix)->fill(packed_.data(), member * matrix.panels() + firstRow / panelColumns, int(panels));
+  matrices_.at(&matrix)->fill(packed_.data(), member * matrix.panels() + firstRow / panelColumns, int(panels), staged_);
 }
 
 const float* DeviceWeights::vector(const std::vector<float>& values) {

@@ -57,6 +57,7 @@ CudaModel::CudaModel(std::unique_ptr<Device> device, std::unique_ptr<DeviceWeigh
       work_(*device_, *weights_, parts_.kv, parts_.normEpsilon),
       recurrentSlots_(parts_.recurrentStates, stateSlots, work_),
       sampler_(work_, parts_.vocabSize) {
+  weights_->endFilling();
   if (parts_.finalNorm) noteNorm(*parts_.finalNorm);
   for (const Layer& layer : parts_.layers) {
     for (const Branch& branch : layer.branches) {
@@ -228,6 +229,7 @@ void CudaModel::step(const StepInput& input, float* logits, float* states) {
 }
 
 std::map<std::string, KernelTime> CudaModel::profile(const StepInput& input) {
+  work_.adapters.used = usedAdapters(input);
   const Shape shape = shapeOf(input, nullptr);
   prepare(input, nullptr, shape);
   launchStep(shape);
