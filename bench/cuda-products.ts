@@ -1,5 +1,5 @@
 // `npm run bench -- cuda-products KERNELS [types] [OUTPUTSxINPUTS,…] [rows] [families]`: how long single products take on an NVIDIA
-// GPU, with weights that no cache holds. KERNELS is the compiled file; families are few, middle, many, or best for what a step
+// GPU, with weights that no cache holds. KERNELS is the compiled file; families are few, many, or best for what a step
 // would use. Ends in one JSON line.
 
 import { readFileSync } from 'node:fs';

@@ -23,11 +23,11 @@ struct Layout {
   size_t total(size_t panels) const {
     return room(codes * panels) + room(scales * panels) + room(minimums * panels) + room(supers * panels);
   }
-  /** Blocks of many rows read some groups beyond the last panel's end, and zeros there are finite. */
+  /** Products read whole segments, beyond the last panel's end, too, and zeros there are finite. */
   static size_t room(size_t bytes) { return bytes == 0 ? 0 : roundUp(bytes + tailBytes, alignment); }
 
  private:
-  static constexpr size_t tailBytes = 4096;
+  static constexpr size_t tailBytes = groupsOfSegment * 512;
 };
 
 /** Bytes of one panel. */

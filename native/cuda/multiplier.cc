@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <stdexcept>
 
 #include "cuda/adapters.h"
 #include "cuda/kernels/formats.h"
@@ -19,9 +20,9 @@ constexpr int inputWarpsOfMultiprocessor = 16;
 // Groups of a row that a warp makes at once.
 constexpr int inputGroups = 4;
 constexpr int mostFloatWarps = 8;
-constexpr int mostFewWarps = 16;
-// How fast the blocks of many rows are, measured on an H200: 64 rows by 32 outputs, 128 by 128.
-constexpr double middleSpeed = 175, manySpeed = 300;
+
+// How fast products of four tiles and of many are, measured on an H200 in 10^12 operations a second.
+constexpr double fewSpeed = 190, manySpeed = 305;
 
 /** The name of a matrix's format in kernels/formats.h. */
 std::string formatName(const MatrixView& matrix) {
@@ -49,6 +50,23 @@ bool isCommon(const std::string& format) {
 int segmentsOf(const MatrixView& matrix) {
   const int length = std::max(inputsOfSegment, int(matrix.blockInputs));
   return (matrix.inputs + length - 1) / length;
+}
+
+// See FewRows of kernels/products-few.h.
+struct FewShape {
+  // Of a block; blocks of a multiprocessor; the most segments of rows that a block keeps at once.
+  int warps, blocks, segments;
+};
+constexpr FewShape fewShapes(int tiles) {
+  return tiles <= 2 ? FewShape{8, 2, 8} : FewShape{8, 1, 4};
+}
+constexpr size_t fewPartialBytes(int tiles) { return size_t(tiles * rowsOfTile * (panelOutputs + 4)) * sizeof(float); }
+
+size_t fewSharedBytes(const MatrixView& matrix, int tiles, const FewPlan& plan) {
+  const size_t sums = !matrix.hasMinimum ? 0 : matrix.scaleInputs < inputsOfGroup ? 64 : 32;
+  const size_t rows = size_t(plan.segments * groupsOfSegment * tiles) * (256 + 32 + sums);
+  const size_t kept = plan.buffers > 1 ? size_t(plan.panels) : 0;
+  return size_t(plan.buffers) * rows + (2 * size_t(fewShapes(tiles).warps) + kept) * fewPartialBytes(tiles);
 }
 
 /** Partial sums of a panel, which a block keeps until it adds them. */
@@ -79,8 +97,7 @@ size_t manySharedBytes(const MatrixView& matrix, const BlockShape& shape) {
   const size_t tile = size_t(shape.step) * (256 + 32 + sums);
   const size_t stage = size_t(shape.blockPanels()) * panelStageBytes(matrix, shape.step) + size_t(shape.blockTiles()) * tile;
   const size_t segmentSums = shape.sumsShared ? size_t(shape.panels * shape.tiles * 4 * shape.threads()) * sizeof(float) : 0;
-  constexpr size_t addressBytes = 4 * sizeof(void*);
-  return size_t(shape.stages) * stage + segmentSums + size_t(shape.blockPanels()) * addressBytes;
+  return size_t(shape.stages) * stage + segmentSums;
 }
 
 /** See FloatBlock of kernels/products-floats.h. */
@@ -133,35 +150,43 @@ Multiplier::Choice Multiplier::chooseFloats(const MatrixView& matrix, const Exte
 
 std::optional<Multiplier::Choice> Multiplier::chooseMany(const MatrixView& matrix, const Extent& extent) const {
   const std::string format = formatName(matrix);
+  const size_t shared = manySharedBytes(matrix, manyShape);
+  if (!isCommon(format) || shared > work_.device.sharedBytes()) return std::nullopt;
+  const int x = divideUp(extent.panels, manyShape.blockPanels()), y = divideUp(extent.tiles, manyShape.blockTiles());
   // Tiles of several members are not multiplied together.
-  const bool isMany = preferred_.empty() ? extent.tilesOfMember > 4 : preferred_ == "middle" || preferred_ == "many";
-  if (!isMany || !isCommon(format)) return std::nullopt;
-  const auto choiceOf = [&](const char* family, const BlockShape& shape) -> Choice {
-    const int x = divideUp(extent.panels, shape.blockPanels()), y = divideUp(extent.tiles, shape.blockTiles());
-    return {family + ("_" + format), {x, y, shape.threads(), manySharedBytes(matrix, shape)}};
-  };
-  const auto partUsed = [&](const Choice& choice, const BlockShape& shape) {
-    return usedPart(choice.grid.x * choice.grid.y, work_.device.multiprocessors()) *
-           std::min(1.0, double(extent.tilesOfMember) / shape.blockTiles());
-  };
-  const auto fits = [&](const Choice& choice) { return choice.grid.sharedBytes <= work_.device.sharedBytes(); };
-  const Choice middle = choiceOf("middle", middleShape), many = choiceOf("many", manyShape);
-  const bool isFaster = preferred_.empty()
-                            ? partUsed(many, manyShape) * manySpeed > partUsed(middle, middleShape) * middleSpeed
-                            : preferred_ == "many";
-  if (isFaster && fits(many)) return many;
-  return fits(middle) ? std::optional<Choice>(middle) : std::nullopt;
+  const double rows =
+      double(extent.tiles) / (y * manyShape.blockTiles()) * std::min(1.0, double(extent.tilesOfMember) / manyShape.blockTiles());
+  const bool isFaster = manySpeed * rows * usedPart(x * y, work_.device.multiprocessors()) > fewSpeed;
+  const bool isMany = preferred_.empty() ? extent.tilesOfMember > 4 && isFaster : preferred_ == "many";
+  return isMany ? std::optional<Choice>({"many_" + format, {x, y, manyShape.threads(), shared}}) : std::nullopt;
 }
 
 Multiplier::Choice Multiplier::chooseFew(const MatrixView& matrix, const Extent& extent) const {
   const std::string format = formatName(matrix);
-  const int segments = segmentsOf(matrix);
-  const auto partial = [&](int tiles) { return partialBytes(segments, tiles * rowsOfTile); };
-  int atOnce = extent.hasMembers || extent.tiles == 1 ? 1 : extent.tiles == 2 || !isCommon(format) ? 2 : 4;
-  while (atOnce > 1 && partial(atOnce) > work_.device.sharedBytes()) atOnce /= 2;
-  const int warps = std::min(segments, atOnce == 4 ? mostFewWarps / 2 : mostFewWarps);
-  return {"few" + std::to_string(atOnce) + "_" + format,
-          {extent.panels, divideUp(extent.tiles, atOnce), warps * 32, partial(atOnce)}};
+  const int atOnce = extent.hasMembers || extent.tiles == 1 ? 1 : extent.tiles == 2 || !isCommon(format) ? 2 : 4;
+  const int all = segmentsOf(matrix);
+  for (int most = fewShapes(atOnce).segments;; most /= 2) {
+    if (most == 0) throw std::runtime_error("a multiprocessor has too little shared memory for products");
+    // Chunks of the same length, nearly.
+    const int segments = divideUp(all, divideUp(all, most));
+    const int y = divideUp(extent.tiles, atOnce), blocks = work_.device.multiprocessors() * fewShapes(atOnce).blocks;
+    const int x = std::clamp(blocks / y, 1, extent.panels);
+    const FewPlan plan = planFew(matrix, atOnce, divideUp(extent.panels, x), segments);
+    if (plan.panels == 0) continue;
+    const int threads = fewShapes(atOnce).warps * 32;
+    return {"few" + std::to_string(atOnce) + "_" + format, {x, y, threads, fewSharedBytes(matrix, atOnce, plan)}, plan};
+  }
+}
+
+/** `panels`: of a block. Without panels, where shared memory does not suffice. */
+FewPlan Multiplier::planFew(const MatrixView& matrix, int tiles, int panels, int segments) const {
+  const bool isOne = segments >= segmentsOf(matrix);
+  FewPlan plan{segments, isOne ? 1 : 2, fewShapes(tiles).warps / segments, 0};
+  const size_t base = fewSharedBytes(matrix, tiles, plan), room = work_.device.sharedBytes() / size_t(fewShapes(tiles).blocks);
+  if (base > room) return plan;
+  // Sums are kept from chunk to chunk.
+  plan.panels = isOne ? panels : std::min(panels, int((room - base) / fewPartialBytes(tiles)));
+  return plan;
 }
 
 CodesTarget Multiplier::Codes::room(Work& work, size_t tiles, size_t groups) {
@@ -278,6 +303,7 @@ void Multiplier::multiply(const Linear& linear, const InputView& input, int rows
     const Extent extent{panels, tiles.tiles ? rowsOfTile : std::min(rows, rowsOfTile), tileCount, tilesOfMember,
                         tiles.tiles != nullptr};
     const Choice choice = choose(matrix, extent);
+    args.few = choice.few;
     work_.device.launch(choice.kernel.c_str(), choice.grid, args);
   }
 }

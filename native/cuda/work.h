@@ -130,6 +130,7 @@ class Multiplier {
   struct Choice {
     std::string kernel;
     Grid grid;
+    FewPlan few{};
   };
   struct Extent {
     // Of all parts.
@@ -143,6 +144,7 @@ class Multiplier {
   Choice chooseFloats(const MatrixView& matrix, const Extent& extent) const;
   std::optional<Choice> chooseMany(const MatrixView& matrix, const Extent& extent) const;
   Choice chooseFew(const MatrixView& matrix, const Extent& extent) const;
+  FewPlan planFew(const MatrixView& matrix, int tiles, int panels, int segments) const;
 
   /** Memory of codes, their scales and sums. */
   struct Codes {

@@ -128,6 +128,14 @@ struct MakeInputArgs {
 
 constexpr int mostParts = 6;
 
+/** How a block of few rows takes its panels: see products-few.h. */
+struct FewPlan {
+  // Segments of inputs that are in shared memory together, at most one for each warp, and for how many chunks of them there is room.
+  int32_t segments, buffers;
+  // Panels that warps have between two barriers, and those whose sums are kept from chunk to chunk.
+  int32_t panelsAtOnce, panels;
+};
+
 struct ProductArgs {
   struct Part {
     MatrixView matrix;
@@ -143,6 +151,7 @@ struct ProductArgs {
   int32_t rows;
   float* out;
   int64_t outStride;
+  FewPlan few;
 };
 
 struct EmbedArgs {

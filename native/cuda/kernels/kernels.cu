@@ -26,6 +26,7 @@
 //
 #include "cuda/kernels/products-stage.h"
 //
+#include "cuda/kernels/products-few.h"
 #include "cuda/kernels/products-floats.h"
 #include "cuda/kernels/products-many.h"
 #include "cuda/kernels/recurrence.h"
@@ -108,14 +109,13 @@ CHAIRLIFT_FLOATS(f8, codeF8, 1)
 
 // Quantized matrices, for eight and sixteen rows.
 #define CHAIRLIFT_FEW_ROWS(name, ...)                                                             \
-  CHAIRLIFT_KERNEL(few1_##name, ProductArgs, 512, 1, (multiplyFew<Format<__VA_ARGS__>, 1>(args))) \
-  CHAIRLIFT_KERNEL(few2_##name, ProductArgs, 512, 1, (multiplyFew<Format<__VA_ARGS__>, 2>(args)))
+  CHAIRLIFT_KERNEL(few1_##name, ProductArgs, 256, 2, (multiplyFew<Format<__VA_ARGS__>, 1>(args))) \
+  CHAIRLIFT_KERNEL(few2_##name, ProductArgs, 256, 2, (multiplyFew<Format<__VA_ARGS__>, 2>(args)))
 CHAIRLIFT_COMMON_FORMATS(CHAIRLIFT_FEW_ROWS)
 CHAIRLIFT_RARE_FORMATS(CHAIRLIFT_FEW_ROWS)
 
 // For 32 rows, and for more.
-#define CHAIRLIFT_MORE_ROWS(name, ...)                                                                                          \
-  CHAIRLIFT_KERNEL(few4_##name, ProductArgs, 256, 1, (multiplyFew<Format<__VA_ARGS__>, 4>(args)))                               \
-  CHAIRLIFT_KERNEL(middle_##name, ProductArgs, MiddleShape::threads, 2, (multiplyMany<Format<__VA_ARGS__>, MiddleShape>(args))) \
+#define CHAIRLIFT_MORE_ROWS(name, ...)                                                            \
+  CHAIRLIFT_KERNEL(few4_##name, ProductArgs, 256, 1, (multiplyFew<Format<__VA_ARGS__>, 4>(args))) \
   CHAIRLIFT_KERNEL(many_##name, ProductArgs, ManyShape::threads, 1, (multiplyMany<Format<__VA_ARGS__>, ManyShape>(args)))
 CHAIRLIFT_COMMON_FORMATS(CHAIRLIFT_MORE_ROWS)

@@ -96,6 +96,29 @@ CHAIRLIFT_DEVICE Words4 loadOnce(const Words4* from) {
   return v;
 }
 
+/** As `loadOnce` where it is wanted; elsewhere `to` stays. */
+CHAIRLIFT_DEVICE void loadOnceIf(bool isWanted, const Words4* from, Words4& to) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];}"
+               : "+r"(to.x), "+r"(to.y), "+r"(to.z), "+r"(to.w)
+               : "l"(from), "r"(int(isWanted)));
+#else
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];}"
+               : "+r"(to.x), "+r"(to.y), "+r"(to.z), "+r"(to.w)
+               : "l"(from), "r"(int(isWanted)));
+#endif
+}
+CHAIRLIFT_DEVICE void loadOnceIf(bool isWanted, const Words2* from, Words2& to) {
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %3, 0; @p ld.global.nc.v2.u32 {%0,%1}, [%2];}"
+               : "+r"(to.x), "+r"(to.y)
+               : "l"(from), "r"(int(isWanted)));
+}
+CHAIRLIFT_DEVICE void loadOnceIf(bool isWanted, const uint32_t* from, uint32_t& to) {
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.u32 %0, [%1];}"
+               : "+r"(to)
+               : "l"(from), "r"(int(isWanted)));
+}
+
 /** Brings a line of memory nearer; nothing else changes. */
 CHAIRLIFT_DEVICE void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
 

@@ -42,15 +42,45 @@ CHAIRLIFT_DEVICE void takeMembers(const ProductArgs& args, int blockTile, int bl
   }
 }
 
-/** Bytes that follow each other, copied by one warp. */
-template <int bytes>
-CHAIRLIFT_DEVICE void copyRun(uint8_t* to, const uint8_t* from) {
-  const int lane = threadIndex() % 32;
+/**
+ * Copies that the threads of a block share out once and repeat for every stage: `bytes` of each of `items` items, which lie
+ * `itemStride` apart in shared memory.
+ */
+template <int items, int bytes, int itemStride, int threads>
+class StageCopies {
+ public:
+  /** `sourceOf` gives where an item starts. */
+  template <class Source>
+  CHAIRLIFT_METHOD void share(const Source& sourceOf) {
 #pragma unroll
-  for (int at = 0; at < bytes; at += 512) {
-    if (at + 512 <= bytes || at + lane * 16 < bytes) copyToShared(to + at + lane * 16, from + at + lane * 16);
+    for (int j = 0; j < passes; j++) {
+      const int own = threadIndex() + j * threads, piece = own < all ? own : all - 1;
+      from_[j] = sourceOf(piece / pieces) + piece % pieces * 16;
+    }
   }
-}
+
+  /** Copies from `offset` on. */
+  CHAIRLIFT_METHOD void start(uint8_t* to, int offset) const {
+#pragma unroll
+    for (int j = 0; j < passes; j++) {
+      if ((j + 1) * threads <= all || threadIndex() + j * threads < all) copyToShared(to + placeOf(j), from_[j] + offset);
+    }
+  }
+
+ private:
+  static constexpr int pieces = bytes / 16, all = items * pieces, passes = (all + threads - 1) / threads;
+
+  static CHAIRLIFT_METHOD int placeOf(int j) {
+    if constexpr (threads % pieces == 0) {
+      return threadIndex() / pieces * itemStride + threadIndex() % pieces * 16 + j * (threads / pieces) * itemStride;
+    } else {
+      const int own = threadIndex() + j * threads;
+      return own / pieces * itemStride + own % pieces * 16;
+    }
+  }
+
+  const uint8_t* from_[passes];
+};
 
 /** `groups` groups of a panel in shared memory: codes, scales, minimums, supers, each as in MatrixView. */
 template <class F, int itsGroups>
@@ -71,15 +101,29 @@ struct PanelStage {
   static constexpr int bytes = supersAt + superBytes;
 
   /**
-   * One warp copies the groups from `first` on. Beyond a panel's end it copies what follows: what the inputs there are multiplied by
-   * does not count, but it must be finite, and so it is (see DeviceMatrix).
+   * What the threads of a block copy for `items` panels. Beyond a panel's end they copy what follows: what the inputs there are
+   * multiplied by does not count, but it must be finite, and so it is (see DeviceMatrix).
    */
-  static CHAIRLIFT_METHOD void copyGroups(uint8_t* to, const PanelAddress& from, const MatrixView& shape, int first) {
-    copyRun<codeBytes>(to, from.codes + int64_t(first) * (codeBytes / groups));
-    copyRun<scaleBytes>(to + scalesAt, from.scales + firstQuad(first, shape) * quadBytes);
-    if constexpr (F::hasMinimum) copyRun<scaleBytes>(to + minimumsAt, from.minimums + firstQuad(first, shape) * quadBytes);
-    if constexpr (superBytes > 0) copyRun<superBytes>(to + supersAt, from.supers + int64_t(first / 8) * F::superBytes);
-  }
+  template <int items, int threads>
+  struct Copies {
+    StageCopies<items, codeBytes, bytes, threads> codes;
+    StageCopies<items, scaleBytes, bytes, threads> scales, minimums;
+    StageCopies<items, superBytes ? superBytes : 16, bytes, threads> supers;
+
+    template <class Source>
+    CHAIRLIFT_METHOD void share(const Source& addressOfPanel) {
+      codes.share([&](int i) { return addressOfPanel(i).codes; });
+      scales.share([&](int i) { return addressOfPanel(i).scales; });
+      if constexpr (F::hasMinimum) minimums.share([&](int i) { return addressOfPanel(i).minimums; });
+      if constexpr (superBytes > 0) supers.share([&](int i) { return addressOfPanel(i).supers; });
+    }
+    CHAIRLIFT_METHOD void start(uint8_t* to, const MatrixView& shape, int first) const {
+      codes.start(to, first * (codeBytes / groups));
+      scales.start(to + scalesAt, firstQuad(first, shape) * quadBytes);
+      if constexpr (F::hasMinimum) minimums.start(to + minimumsAt, firstQuad(first, shape) * quadBytes);
+      if constexpr (superBytes > 0) supers.start(to + supersAt, first / 8 * F::superBytes);
+    }
+  };
 
   /** Which of the scale groups that are kept is a part's of the stage's group `k`. */
   static CHAIRLIFT_METHOD int scaleGroup(int first, int k, int part, const MatrixView& shape) {
@@ -91,13 +135,17 @@ struct PanelStage {
   static CHAIRLIFT_METHOD int scaleOf(int group, const MatrixView& shape) {
     return F::isShared ? group >> (shape.scaleInputs == 64 ? 1 : 2) : group * F::parts;
   }
-  static CHAIRLIFT_METHOD int64_t firstQuad(int first, const MatrixView& shape) { return scaleOf(first, shape) / 4; }
+  static CHAIRLIFT_METHOD int firstQuad(int first, const MatrixView& shape) { return scaleOf(first, shape) / 4; }
 };
 
 /** What one scale group's products are multiplied by: of outputs g and g + 8. */
 struct PairScales {
   float first, second;
 };
+
+CHAIRLIFT_DEVICE PairScales timesHalves(PairScales own, uint32_t halves) {
+  return {own.first * halfToFloat(uint16_t(halves & 0xffffu)), own.second * halfToFloat(uint16_t(halves >> 16))};
+}
 
 /** Reads the pair of a scale group; `supers` are those of its chunk. */
 template <class F>
@@ -115,8 +163,7 @@ CHAIRLIFT_DEVICE PairScales readPair(const uint8_t* quads, int scaleGroup, int g
   } else {
     const uint32_t both = ((const uint16_t*)quads)[at];
     if constexpr (F::scaleType == scalePower) return {powerOf(both & 255u), powerOf(both >> 8)};
-    return {signedByteToFloat(both & 255u) * halfToFloat(uint16_t(supers & 0xffffu)),
-            signedByteToFloat(both >> 8) * halfToFloat(uint16_t(supers >> 16))};
+    return timesHalves({signedByteToFloat(both & 255u), signedByteToFloat(both >> 8)}, supers);
   }
 }
 
@@ -126,7 +173,7 @@ struct GroupScales {
   PairScales scale, lifted, minimum;
 
   template <class Stage>
-  CHAIRLIFT_METHOD void read(const uint8_t* stage, int scaleGroup, int chunk, int g, float unit) {
+  CHAIRLIFT_METHOD void read(const uint8_t* stage, int scaleGroup, int chunk, int g) {
     uint32_t supers = 0, superMinimums = 0;
     if constexpr (F::scaleType == scaleSuper && F::hasMinimum) {
       const Words2 both = ((const Words2*)(stage + Stage::supersAt))[chunk * 8 + g];
@@ -137,12 +184,17 @@ struct GroupScales {
     }
     scale = readPair<F>(stage + Stage::scalesAt, scaleGroup, g, supers);
     if constexpr (F::hasMinimum) minimum = readPair<F>(stage + Stage::minimumsAt, scaleGroup, g, superMinimums);
-    // Both are powers of two.
-    if constexpr (F::encoding == codeNibble) scale = {scale.first * (1.0f / 16), scale.second * (1.0f / 16)};
-    if constexpr (F::encoding == codeCodebook) scale = {scale.first * unit, scale.second * unit};
-    lifted = {-liftValue * scale.first, -liftValue * scale.second};
+    lift();
   }
+
+  CHAIRLIFT_METHOD void lift() { lifted = {-liftValue * scale.first, -liftValue * scale.second}; }
 };
+
+/** What the sums of a segment are multiplied by: codes are so much larger than what they stand for, always by a power of two. */
+template <class F>
+CHAIRLIFT_DEVICE float unitOf(const MatrixView& matrix) {
+  return F::encoding == codeNibble ? 1.0f / 16 : F::encoding == codeCodebook ? matrix.unit : 1.0f;
+}
 
 /** Adds the products of one scale group with a tile, of outputs g, g, g + 8, g + 8 and rows 2t, 2t + 1, 2t, 2t + 1. */
 template <class F>

@@ -17,9 +17,8 @@ struct BlockShape {
   constexpr int blockTiles() const { return warpsOfTiles * tiles; }
 };
 
-// 32 outputs by 64 rows, and 128 by 128.
-constexpr BlockShape middleShape{2, 4, 1, 2, 4, 8, false};
-constexpr BlockShape manyShape{4, 2, 2, 8, 3, 4, true};
+// 128 outputs by 128 rows.
+constexpr BlockShape manyShape{4, 2, 2, 8, 2, 8, true};
 
 // A block of many rows of floats: 128 outputs by 64 rows, stages of 32 inputs.
 constexpr int floatPanels = 8, floatTiles = 8, floatStep = 32, floatStages = 2;

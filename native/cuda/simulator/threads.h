@@ -118,6 +118,10 @@ struct alignas(16) Floats4 {
 };
 
 CHAIRLIFT_DEVICE Words4 loadOnce(const Words4* from) { return *from; }
+template <class T>
+CHAIRLIFT_DEVICE void loadOnceIf(bool isWanted, const T* from, T& to) {
+  if (isWanted) to = *from;
+}
 CHAIRLIFT_DEVICE void prefetch(const void*) {}
 // Blocks run one after another.
 CHAIRLIFT_DEVICE void fenceWrites() {}

@@ -58,7 +58,7 @@ export interface GpuProduct {
   readonly rows: number;
   /** Member, first row and number of rows, at most eight, of each tile, members in order; empty: all rows are the first member's. */
   readonly tiles: Int32Array;
-  /** The kernels that are used where the type has them: few, stream, middle or many; empty: those that a step would use. */
+  /** The kernels that are used where the type has them: few or many; empty: those that a step would use. */
   readonly family: string;
 }
 
