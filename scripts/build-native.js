@@ -142,6 +142,8 @@ class Slots {
 }
 
 const slots = new Slots();
+/** Compilations under way, by object: addons that are built at the same time share most of theirs. */
+const underWay = new Map();
 
 function versionOf(compiler) {
   const { program, words } = wordsOf(compiler, ['--version']);
@@ -179,9 +181,14 @@ export async function compileObjects({ compiler, arch, sources, progress = noPro
     const partial = `${object}.${process.pid}`;
     await runCompiler(compiler, [...flags, '-c', join(folder, name), '-o', partial]);
     renameSync(partial, object);
+  };
+  const compileOnce = async (source) => {
+    const compiling = underWay.get(source.object) ?? slots.run(() => compile(source));
+    underWay.set(source.object, compiling);
+    await compiling.finally(() => underWay.delete(source.object));
     progress.done();
   };
-  await Promise.all(stale.map((source) => slots.run(() => compile(source))));
+  await Promise.all(stale.map(compileOnce));
   return all.map(({ object }) => object);
 }
 

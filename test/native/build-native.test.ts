@@ -1,7 +1,7 @@
 // Which kernels an addon is built of, and that one without this machine's fastest still computes.
 
 import { execFile, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -61,6 +61,32 @@ describe('a build for some instruction sets', () => {
     const program = join(folder, 'print-kernels');
     await runCompiler(compiler, [...objects, '-o', program]);
     expect((await promisify(execFile)(program)).stdout).toBe('scalar\n');
+  });
+});
+
+describe('two addons that are built at the same time', () => {
+  it('compile once what both have', async () => {
+    const script = join(folder, 'compiler.cjs');
+    const calls = join(folder, 'calls');
+    // It appends the name of a source to a file, and leaves an empty object. The folder is its version: objects of other runs do not fit.
+    const text = `const { appendFileSync, writeFileSync } = require('node:fs');
+      const args = process.argv.slice(2);
+      if (args.includes('--version')) { console.log(${JSON.stringify(folder)}); process.exit(); }
+      appendFileSync(${JSON.stringify(calls)}, args[args.indexOf('-c') + 1] + '\\n');
+      writeFileSync(args[args.indexOf('-o') + 1], '');`;
+    writeFileSync(script, text);
+    const source = (name: string) => ({ folder, name, flags: [] });
+    for (const name of ['one.cc', 'two.cc', 'three.cc']) writeFileSync(join(folder, name), '');
+    const compile = (...names: string[]) =>
+      compileObjects({ compiler: [process.execPath, script], arch: 'any', sources: names.map(source) });
+    const [first, second] = await Promise.all([compile('one.cc', 'two.cc'), compile('two.cc', 'three.cc')]);
+    expect(first[1]).toBe(second[0]);
+    const compiled = [...first, ...second];
+    expect(compiled.map((object) => existsSync(object))).toEqual([true, true, true, true]);
+    expect(readFileSync(calls, 'utf8').trim().split('\n').sort()).toEqual(
+      ['one.cc', 'three.cc', 'two.cc'].map((name) => join(folder, name)),
+    );
+    for (const object of compiled) rmSync(object, { force: true });
   });
 });
 
