@@ -241,9 +241,16 @@ function endOnClose(app: FastifyInstance, context: ServerContext, runner: BatchR
   });
 }
 
-/** A client that does not read its answer must not keep the server from closing. */
+/** Neither a client that does not read its answer nor one that has sent nothing yet must keep the server from closing. */
 function cutOffOnClose(app: FastifyInstance): void {
+  const connections = new Set<Socket>();
+  app.server.on('connection', (socket) => {
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+  });
   app.addHook('preClose', async () => {
+    // Node closes connections that wait for their next request, but not those that wait for their first one.
+    for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
     setTimeout(() => app.server.closeAllConnections(), LAST_READ_MS).unref();
   });
 }

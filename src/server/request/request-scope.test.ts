@@ -1,5 +1,7 @@
 // Clients that come, wait, leave, and a server that closes, through the whole server with the embedded model.
 
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
 import { endless, messages, postJson, start, startLoading } from '../../../test/support/keyed-server.ts';
 
@@ -100,6 +102,19 @@ describe('a client that leaves', () => {
 });
 
 describe('closing', () => {
+  it('does not wait for a connection that has sent nothing', async () => {
+    const server = await start();
+    const cutOff = vi.spyOn(server.app.server, 'closeAllConnections');
+    const { port } = new URL(await server.listen());
+    const accepted = once(server.app.server, 'connection');
+    const silent = connect(Number(port), '127.0.0.1');
+    await accepted;
+    const closed = once(silent, 'close');
+    await server.app.close();
+    await closed;
+    expect(cutOff).not.toHaveBeenCalled();
+  });
+
   it('refuses newcomers, and lets running requests end', async () => {
     const server = await start();
     const url = await server.listen();
