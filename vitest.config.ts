@@ -24,7 +24,7 @@ export default defineConfig({
     // Real models run in many of them, on machines of any speed.
     testTimeout: 180_000,
     hookTimeout: 180_000,
-    setupFiles: ['test/support/close-opened.ts'],
+    setupFiles: ['test/support/close-opened.ts', 'test/support/equal-arrays.ts'],
     // Tests wait for processes and timers as much as they compute: on two cores two files at a time take half as long.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     sequence: { sequencer: SlowFirst },
