@@ -23,7 +23,7 @@ const texts = [
 ];
 const requests: readonly TestRequest[] = texts.map((about, n) => ({
   prompt: chatIds(`Tell me a story about ${about}.`),
-  sampling: { temperature: n % 2, seed: n, maxTokens: 60, ...(n === 3 ? { repetitionPenalty: 1.2 } : {}) },
+  sampling: { temperature: n % 2, seed: n, maxTokens: 40, ...(n === 3 ? { repetitionPenalty: 1.2 } : {}) },
 }));
 
 async function answers(options: Partial<EngineOptions>, atOnce: number) {

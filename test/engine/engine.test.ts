@@ -195,10 +195,10 @@ describe('several choices of one prompt', () => {
 });
 
 describe('memory pressure', () => {
-  it('preempts but loses nothing: 20 requests of 6 to 20 blocks finish in a pool of 64', async () => {
+  it('preempts but loses nothing: 16 requests of 4 to 10 blocks finish in a pool of 32', async () => {
     const random = seededRandom(3);
-    const requests = Array.from({ length: 20 }, (_, index) => {
-      const blocks = 6 + Math.floor(random() * 15);
+    const requests = Array.from({ length: 16 }, (_, index) => {
+      const blocks = 4 + Math.floor(random() * 7);
       const promptTokens = 32 * Math.ceil(blocks / 2);
       return {
         prompt: randomTokens(promptTokens, vocabSize, 100 + index),
@@ -208,7 +208,7 @@ describe('memory pressure', () => {
     const expected = await withEngine({ blockCount: 2048 }, (engine) =>
       Promise.all(requests.map((request) => collect(engine.submit(engineRequest(request))))),
     );
-    await withEngine({ blockCount: 64 }, async (engine) => {
+    await withEngine({ blockCount: 32 }, async (engine) => {
       const answers = await Promise.all(
         requests.map((request) => collect(engine.submit(engineRequest(request)))),
       );
@@ -217,7 +217,7 @@ describe('memory pressure', () => {
       const stats = await engine.stats();
       expect(stats.counters.preemptions).toBeGreaterThan(0);
       expect(stats.blocks.used).toBe(0);
-      expect(stats.requests.length).toBe(20);
+      expect(stats.requests.length).toBe(16);
     });
   });
 

@@ -62,10 +62,8 @@ describe.skipIf(!load.available)('native sampling (skipped where the addon is no
     for (const [index, [shape]] of cases.entries())
       logits.set(logitsOf(shape, vocabSize, 3), index * vocabSize);
     const counts = new TokenCounts([1, 2, 3], [4, 5, 4]);
-    for (let position = 0; position < 2; position++) {
-      const rows = cases.map(([, request]) => rowOf(request, vocabSize, { counts, position }));
-      expect(sample(logits, vocabSize, rows)).toEqual(sampleRows(logits, vocabSize, rows));
-    }
+    const rows = cases.map(([, request], position) => rowOf(request, vocabSize, { counts, position }));
+    expect(sample(logits, vocabSize, rows)).toEqual(sampleRows(logits, vocabSize, rows));
   });
 
   it('gives a row the same result alone, in any batch and with any number of threads', {
