@@ -44,10 +44,12 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'integration',
-          include: ['test/**/*.test.ts', ...replacingModules],
-          exclude: [...configDefaults.exclude, onGpus, ...ofTheSystem],
+          include: ['test/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, onGpus, ...ofTheSystem, ...replacingModules],
+          isolate: false,
         },
       },
+      { extends: true, test: { name: 'isolated', include: replacingModules } },
       { extends: true, test: { name: 'system', include: ofTheSystem } },
       ...softwareGpus.map((gpu) => ({
         extends: true as const,
