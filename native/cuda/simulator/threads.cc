@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <deque>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -18,35 +19,34 @@ namespace {
 const SimulatedKernel* firstKernel = nullptr;
 
 constexpr size_t stackBytes = 256 << 10;
-constexpr size_t mostExchanged = 64;
 
 struct Copy {
   void* to;
   const void* from;
 };
 
+/** A stack, and where a thread on it goes on. At its end it waits for the thread of the next block. */
 struct Fiber {
+  void* stack;
   jmp_buf place;
-  bool isStarted = false, isDone = false;
+  bool isDone;
   // How many times it has met its warp and its block.
-  uint64_t warpMeetings = 0, blockMeetings = 0;
+  uint64_t warpMeetings, blockMeetings;
   std::vector<std::vector<Copy>> copies;
   simulator::Position position;
 };
 
 struct Warp {
   // Of this meeting and the one before: a lane may be one ahead.
-  uint8_t exchanged[2][32][mostExchanged];
+  alignas(16) uint8_t exchanged[2][32][simulator::laneBytes];
   uint64_t meetings = 0;
   int arrived = 0;
 };
 
-/** One block at a time; stacks are kept for the next. */
+/** One block at a time; fibers are kept for the next. */
 class Block {
  public:
-  ~Block() {
-    for (void* stack : stacks_) munmap(stack, stackBytes);
-  }
+  ~Block() { release(); }
 
   void run(const SimulatedKernel& kernel, const simulator::Position& first, size_t sharedBytes, const void* args) {
     kernel_ = &kernel;
@@ -54,19 +54,18 @@ class Block {
     threads_ = first.threads;
     // What nobody has written reads as NaN.
     shared_.assign(sharedBytes + 128, 0xff);
-    fibers_.clear();
-    fibers_.resize(size_t(threads_));
-    warps_.assign(size_t((threads_ + 31) / 32), Warp{});
+    while (int(fibers_.size()) < threads_) start();
+    warps_.resize(size_t((threads_ + 31) / 32));
+    for (Warp& warp : warps_) warp.meetings = 0, warp.arrived = 0;
     blockMeetings_ = 0;
     arrived_ = 0;
-    while (int(stacks_.size()) < threads_) {
-      void* stack = mmap(nullptr, stackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      if (stack == MAP_FAILED) throw std::runtime_error("no memory for the stacks of a simulated block");
-      stacks_.push_back(stack);
-    }
     for (int thread = 0; thread < threads_; thread++) {
-      fibers_[size_t(thread)].position = first;
-      fibers_[size_t(thread)].position.thread = thread;
+      Fiber& fiber = fibers_[size_t(thread)];
+      fiber.isDone = false;
+      fiber.warpMeetings = fiber.blockMeetings = 0;
+      fiber.copies.clear();
+      fiber.position = first;
+      fiber.position.thread = thread;
     }
     runAll();
   }
@@ -83,8 +82,7 @@ class Block {
     while (blockMeetings_ < meeting) yield();
   }
 
-  void exchange(const void* own, void* all, size_t bytes) {
-    if (bytes > mostExchanged) throw std::runtime_error("more than a simulated lane can give");
+  const uint8_t* exchange(const void* own, size_t bytes) {
     Warp& warp = warps_[size_t(self_->position.thread / 32)];
     const uint64_t meeting = ++self_->warpMeetings;
     memcpy(warp.exchanged[meeting % 2][self_->position.thread % 32], own, bytes);
@@ -93,7 +91,7 @@ class Block {
       warp.meetings = meeting;
     }
     while (warp.meetings < meeting) yield();
-    for (size_t lane = 0; lane < 32; lane++) memcpy((uint8_t*)all + lane * bytes, warp.exchanged[meeting % 2][lane], bytes);
+    return warp.exchanged[meeting % 2][0];
   }
 
   // Copies are made when they are waited for, so that a kernel that does not wait reads what was there before.
@@ -117,24 +115,34 @@ class Block {
   static void enter() {
     Block& block = *current_;
     Fiber& own = *block.self_;
-    if (!setjmp(own.place)) longjmp(block.scheduler_, 1);
-    block.kernel_->run(block.args_);
-    own.isDone = true;
-    longjmp(block.scheduler_, 1);
+    for (;;) {
+      if (!setjmp(own.place)) longjmp(block.scheduler_, 1);
+      block.kernel_->run(block.args_);
+      own.isDone = true;
+    }
   }
 
-  void start(int thread) {
+  /** Prepares a stack; from then on jumps are enough, which make no system calls. */
+  void start() {
+    void* stack = mmap(nullptr, stackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack == MAP_FAILED) throw std::runtime_error("no memory for the stacks of a simulated block");
+    fibers_.emplace_back();
+    self_ = &fibers_.back();
+    self_->stack = stack;
     ucontext_t context, back;
     getcontext(&context);
-    context.uc_stack.ss_sp = stacks_[size_t(thread)];
-    context.uc_stack.ss_size = stackBytes;
+    context.uc_stack.ss_sp = stack;
+    // Tops of stacks that lay at the same place of their pages would share few lines of the processor's caches.
+    context.uc_stack.ss_size = stackBytes - fibers_.size() % 64 * 576;
     context.uc_link = nullptr;
     makecontext(&context, enter, 0);
-    self_ = &fibers_[size_t(thread)];
     current_ = this;
-    self_->isStarted = true;
-    // Prepares the thread; from then on jumps are enough, which make no system calls.
     if (!setjmp(scheduler_)) swapcontext(&back, &context);
+  }
+
+  void release() {
+    for (const Fiber& fiber : fibers_) munmap(fiber.stack, stackBytes);
+    fibers_.clear();
   }
 
   bool canRun(const Fiber& fiber) const {
@@ -148,7 +156,6 @@ class Block {
   }
 
   void runAll() {
-    for (int thread = 0; thread < threads_; thread++) start(thread);
     for (int left = threads_; left > 0;) {
       bool moved = false;
       for (int first = 0; first < threads_; first += 32) {
@@ -165,7 +172,10 @@ class Block {
           }
         }
       }
-      if (!moved) throw std::runtime_error(std::string(kernel_->name) + ": threads of a block wait for each other");
+      if (moved) continue;
+      // They are in the middle of a kernel.
+      release();
+      throw std::runtime_error(std::string(kernel_->name) + ": threads of a block wait for each other");
     }
   }
 
@@ -180,9 +190,9 @@ class Block {
   int threads_ = 0, arrived_ = 0;
   uint64_t blockMeetings_ = 0;
   std::vector<uint8_t> shared_;
-  std::vector<Fiber> fibers_;
+  // Threads keep references to theirs.
+  std::deque<Fiber> fibers_;
   std::vector<Warp> warps_;
-  std::vector<void*> stacks_;
   jmp_buf scheduler_;
 
  public:
@@ -220,7 +230,7 @@ namespace simulator {
 const Position& position() { return Block::current().position(); }
 uint8_t* shared() { return Block::current().shared(); }
 void meetBlock() { Block::current().meetBlock(); }
-void exchange(const void* own, void* all, size_t bytes) { Block::current().exchange(own, all, bytes); }
+const uint8_t* exchange(const void* own, size_t bytes) { return Block::current().exchange(own, bytes); }
 void copy(void* to, const void* from) { Block::current().copy(to, from); }
 void commit() { Block::current().commit(); }
 void waitFor(int pending) { Block::current().waitFor(pending); }

@@ -47,8 +47,10 @@ struct Position {
 const Position& position();
 uint8_t* shared();
 void meetBlock();
-/** Gives each lane's `bytes` at `own` to all: `all` has a place for each lane. */
-void exchange(const void* own, void* all, size_t bytes);
+/** The most that a lane gives others. */
+constexpr size_t laneBytes = 64;
+/** Gives each lane's `bytes` at `own` to all: those of lane i lie at i * laneBytes of the result, until the lane meets others again. */
+const uint8_t* exchange(const void* own, size_t bytes);
 void copy(void* to, const void* from);
 void commit();
 void waitFor(int pending);
@@ -65,19 +67,19 @@ CHAIRLIFT_DEVICE void syncBlock() { simulator::meetBlock(); }
 
 template <class T>
 CHAIRLIFT_DEVICE T shuffle(T value, int lane) {
-  T all[32];
-  simulator::exchange(&value, all, sizeof value);
-  return all[lane & 31];
+  static_assert(sizeof value <= simulator::laneBytes, "more than a lane can give");
+  const uint8_t* all = simulator::exchange(&value, sizeof value);
+  memcpy(&value, all + (lane & 31) * simulator::laneBytes, sizeof value);
+  return value;
 }
 template <class T>
 CHAIRLIFT_DEVICE T shuffleXor(T value, int mask) {
   return shuffle(value, (threadIndex() ^ mask) & 31);
 }
 CHAIRLIFT_DEVICE uint32_t ballot(bool vote) {
-  bool all[32];
-  simulator::exchange(&vote, all, sizeof vote);
+  const uint8_t* all = simulator::exchange(&vote, sizeof vote);
   uint32_t bits = 0;
-  for (int lane = 0; lane < 32; lane++) bits |= uint32_t(all[lane]) << lane;
+  for (size_t lane = 0; lane < 32; lane++) bits |= uint32_t(all[lane * simulator::laneBytes]) << lane;
   return bits;
 }
 CHAIRLIFT_DEVICE void syncWarp() { ballot(true); }
@@ -143,17 +145,19 @@ CHAIRLIFT_DEVICE void multiplyTile(int (&d)[4], const uint32_t (&a)[4], Words2 b
   struct Operands {
     uint32_t a[4];
     Words2 b;
-  } own, all[32];
+  } own;
+  static_assert(sizeof own <= simulator::laneBytes, "more than a lane can give");
   memcpy(own.a, a, sizeof own.a);
   own.b = b;
-  simulator::exchange(&own, all, sizeof own);
+  const uint8_t* all = simulator::exchange(&own, sizeof own);
+  const auto of = [all](int lane) -> const Operands& { return *(const Operands*)(all + lane * int(simulator::laneBytes)); };
   const int g = threadIndex() % 32 / 4, t = threadIndex() % 4;
   for (int i = 0; i < 4; i++) {
     const int row = i < 2 ? g : g + 8, column = 2 * t + i % 2;
     int sum = c[i];
     for (int k = 0; k < 32; k++) {
-      const uint32_t left = all[row % 8 * 4 + k % 16 / 4].a[row / 8 + k / 16 * 2] >> (k % 4 * 8) & 255;
-      const Words2 pair = all[column * 4 + k % 16 / 4].b;
+      const uint32_t left = of(row % 8 * 4 + k % 16 / 4).a[row / 8 + k / 16 * 2] >> (k % 4 * 8) & 255;
+      const Words2 pair = of(column * 4 + k % 16 / 4).b;
       const uint32_t right = (k < 16 ? pair.x : pair.y) >> (k % 4 * 8) & 255;
       sum += (isUnsigned ? int(left) : int(int8_t(left))) * int(int8_t(right));
     }
