@@ -286,6 +286,7 @@ void Multiplier::multiply(const Linear& linear, const InputView& input, int rows
     args.input = input;
     args.tiles = tiles.tiles;
     args.tileCount = tiles.count;
+    args.sharesInput = tiles.shareInput;
     args.rows = rows;
     args.out = out;
     args.outStride = int64_t(outStride);

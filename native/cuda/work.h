@@ -75,6 +75,8 @@ struct RowTiles {
   const int32_t* count = nullptr;
   // How many there can be.
   int most = 0;
+  // Whether all have rows of the input's first tile.
+  bool shareInput = false;
 };
 
 /** Rows that use an adapter, in tiles; `places` has the input row of each. */

@@ -38,6 +38,7 @@ struct Moe final : Body {
   bool scalesInput = false;
 
   void run(const InputRows& input, Workspace& work, float* out) const override;
+  const Linear* inputLinear() const override { return &each.projection; }
   const Norm* streamNorm() const override { return router.norm ? &*router.norm : nullptr; }
 };
 

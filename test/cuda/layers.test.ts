@@ -128,9 +128,10 @@ describe('the cuda backend has the bits of the cpu backend', () => {
     await expectSameBits(model, [[part(0, 9)], [part(9, 10)], [part(10, 11)], [part(11, 12)]]);
   });
 
-  it('of experts with quantized matrices', () => {
+  // With 544 inputs a router's sums are of two segments, the second of them short.
+  it.each([32, 544])('of experts with quantized matrices, of %i inputs', (hiddenSize) => {
     const model = tinyModel({
-      ...{ type: 'Q8_0', layerCount: 1, hiddenSize: 32, headCount: 2, kvHeadCount: 1, headSize: 32 },
+      ...{ type: 'Q8_0', layerCount: 1, hiddenSize, headCount: 2, kvHeadCount: 1, headSize: 32 },
       ffnSize: 32,
       vocabSize: 64,
       experts: {
@@ -140,7 +141,9 @@ describe('the cuda backend has the bits of the cpu backend', () => {
         shared: true,
       },
     });
-    return expectSameBits(model, mixedSteps(model.spec.vocabSize));
+    const { vocabSize } = model.spec;
+    const alone = { tokens: randomTokens(1, vocabSize, 7), start: 13, blocks: [2], wantLogits: 'all' } as const;
+    return expectSameBits(model, [...mixedSteps(vocabSize), [alone]]);
   });
 
   it.each<[string, TinyModelOptions]>([

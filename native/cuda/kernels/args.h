@@ -72,6 +72,8 @@ struct MatrixView {
 /** Rows of one member that a product takes together. */
 struct Tile {
   int32_t member, firstRow, rows;
+  // Of products that share an input, the rows of the input that are the tile's, as bits.
+  uint32_t inputRows = 0;
 };
 
 /**
@@ -148,6 +150,8 @@ struct ProductArgs {
   InputView input;
   const Tile* tiles;
   const int32_t* tileCount;
+  // Whether all tiles read the input's first tile.
+  bool sharesInput;
   int32_t rows;
   float* out;
   int64_t outStride;

@@ -20,7 +20,6 @@
 //
 #include "cuda/kernels/attention-many.h"
 //
-#include "cuda/kernels/moe.h"
 #include "cuda/kernels/formats.h"
 #include "cuda/kernels/products.h"
 //
@@ -28,6 +27,10 @@
 //
 #include "cuda/kernels/products-few.h"
 #include "cuda/kernels/products-floats.h"
+//
+#include "cuda/kernels/router.h"
+//
+#include "cuda/kernels/moe.h"
 #include "cuda/kernels/products-many.h"
 #include "cuda/kernels/recurrence.h"
 #include "cuda/kernels/sampling.h"
@@ -63,9 +66,16 @@ CHAIRLIFT_KERNEL(sample_list, SampleArgs, 256, 4, listCandidates(args))
 CHAIRLIFT_KERNEL(sample_sort, SampleArgs, 1024, 1, sortCandidates(args))
 CHAIRLIFT_KERNEL(repack_panels, RepackArgs, 256, 1, repack(args))
 
-CHAIRLIFT_KERNEL(choose_experts, ChooseExpertsArgs, 256, 1, chooseExperts(args))
+#define CHAIRLIFT_SCORES(name, encoding)                                                              \
+  CHAIRLIFT_KERNEL(score_experts1_##name, ScoreExpertsArgs, 128, 1, (scoreExperts<encoding, 1>(args))) \
+  CHAIRLIFT_KERNEL(score_experts8_##name, ScoreExpertsArgs, 128, 1, (scoreExperts<encoding, 8>(args)))
+CHAIRLIFT_SCORES(f32, codeF32)
+CHAIRLIFT_SCORES(f16, codeF16)
+CHAIRLIFT_SCORES(bf16, codeBf16)
+CHAIRLIFT_KERNEL(choose_experts, ChooseExpertsArgs, 128, 1, chooseExperts(args))
+CHAIRLIFT_KERNEL(route_few, RouteFewArgs, 256, 1, routeFew(args))
 CHAIRLIFT_KERNEL(sort_choices, SortChoicesArgs, 512, 1, sortChoices(args))
-CHAIRLIFT_KERNEL(mix_experts, MixExpertsArgs, 256, 1, mixExperts(args))
+CHAIRLIFT_KERNEL(mix_experts, MixExpertsArgs, 128, 1, mixExperts(args))
 CHAIRLIFT_KERNEL(cut_gates, CutGatesArgs, 256, 1, cutGates(args))
 CHAIRLIFT_KERNEL(share_rows, ShareRowsArgs, 256, 1, shareRows(args))
 

@@ -6,10 +6,29 @@
 namespace chairlift {
 namespace cuda {
 
+/** Multiplies rows, normalized if `weight` is given, with a router's matrix of floats. */
+struct ScoreExpertsArgs {
+  const float* x;
+  int64_t stride;
+  const Scale* scales;
+  const float* weight;
+  const float* bias;
+  MatrixView matrix;
+  int32_t rows;
+  // By row and segment.
+  float* sums;
+  int64_t sumStride;
+};
+
 /** Chooses the experts of each row. */
 struct ChooseExpertsArgs {
-  const float* logits;
+  // By row and segment: logits are sums over segments, and a bias, which may be null.
+  const float* sums;
   int64_t stride;
+  int32_t rows, segments;
+  const float* bias;
+  // Of shared memory.
+  int32_t bytesOfWarp;
   int32_t experts, used;
   bool isSigmoid, isNormalized;
   // 0: no groups.
@@ -39,6 +58,12 @@ struct SortChoicesArgs {
   float* factors;
   Tile* tiles;
   int32_t* tileCount;
+};
+
+/** Both, for up to eight rows. */
+struct RouteFewArgs {
+  ChooseExpertsArgs choice;
+  SortChoicesArgs sorted;
 };
 
 /** Sums what the experts of a row have given, in the order of its choices. */

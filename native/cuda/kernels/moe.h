@@ -1,133 +1,7 @@
-// Experts: their choice, the order of rows by expert, and the sum of what they give. See layers/moe.cc.
-// Include after rows.h.
+// Experts: the order of rows by expert, and the sum of what experts give. See layers/moe.cc. Include after router.h.
 #pragma once
 
-#include "cuda/kernels/layer-args.h"
-#include "model/exponential.h"
-
 namespace {
-
-constexpr int noExpert = 0x7fffffff;
-
-CHAIRLIFT_DEVICE bool isNan(double value) { return value != value; }
-CHAIRLIFT_DEVICE double negativeInfinity() { return double(-INFINITY); }
-
-/**
- * The index of the highest score that is not taken, by one warp; ties go to the lower index. As on the processor, where the first
- * that is not taken is NaN, it is that one: no score is higher.
- */
-CHAIRLIFT_DEVICE int takeBest(const double* scores, uint8_t* taken, int count) {
-  const int lane = threadIndex() % 32;
-  int best = noExpert, first = noExpert;
-  double highest = 0;
-  for (int i = lane; i < count; i += 32) {
-    if (taken[i]) continue;
-    if (first == noExpert) first = i;
-    const double score = scores[i];
-    if (!isNan(score) && (best == noExpert || score > highest)) best = i, highest = score;
-  }
-  for (int half = 16; half > 0; half /= 2) {
-    const int otherFirst = shuffleXor(first, half), other = shuffleXor(best, half);
-    const double score = shuffleXor(highest, half);
-    if (otherFirst < first) first = otherFirst;
-    if (other == noExpert) continue;
-    if (best == noExpert || score > highest || (score == highest && other < best)) best = other, highest = score;
-  }
-  if (isNan(scores[first])) best = first;
-  syncWarp();
-  if (lane == 0) taken[best] = 1;
-  syncWarp();
-  return best;
-}
-
-CHAIRLIFT_DEVICE double bestOfGroup(const double* scores, int count, bool byBestTwo) {
-  double first = byBestTwo ? negativeInfinity() : scores[0], second = negativeInfinity();
-  for (int i = 0; i < count; i++) {
-    if (scores[i] > first) {
-      second = first;
-      first = scores[i];
-    } else if (scores[i] > second) {
-      second = scores[i];
-    }
-  }
-  return byBestTwo && count > 1 ? first + second : first;
-}
-
-/** Scores of all experts by all threads of a block: an exponential takes long. A softmax is left without its division. */
-CHAIRLIFT_DEVICE void scoreExperts(const ChooseExpertsArgs& args, const float* logits, double* scores) {
-  const int thread = threadIndex(), threads = threadCount(), count = args.experts;
-  if (args.isSigmoid) {
-    for (int i = thread; i < count; i += threads) scores[i] = chairlift::sigmoid(double(logits[i]));
-    return;
-  }
-  // A first score of NaN stays the largest.
-  double largest = double(logits[0]);
-  for (int i = thread % 32; i < count; i += 32) {
-    if (largest < double(logits[i])) largest = double(logits[i]);
-  }
-  for (int half = 16; half > 0; half /= 2) {
-    const double other = shuffleXor(largest, half);
-    if (largest < other) largest = other;
-  }
-  for (int i = thread; i < count; i += threads) scores[i] = chairlift::exponential(double(logits[i]) - largest);
-}
-
-/** Keeps the experts of the best groups, by one warp. */
-CHAIRLIFT_DEVICE void keepBestGroups(const ChooseExpertsArgs& args, double* wanted, double* ofGroups, uint8_t* kept) {
-  const int lane = threadIndex(), size = args.experts / args.groups;
-  for (int i = lane; i < args.groups; i += 32) {
-    ofGroups[i] = bestOfGroup(wanted + i * size, size, args.byBestTwo);
-    kept[i] = 0;
-  }
-  syncWarp();
-  for (int i = 0; i < args.usedGroups; i++) takeBest(ofGroups, kept, args.groups);
-  for (int i = lane; i < args.experts; i += 32) {
-    if (!kept[i / size]) wanted[i] = negativeInfinity();
-  }
-  syncWarp();
-}
-
-/** A block has one row; its first warp chooses. Shared memory: scores twice, scores of groups, flags. */
-CHAIRLIFT_DEVICE void chooseExperts(const ChooseExpertsArgs& args) {
-  startNext();
-  waitForPrevious();
-  const int lane = threadIndex(), row = blockX(), count = args.experts;
-  double* const scores = (double*)sharedMemory();
-  double* const wanted = scores + count;
-  double* const ofGroups = wanted + count;
-  uint8_t* const taken = (uint8_t*)(ofGroups + args.groups);
-  scoreExperts(args, args.logits + int64_t(row) * args.stride, scores);
-  syncBlock();
-  if (threadIndex() >= 32) return;
-  double sum = 0;
-  if (!args.isSigmoid) {
-#pragma unroll 8
-    for (int i = 0; i < count; i++) sum = sum + scores[i];
-    syncWarp();
-  }
-  for (int i = lane; i < count; i += 32) {
-    if (!args.isSigmoid) scores[i] = scores[i] / sum;
-    wanted[i] = args.routingBias ? scores[i] + double(args.routingBias[i]) : scores[i];
-    taken[i] = 0;
-  }
-  syncWarp();
-  if (args.groups > 0) keepBestGroups(args, wanted, ofGroups, taken + count);
-  int32_t* const chosen = args.chosen + int64_t(row) * args.used;
-  float* const weights = args.weights + int64_t(row) * args.used;
-  double chosenSum = 0;
-  for (int i = 0; i < args.used; i++) {
-    const int expert = takeBest(wanted, taken, count);
-    chosenSum = chosenSum + scores[expert];
-    if (lane == 0) chosen[i] = expert;
-  }
-  syncWarp();
-  const double scale = args.scale / (args.isNormalized ? chosenSum : 1.0);
-  for (int i = lane; i < args.used; i += 32) {
-    const int expert = chosen[i];
-    const double own = args.expertScales ? double(args.expertScales[expert]) : 1.0;
-    weights[i] = float(scores[expert] * scale * own);
-  }
-}
 
 /** How many lanes of the warp before this one have the same value. */
 CHAIRLIFT_DEVICE int equalBefore(int value) {
@@ -225,21 +99,41 @@ CHAIRLIFT_DEVICE void sortChoices(const SortChoicesArgs& args) {
   }
 }
 
-/** A block has one row. */
+CHAIRLIFT_DEVICE void addScaled(Floats4& sum, Floats4 given, float weight) {
+  sum = {fusedMultiplyAdd(given.x, weight, sum.x), fusedMultiplyAdd(given.y, weight, sum.y),
+         fusedMultiplyAdd(given.z, weight, sum.z), fusedMultiplyAdd(given.w, weight, sum.w)};
+}
+
+/** Blocks: x are rows, y are pieces of columns, of which a thread has four. Rows are padded to whole fours. */
 CHAIRLIFT_DEVICE void mixExperts(const MixExpertsArgs& args) {
+  // Choices whose values are on their way together.
+  constexpr int atOnce = 8;
   startNext();
   waitForPrevious();
   const int64_t first = int64_t(blockX()) * args.used;
-  float* const to = args.out + int64_t(blockX()) * args.stride;
-  for (int i = threadIndex(); i < args.size; i += threadCount()) {
-    float sum = 0;
-    for (int choice = 0; choice < args.used; choice++) {
-      const int slot = args.slots[first + choice];
-      if (slot < 0) continue;
-      sum = fusedMultiplyAdd(args.given[int64_t(slot) * args.stride + i], args.weights ? args.weights[first + choice] : 1.0f, sum);
+  const int column = (blockY() * threadCount() + threadIndex()) * 4;
+  if (column >= args.size) return;
+  Floats4 sum{0, 0, 0, 0};
+  for (int begin = 0; begin < args.used; begin += atOnce) {
+    int slots[atOnce];
+    float weights[atOnce];
+    Floats4 given[atOnce];
+#pragma unroll
+    for (int i = 0; i < atOnce; i++) {
+      const bool isChoice = begin + i < args.used;
+      slots[i] = isChoice ? args.slots[first + begin + i] : -1;
+      weights[i] = isChoice && args.weights ? args.weights[first + begin + i] : 1.0f;
     }
-    to[i] = sum;
+#pragma unroll
+    for (int i = 0; i < atOnce; i++) {
+      if (slots[i] >= 0) given[i] = *(const Floats4*)(args.given + int64_t(slots[i]) * args.stride + column);
+    }
+#pragma unroll
+    for (int i = 0; i < atOnce; i++) {
+      if (slots[i] >= 0) addScaled(sum, given[i], weights[i]);
+    }
   }
+  *(Floats4*)(args.out + int64_t(blockX()) * args.stride + column) = sum;
 }
 
 /** A block has one row. Shared memory: 64 floats. */

@@ -42,6 +42,15 @@ CHAIRLIFT_DEVICE T shuffleXor(T value, int mask) {
   return __shfl_xor_sync(0xffffffffu, value, mask);
 }
 CHAIRLIFT_DEVICE uint32_t ballot(bool vote) { return __ballot_sync(0xffffffffu, vote); }
+/** The largest value of all lanes. */
+CHAIRLIFT_DEVICE uint32_t largestOfWarp(uint32_t value) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(0xffffffffu, value);
+#else
+  for (int half = 16; half > 0; half /= 2) value = max(value, shuffleXor(value, half));
+  return value;
+#endif
+}
 CHAIRLIFT_DEVICE int atomicIncrease(int* at, int by) { return atomicAdd(at, by); }
 CHAIRLIFT_DEVICE uint32_t atomicIncrease(uint32_t* at, uint32_t by) { return atomicAdd(at, by); }
 CHAIRLIFT_DEVICE uint64_t atomicIncrease(uint64_t* at, uint64_t by) {
@@ -51,6 +60,7 @@ CHAIRLIFT_DEVICE uint32_t atomicLargest(uint32_t* at, uint32_t value) { return a
 
 /** a * b + c, rounded once. */
 CHAIRLIFT_DEVICE float fusedMultiplyAdd(float a, float b, float c) { return fmaf(a, b, c); }
+CHAIRLIFT_DEVICE double fusedMultiplyAdd(double a, double b, double c) { return fma(a, b, c); }
 CHAIRLIFT_DEVICE float asFloat(uint32_t bits) { return __uint_as_float(bits); }
 CHAIRLIFT_DEVICE uint32_t asBits(float value) { return __float_as_uint(value); }
 CHAIRLIFT_DEVICE float roundToEven(float value) { return rintf(value); }

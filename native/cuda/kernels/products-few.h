@@ -263,7 +263,8 @@ class FewRows {
     const int count = !copiesOwn_ ? all : skipped < all ? groupsOfSegment : 0;
 #pragma unroll
     for (int tile = 0; tile < tiles; tile++) {
-      const int64_t from = int64_t(firstTile_ + tile) * args_.input.groups + segment * groupsOfSegment + skipped;
+      const int64_t ownTile = args_.sharesInput ? 0 : firstTile_ + tile;
+      const int64_t from = ownTile * args_.input.groups + segment * groupsOfSegment + skipped;
       const int to = tile * room + skipped;
       const uint8_t* const codes = (const uint8_t*)args_.input.codes + from * 256;
       const uint8_t* const scales = (const uint8_t*)args_.input.scales + from * 32;
@@ -341,14 +342,16 @@ class FewRows {
 
   /** Four outputs of a row. */
   CHAIRLIFT_METHOD void write(const ProductPlace& place, int column, int row, Floats4 sum) const {
-    if (row >= own_.rows) return;
+    const bool isOwn = args_.sharesInput ? (own_.inputRows >> row & 1) != 0 : row < own_.rows;
+    if (!isOwn) return;
+    const int rowOfTile = args_.sharesInput ? countBits(own_.inputRows & ((1u << row) - 1)) : row;
     const ProductArgs::Part& part = args_.parts[place.part];
     const int first = place.panel * panelOutputs + column, outputs = part.matrix.outputs;
     if (part.bias) {
       const float* const bias = part.bias + int64_t(own_.member) * part.matrix.panels * panelOutputs + first;
       sum = sumOf(sum, {bias[0], bias[1], bias[2], bias[3]});
     }
-    float* const to = args_.out + int64_t(own_.firstRow + row) * args_.outStride + part.offset + first;
+    float* const to = args_.out + int64_t(own_.firstRow + rowOfTile) * args_.outStride + part.offset + first;
     if (first + 4 <= outputs && ((uintptr_t)to & 15) == 0) {
       *(Floats4*)to = sum;
       return;

@@ -27,6 +27,14 @@ CHAIRLIFT_DEVICE PairValues readTwo(const uint8_t* from) {
   }
 }
 
+/** The value of one output; F8 has scales besides. */
+template <int encoding>
+CHAIRLIFT_DEVICE float readOne(const uint8_t* from) {
+  if constexpr (encoding == codeF32) return *(const float*)from;
+  if constexpr (encoding == codeF16) return halfToFloat(*(const uint16_t*)from);
+  return brainToFloat(*(const uint16_t*)from);
+}
+
 template <int encoding>
 struct FloatFormat {
   static constexpr int bytes = encoding == codeF32 ? 4 : encoding == codeF8 ? 1 : 2;

@@ -83,6 +83,12 @@ CHAIRLIFT_DEVICE uint32_t ballot(bool vote) {
   return bits;
 }
 CHAIRLIFT_DEVICE void syncWarp() { ballot(true); }
+CHAIRLIFT_DEVICE uint32_t largestOfWarp(uint32_t value) {
+  uint32_t all[32];
+  simulator::exchange(&value, all, sizeof value);
+  for (const uint32_t other : all) value = other > value ? other : value;
+  return value;
+}
 
 template <class T>
 CHAIRLIFT_DEVICE T atomicIncrease(T* at, T by) {
@@ -97,6 +103,7 @@ CHAIRLIFT_DEVICE uint32_t atomicLargest(uint32_t* at, uint32_t value) {
 }
 
 CHAIRLIFT_DEVICE float fusedMultiplyAdd(float a, float b, float c) { return std::fma(a, b, c); }
+CHAIRLIFT_DEVICE double fusedMultiplyAdd(double a, double b, double c) { return std::fma(a, b, c); }
 CHAIRLIFT_DEVICE float asFloat(uint32_t bits) { return bitsToFloat(bits); }
 CHAIRLIFT_DEVICE uint32_t asBits(float value) { return floatToBits(value); }
 CHAIRLIFT_DEVICE float roundToEven(float value) { return nearbyintf(value); }

@@ -1,0 +1,369 @@
+// A mixture's router: scores of experts, and their choice. See layers/moe.cc. Include after products-floats.h.
+#pragma once
+
+#include "cuda/kernels/layer-args.h"
+#include "model/exponential.h"
+
+namespace {
+
+constexpr int noExpert = 0x7fffffff;
+
+/** Four values of an input row of the router. */
+CHAIRLIFT_DEVICE Four routedFour(const ScoreExpertsArgs& args, int64_t row, int first) {
+  const Four x = readFour(args.x + row * args.stride + first, true);
+  return args.weight ? normalizedFour(x, args.scales[row], args.weight, args.bias, first) : x;
+}
+
+/**
+ * Scores of few rows: a block has one segment of a panel's inputs, and leaves its sums. It reads the weights while kernels before
+ * end. Blocks: x are segments of panels, y are tiles. Shared memory: the weights of the segment, then its inputs by row.
+ */
+template <int encoding, int rows>
+CHAIRLIFT_DEVICE void scoreExperts(const ScoreExpertsArgs& args) {
+  using Format = FloatFormat<encoding>;
+  constexpr int weightBytes = inputsOfSegment * Format::rowBytes;
+  // Padded, so that rows lie in different banks.
+  constexpr int inputStride = inputsOfSegment + 4;
+  startNext();
+  const MatrixView& matrix = args.matrix;
+  const int segments = (matrix.inputs + inputsOfSegment - 1) / inputsOfSegment;
+  const int segment = blockX() % segments, panel = blockX() / segments, firstRow = blockY() * rowsOfTile;
+  const int first = segment * inputsOfSegment, left = matrix.inputs - first;
+  const int count = left < inputsOfSegment ? left : inputsOfSegment;
+  const uint8_t* const from = matrix.codes + panel * matrix.codeStride + int64_t(first) * Format::rowBytes;
+  float* const inputs = (float*)(sharedMemory() + weightBytes);
+  for (int at = threadIndex() * 16; at < count * Format::rowBytes; at += threadCount() * 16) {
+    copyToShared(sharedMemory() + at, from + at);
+  }
+  commitCopies();
+  waitForPrevious();
+  const int rowsLeft = args.rows - firstRow;
+#pragma unroll
+  for (int r = 0; r < rows; r++) {
+    if (r >= rowsLeft) continue;
+    for (int i = threadIndex() * 4; i < count; i += threadCount() * 4) {
+      const Four own = routedFour(args, firstRow + r, first + i);
+      *(Floats4*)(inputs + r * inputStride + i) = {own.of[0], own.of[1], own.of[2], own.of[3]};
+    }
+  }
+  waitForCopies<0>();
+  syncBlock();
+  const int row = threadIndex() / panelOutputs, column = threadIndex() % panelOutputs;
+  if (row >= rows || row >= rowsLeft) return;
+  const uint8_t* const weights = sharedMemory() + column * Format::bytes;
+  const float* const own = inputs + row * inputStride;
+  float sum = 0;
+  const int whole = count / 4 * 4;
+#pragma unroll 8
+  for (int k = 0; k < whole; k += 4) {
+    const Floats4 x = *(const Floats4*)(own + k);
+    const uint8_t* const at = weights + k * Format::rowBytes;
+    sum = fusedMultiplyAdd(x.x, readOne<encoding>(at), sum);
+    sum = fusedMultiplyAdd(x.y, readOne<encoding>(at + Format::rowBytes), sum);
+    sum = fusedMultiplyAdd(x.z, readOne<encoding>(at + 2 * Format::rowBytes), sum);
+    sum = fusedMultiplyAdd(x.w, readOne<encoding>(at + 3 * Format::rowBytes), sum);
+  }
+  for (int k = whole; k < count; k++) sum = fusedMultiplyAdd(own[k], readOne<encoding>(weights + k * Format::rowBytes), sum);
+  const int output = panel * panelOutputs + column;
+  if (output < matrix.outputs) args.sums[(int64_t(firstRow + row) * segments + segment) * args.sumStride + output] = sum;
+}
+
+CHAIRLIFT_DEVICE bool isNan(double value) { return value != value; }
+CHAIRLIFT_DEVICE double negativeInfinity() { return double(-INFINITY); }
+
+/** Divides by a small whole number with multiplications alone: remainders are exact, so that the second correction rounds right. */
+struct ReciprocalDivision {
+  CHAIRLIFT_METHOD double operator()(double a, int i) const { return quotient(a, i, 1.0 / i); }
+  /** a / by, where `reciprocal` is that of `by`, rounded, and no remainder is below the normal numbers. */
+  static CHAIRLIFT_METHOD double quotient(double a, double by, double reciprocal) {
+    double found = a * reciprocal;
+    found = fusedMultiplyAdd(fusedMultiplyAdd(-by, found, a), reciprocal, found);
+    return fusedMultiplyAdd(fusedMultiplyAdd(-by, found, a), reciprocal, found);
+  }
+};
+
+/**
+ * The index of the highest score that is not taken, by one warp; ties go to the lower index. As on the processor, where the first
+ * that is not taken is NaN, it is that one: no score is higher.
+ */
+CHAIRLIFT_DEVICE int takeBest(const double* scores, uint8_t* taken, int count) {
+  const int lane = threadIndex() % 32;
+  int best = noExpert, first = noExpert;
+  double highest = 0;
+  for (int i = lane; i < count; i += 32) {
+    if (taken[i]) continue;
+    if (first == noExpert) first = i;
+    const double score = scores[i];
+    if (!isNan(score) && (best == noExpert || score > highest)) best = i, highest = score;
+  }
+  for (int half = 16; half > 0; half /= 2) {
+    const int otherFirst = shuffleXor(first, half), other = shuffleXor(best, half);
+    const double score = shuffleXor(highest, half);
+    if (otherFirst < first) first = otherFirst;
+    if (other == noExpert) continue;
+    if (best == noExpert || score > highest || (score == highest && other < best)) best = other, highest = score;
+  }
+  if (isNan(scores[first])) best = first;
+  syncWarp();
+  if (lane == 0) taken[best] = 1;
+  syncWarp();
+  return best;
+}
+
+CHAIRLIFT_DEVICE double bestOfGroup(const double* scores, int count, bool byBestTwo) {
+  double first = byBestTwo ? negativeInfinity() : scores[0], second = negativeInfinity();
+  for (int i = 0; i < count; i++) {
+    if (scores[i] > first) {
+      second = first;
+      first = scores[i];
+    } else if (scores[i] > second) {
+      second = scores[i];
+    }
+  }
+  return byBestTwo && count > 1 ? first + second : first;
+}
+
+// Experts whose scores a lane computes side by side.
+constexpr int expertsAtOnce = 4;
+
+/** Calls `change(values)` with the values of some experts of this lane, which it replaces. */
+template <class From, class To, class Change>
+CHAIRLIFT_DEVICE void changeScores(const From* from, To* to, int count, const Change& change) {
+  for (int first = threadIndex() % 32; first < count; first += 32 * expertsAtOnce) {
+    To values[expertsAtOnce];
+#pragma unroll
+    for (int i = 0; i < expertsAtOnce; i++) values[i] = To(from[first + 32 * i < count ? first + 32 * i : first]);
+#pragma unroll
+    for (int i = 0; i < expertsAtOnce; i++) values[i] = change(values[i], first + 32 * i);
+#pragma unroll
+    for (int i = 0; i < expertsAtOnce; i++) {
+      if (first + 32 * i < count) to[first + 32 * i] = values[i];
+    }
+  }
+  syncWarp();
+}
+
+/** The logits of a row by one warp: the sums of segments in order, and the bias. They are left in place of the first segment. */
+CHAIRLIFT_DEVICE void joinScores(const ChooseExpertsArgs& args, int row, float* sums) {
+  const int lane = threadIndex() % 32, all = args.segments * int(args.stride);
+  const float* const from = args.sums + int64_t(row) * all;
+  for (int i = lane * 4; i < all; i += 32 * 4) copyToShared(sums + i, from + i);
+  commitCopies();
+  waitForCopies<0>();
+  syncWarp();
+  for (int i = lane; i < args.experts; i += 32) {
+    float sum = sums[i];
+    for (int segment = 1; segment < args.segments; segment++) sum = sum + sums[segment * args.stride + i];
+    sums[i] = args.bias ? sum + args.bias[i] : sum;
+  }
+  syncWarp();
+}
+
+CHAIRLIFT_DEVICE void softmaxScores(const float* logits, double* scores, int count) {
+  // A first score of NaN stays the largest.
+  float largest = logits[0];
+  for (int i = threadIndex() % 32; i < count; i += 32) {
+    if (largest < logits[i]) largest = logits[i];
+  }
+  for (int half = 16; half > 0; half /= 2) {
+    const float other = shuffleXor(largest, half);
+    if (largest < other) largest = other;
+  }
+  changeScores(logits, scores, count, [&](double logit, int) {
+    return chairlift::exponential(logit - double(largest), ReciprocalDivision{});
+  });
+  double sum = 0;
+#pragma unroll 16
+  for (int i = 0; i < count; i++) sum = sum + scores[i];
+  syncWarp();
+  const double reciprocal = 1.0 / sum;
+  changeScores(scores, scores, count, [&](double score, int) {
+    return score > 1e-200 ? ReciprocalDivision::quotient(score, sum, reciprocal) : score / sum;
+  });
+}
+
+/** Keeps the experts of the best groups, by one warp. */
+CHAIRLIFT_DEVICE void keepBestGroups(const ChooseExpertsArgs& args, double* wanted, double* ofGroups, uint8_t* kept) {
+  const int lane = threadIndex() % 32, size = args.experts / args.groups;
+  for (int i = lane; i < args.groups; i += 32) {
+    ofGroups[i] = bestOfGroup(wanted + i * size, size, args.byBestTwo);
+    kept[i] = 0;
+  }
+  syncWarp();
+  for (int i = 0; i < args.usedGroups; i++) takeBest(ofGroups, kept, args.groups);
+  for (int i = lane; i < args.experts; i += 32) {
+    if (!kept[i / size]) wanted[i] = negativeInfinity();
+  }
+  syncWarp();
+}
+
+/** Orders doubles that are numbers as whole numbers above 0. */
+CHAIRLIFT_DEVICE uint64_t placeOfScore(double score) {
+  // Zeros are equal.
+  const double canonical = score + 0.0;
+  uint64_t bits;
+  memcpy(&bits, &canonical, sizeof bits);
+  return bits >> 63 ? ~bits : bits | uint64_t(1) << 63;
+}
+
+/** The highest place of this lane's experts, the lowest of them where several have it. Those that are taken have place 0. */
+struct BestOfLane {
+  uint64_t place = 0;
+  int expert = noExpert;
+
+  CHAIRLIFT_METHOD void find(const uint64_t* places, int count) {
+    place = 0;
+    expert = noExpert;
+    for (int i = threadIndex() % 32; i < count; i += 32) {
+      if (places[i] > place) place = places[i], expert = i;
+    }
+  }
+  /** The best of all lanes. */
+  CHAIRLIFT_METHOD int ofWarp() const {
+    const uint32_t upper = largestOfWarp(uint32_t(place >> 32));
+    const uint32_t lower = largestOfWarp(uint32_t(place >> 32) == upper ? uint32_t(place) : 0u);
+    const bool isBest = place == (uint64_t(upper) << 32 | lower);
+    return int(~largestOfWarp(isBest ? ~uint32_t(expert) : 0u));
+  }
+};
+
+/** Chooses by one warp; `chose(i, expert)` is called by all lanes. Scores that are wanted are not needed afterwards. */
+template <class Chose>
+CHAIRLIFT_DEVICE void takeBestOf(double* wanted, uint8_t* taken, int count, int used, const Chose& chose) {
+  bool hasNan = false;
+  for (int i = threadIndex() % 32; i < count; i += 32) hasNan = hasNan || isNan(wanted[i]);
+  if (chairlift::cuda::ballot(hasNan) != 0) {
+    for (int i = 0; i < used; i++) chose(i, takeBest(wanted, taken, count));
+    return;
+  }
+  uint64_t* const places = (uint64_t*)wanted;
+  for (int i = threadIndex() % 32; i < count; i += 32) places[i] = placeOfScore(wanted[i]);
+  BestOfLane own;
+  own.find(places, count);
+  for (int i = 0; i < used; i++) {
+    const int expert = own.ofWarp();
+    if (own.expert == expert) {
+      places[expert] = 0;
+      own.find(places, count);
+    }
+    chose(i, expert);
+  }
+}
+
+/** What a warp needs of shared memory to choose. */
+struct ChoiceMemory {
+  float* sums;
+  double* scores;
+  double* wanted;
+  double* ofGroups;
+  uint8_t* taken;
+
+  CHAIRLIFT_METHOD ChoiceMemory(const ChooseExpertsArgs& args, uint8_t* at) {
+    sums = (float*)at;
+    scores = (double*)(sums + args.segments * args.stride);
+    wanted = scores + args.experts;
+    ofGroups = wanted + args.experts;
+    taken = (uint8_t*)(ofGroups + args.groups);
+  }
+};
+
+/** Writes the choices of a row, by one warp. */
+CHAIRLIFT_DEVICE void chooseOfRow(const ChooseExpertsArgs& args, int row, const ChoiceMemory& at, int32_t* chosen, float* weights) {
+  const int lane = threadIndex() % 32, count = args.experts;
+  joinScores(args, row, at.sums);
+  if (args.isSigmoid) {
+    changeScores(at.sums, at.scores, count,
+                 [](double logit, int) { return 1 / (1 + chairlift::exponential(-logit, ReciprocalDivision{})); });
+  } else {
+    softmaxScores(at.sums, at.scores, count);
+  }
+  for (int i = lane; i < count; i += 32) {
+    at.wanted[i] = args.routingBias ? at.scores[i] + double(args.routingBias[i]) : at.scores[i];
+    at.taken[i] = 0;
+  }
+  syncWarp();
+  if (args.groups > 0) keepBestGroups(args, at.wanted, at.ofGroups, at.taken + count);
+  double sum = 0;
+  takeBestOf(at.wanted, at.taken, count, args.used, [&](int i, int expert) {
+    sum = sum + at.scores[expert];
+    if (lane == 0) chosen[i] = expert;
+  });
+  syncWarp();
+  const double scale = args.scale / (args.isNormalized ? sum : 1.0);
+  for (int i = lane; i < args.used; i += 32) {
+    const int expert = chosen[i];
+    const double own = args.expertScales ? double(args.expertScales[expert]) : 1.0;
+    weights[i] = float(at.scores[expert] * scale * own);
+  }
+}
+
+/** A warp has one row. Shared memory: what each warp needs. */
+CHAIRLIFT_DEVICE void chooseExperts(const ChooseExpertsArgs& args) {
+  startNext();
+  waitForPrevious();
+  const int warp = threadIndex() / 32, row = blockX() * (threadCount() / 32) + warp;
+  if (row >= args.rows) return;
+  const int64_t first = int64_t(row) * args.used;
+  chooseOfRow(args, row, ChoiceMemory(args, sharedMemory() + warp * args.bytesOfWarp), args.chosen + first, args.weights + first);
+}
+
+/**
+ * Chooses the experts of up to eight rows and lists them by expert, in one block with a warp for each row. Every tile is the rows
+ * that chose its expert. Shared memory: what each warp needs, then choices, weights, and whether a choice is the first of its expert.
+ */
+CHAIRLIFT_DEVICE void routeFew(const RouteFewArgs& args) {
+  startNext();
+  waitForPrevious();
+  const ChooseExpertsArgs& choice = args.choice;
+  const SortChoicesArgs& sorted = args.sorted;
+  const int warp = threadIndex() / 32, used = choice.used, count = choice.rows * used;
+  int* const chosen = (int*)(sharedMemory() + choice.rows * choice.bytesOfWarp);
+  float* const weights = (float*)(chosen + count);
+  int* const isFirst = (int*)(weights + count);
+  if (warp < choice.rows) {
+    const ChoiceMemory at(choice, sharedMemory() + warp * choice.bytesOfWarp);
+    chooseOfRow(choice, warp, at, chosen + warp * used, weights + warp * used);
+    syncWarp();
+    // Rows that pad the step choose nothing.
+    if (sorted.blocks[warp] < 0) {
+      for (int i = threadIndex() % 32; i < used; i += 32) chosen[warp * used + i] = noExpert;
+    }
+  }
+  syncBlock();
+  for (int i = threadIndex(); i < count; i += threadCount()) {
+    const int expert = chosen[i];
+    int smaller = 0, before = 0;
+    for (int k = 0; k < count; k++) {
+      smaller += chosen[k] < expert;
+      before += chosen[k] == expert && k < i;
+    }
+    const bool isChoice = expert != noExpert;
+    const int place = smaller + before;
+    isFirst[i] = isChoice && before == 0;
+    sorted.slots[i] = isChoice ? place : -1;
+    choice.weights[i] = weights[i];
+    if (!isChoice) continue;
+    sorted.places[place] = i / used;
+    sorted.factors[place] = weights[i];
+  }
+  syncBlock();
+  for (int i = threadIndex(); i < count; i += threadCount()) {
+    if (!isFirst[i] && i > 0) continue;
+    const int expert = chosen[i];
+    int tile = 0, all = 0, firstPlace = 0;
+    uint32_t rows = 0;
+    for (int row = 0, k = 0; row < choice.rows; row++) {
+      for (int end = k + used; k < end; k++) {
+        const int other = chosen[k];
+        all += isFirst[k];
+        tile += isFirst[k] && other < expert;
+        firstPlace += other < expert;
+        if (other == expert) rows |= 1u << row;
+      }
+    }
+    if (i == 0) *sorted.tileCount = all;
+    if (isFirst[i]) sorted.tiles[tile] = {expert, firstPlace, countBits(rows), rows};
+  }
+}
+
+}  // namespace
