@@ -104,27 +104,38 @@ CHAIRLIFT_DEVICE void prepareScan(const PrepareScanArgs& args) {
   }
 }
 
-// Rows whose inputs are read at once.
+// Rows whose inputs are read at once, while those before are taken.
 constexpr int rowsOfChunk = 8;
 
-/** One column of a matrix, by one lane: in registers where its length is known, or in shared memory, 32 columns side by side. */
+/**
+ * One column of a matrix, by one lane: in registers where its length is known, or in shared memory, 32 columns side by side. Values
+ * are taken `step` at a time.
+ */
 template <int length>
 struct Column {
-  static constexpr int unrolled = length;
+  static constexpr int step = 4, unrolled = length;
   float values[length];
 
   CHAIRLIFT_METHOD void place(float*) {}
   CHAIRLIFT_METHOD int size(int) const { return length; }
   CHAIRLIFT_METHOD float& at(int k) { return values[k]; }
+  static CHAIRLIFT_METHOD void read(const float* from, float (&to)[step]) {
+    const Floats4 own = *(const Floats4*)from;
+    to[0] = own.x;
+    to[1] = own.y;
+    to[2] = own.z;
+    to[3] = own.w;
+  }
 };
 template <>
 struct Column<0> {
-  static constexpr int unrolled = 8;
+  static constexpr int step = 1, unrolled = 8;
   float* values;
 
   CHAIRLIFT_METHOD void place(float* columns) { values = columns + threadIndex(); }
   CHAIRLIFT_METHOD int size(int count) const { return count; }
   CHAIRLIFT_METHOD float& at(int k) { return values[k * 32]; }
+  static CHAIRLIFT_METHOD void read(const float* from, float (&to)[step]) { to[0] = from[0]; }
 };
 
 /** What is needed of a row to update one column. */
@@ -132,48 +143,148 @@ struct RowOfHead {
   const float* key;
   const float* query;
   float value, kept, share;
+  // What the column is multiplied by: `kept`, or 0 where there was no matrix before.
+  float fading;
 };
 
-/** Updates a column by a row; returns what the row reads of it. Without `has` the matrix is zero before. */
+/** What a column has for a key. */
 template <int length>
-CHAIRLIFT_DEVICE float updateDeltaColumn(Column<length>& column, int count, const RowOfHead& row, bool has) {
-  const int size = column.size(count);
-  float correction = 0, read = 0;
-  if (has) {
-#pragma unroll Column<length>::unrolled
-    for (int k = 0; k < size; k++) correction = fusedMultiplyAdd(column.at(k), row.key[k], correction);
+CHAIRLIFT_DEVICE float readColumn(Column<length>& column, int size, const float* key) {
+  using Own = Column<length>;
+  float sum = 0;
+#pragma unroll Own::unrolled / Own::step
+  for (int k = 0; k < size; k += Own::step) {
+    float keys[Own::step];
+    Own::read(key + k, keys);
+#pragma unroll
+    for (int i = 0; i < Own::step; i++) sum = fusedMultiplyAdd(column.at(k + i), keys[i], sum);
   }
-  correction = row.share * (row.value - row.kept * correction);
-#pragma unroll Column<length>::unrolled
-  for (int k = 0; k < size; k++) {
-    const float faded = has ? column.at(k) * row.kept : 0.0f;
-    const float updated = fusedMultiplyAdd(row.key[k], correction, faded);
-    column.at(k) = updated;
-    read = fusedMultiplyAdd(updated, row.query[k], read);
+  return sum;
+}
+
+/**
+ * Updates a column by a row; returns what the row reads of it. `known` is what the column has for the row's key, and becomes what it
+ * has for `nextKey`: both sums are made side by side.
+ */
+template <int length>
+CHAIRLIFT_DEVICE float updateDeltaColumn(Column<length>& column, int size, const RowOfHead& row, const float* nextKey,
+                                         float& known) {
+  using Own = Column<length>;
+  const float correction = row.share * (row.value - row.kept * known);
+  float read = 0, next = 0;
+#pragma unroll Own::unrolled / Own::step
+  for (int k = 0; k < size; k += Own::step) {
+    float keys[Own::step], queries[Own::step], nextKeys[Own::step];
+    Own::read(row.key + k, keys);
+    Own::read(row.query + k, queries);
+    Own::read(nextKey + k, nextKeys);
+#pragma unroll
+    for (int i = 0; i < Own::step; i++) {
+      const float updated = fusedMultiplyAdd(keys[i], correction, column.at(k + i) * row.fading);
+      column.at(k + i) = updated;
+      read = fusedMultiplyAdd(updated, queries[i], read);
+      next = fusedMultiplyAdd(updated, nextKeys[i], next);
+    }
   }
+  known = next;
   return read;
 }
 
 /** The same of a state space: its step is the share of a row. */
 template <int length>
-CHAIRLIFT_DEVICE float scanColumn(Column<length>& column, int count, const RowOfHead& row, float skip, bool has) {
-  const int size = column.size(count);
+CHAIRLIFT_DEVICE float scanColumn(Column<length>& column, int size, const RowOfHead& row, float skip) {
+  using Own = Column<length>;
   const float added = row.value * row.share;
   float sum = 0;
-#pragma unroll Column<length>::unrolled
-  for (int k = 0; k < size; k++) {
-    const float faded = has ? column.at(k) * row.kept : 0.0f;
-    const float next = fusedMultiplyAdd(row.key[k], added, faded);
-    column.at(k) = next;
-    sum = fusedMultiplyAdd(next, row.query[k], sum);
+#pragma unroll Own::unrolled / Own::step
+  for (int k = 0; k < size; k += Own::step) {
+    float keys[Own::step], queries[Own::step];
+    Own::read(row.key + k, keys);
+    Own::read(row.query + k, queries);
+#pragma unroll
+    for (int i = 0; i < Own::step; i++) {
+      const float next = fusedMultiplyAdd(keys[i], added, column.at(k + i) * row.fading);
+      column.at(k + i) = next;
+      sum = fusedMultiplyAdd(next, queries[i], sum);
+    }
   }
   return fusedMultiplyAdd(row.value, skip, sum);
 }
 
+/** The inputs of a chunk of rows for one head and 32 columns, by one warp: two chunks are in shared memory. */
+template <bool isFours>
+class ChunkOfRows {
+ public:
+  CHAIRLIFT_METHOD ChunkOfRows(const RecurArgs& args, int head, int column, float* at)
+      : args_(args),
+        head_(head),
+        keyAt_((args.strided ? head % args.keyHeads : head / (args.heads / args.keyHeads)) * args.keySize),
+        valueAt_(args.valuesAt + head * args.valueSize + column),
+        isColumn_(column < args.valueSize),
+        at_(at) {}
+
+  static CHAIRLIFT_METHOD int floats(int keySize) { return rowsOfChunk * (2 * keySize + 34); }
+
+  /** Starts to read rows; `finish` ends it. */
+  CHAIRLIFT_METHOD void start(int chunk, int64_t row, int rows) {
+    const int lane = threadIndex(), size = args_.keySize;
+    float* const keys = keysOf(chunk);
+    float* const queries = keys + rowsOfChunk * size;
+    constexpr int each = isFours ? 4 : 1;
+    for (int i = lane * each; i < rows * size; i += 32 * each) {
+      const float* const mixed = args_.mixed + (row + i / size) * args_.mixedStride + keyAt_ + i % size;
+      if constexpr (isFours) {
+        copyToShared(keys + i, mixed + args_.keysAt);
+        copyToShared(queries + i, mixed + args_.queriesAt);
+      } else {
+        keys[i] = mixed[args_.keysAt];
+        queries[i] = mixed[args_.queriesAt];
+      }
+    }
+    commitCopies();
+#pragma unroll
+    for (int r = 0; r < rowsOfChunk; r++) {
+      values_[r] = isColumn_ && r < rows ? args_.mixed[(row + r) * args_.mixedStride + valueAt_] : 0.0f;
+    }
+    if (lane >= rows) return;
+    kept_ = args_.kept[(row + lane) * args_.stride + head_];
+    share_ = args_.shares[(row + lane) * args_.stride + head_];
+  }
+
+  CHAIRLIFT_METHOD void finish(int chunk) {
+    float* const at = at_ + chunk * floats(args_.keySize);
+#pragma unroll
+    for (int r = 0; r < rowsOfChunk; r++) at[r * 32 + threadIndex()] = values_[r];
+    if (threadIndex() < rowsOfChunk) {
+      at[rowsOfChunk * 32 + threadIndex()] = kept_;
+      at[rowsOfChunk * 33 + threadIndex()] = share_;
+    }
+    waitForCopies<0>();
+    syncWarp();
+  }
+
+  CHAIRLIFT_METHOD RowOfHead row(int chunk, int r) const {
+    const float* const at = at_ + chunk * floats(args_.keySize);
+    const float* const key = keysOf(chunk) + r * args_.keySize;
+    const float kept = at[rowsOfChunk * 32 + r];
+    return {key, key + rowsOfChunk * args_.keySize, at[r * 32 + threadIndex()], kept, at[rowsOfChunk * 33 + r], kept};
+  }
+
+ private:
+  CHAIRLIFT_METHOD float* keysOf(int chunk) const { return at_ + chunk * floats(args_.keySize) + rowsOfChunk * 34; }
+
+  const RecurArgs& args_;
+  const int head_, keyAt_;
+  const int64_t valueAt_;
+  const bool isColumn_;
+  float* const at_;
+  float values_[rowsOfChunk];
+  float kept_ = 0, share_ = 0;
+};
+
 /**
  * A warp has 32 columns of one head's matrix and takes them through all rows of a sequence. Blocks: x are sequences, y are heads
- * times pieces of columns. Shared memory: values, decays, shares, keys and queries of a chunk of rows, then columns whose length is
- * not known.
+ * times pieces of columns. Shared memory: two chunks of rows, then columns whose length is not known.
  */
 template <bool isDelta, int length>
 CHAIRLIFT_DEVICE void recur(const RecurArgs& args) {
@@ -182,50 +293,43 @@ CHAIRLIFT_DEVICE void recur(const RecurArgs& args) {
   const int pieces = (args.valueSize + 31) / 32, head = blockY() / pieces, lane = threadIndex();
   const int column = blockY() % pieces * 32 + lane;
   const bool isColumn = column < args.valueSize;
-  const int keyHead = args.strided ? head % args.keyHeads : head / (args.heads / args.keyHeads);
   const float skip = isDelta ? 0.0f : args.skip[head];
   const int64_t place = args.matrixAt + head * args.matrixStride + column;
   const int firstRun = args.states.starts[blockX()], endRun = args.states.starts[blockX() + 1];
-  float* const values = (float*)sharedMemory();
-  float* const kept = values + rowsOfChunk * 32;
-  float* const shares = kept + rowsOfChunk;
-  float* const keys = shares + rowsOfChunk;
-  float* const queries = keys + rowsOfChunk * args.keySize;
+  using Chunks = ChunkOfRows<length != 0>;
+  Chunks chunks(args, head, column, (float*)sharedMemory());
   Column<length> own;
-  own.place(queries + rowsOfChunk * args.keySize);
+  own.place((float*)sharedMemory() + 2 * Chunks::floats(args.keySize));
   const int size = own.size(args.keySize);
   bool has = false;
   for (int index = firstRun; index < endRun; index++) {
     const RunOfRows run = args.states.runs[index];
-    if (index == firstRun && run.from >= 0) {
-      has = true;
-      const float* const from = stateOf(args.states, run.from) + place;
+    const auto rowsFrom = [&](int first) { return run.rows - first < rowsOfChunk ? run.rows - first : rowsOfChunk; };
+    if (run.rows > 0) chunks.start(0, run.firstRow, rowsFrom(0));
+    if (index == firstRun) {
+      has = run.from >= 0;
+      const float* const from = has ? stateOf(args.states, run.from) + place : nullptr;
 #pragma unroll Column<length>::unrolled
-      for (int k = 0; k < size; k++) own.at(k) = isColumn ? from[k * args.columnStride] : 0.0f;
+      for (int k = 0; k < size; k++) own.at(k) = has && isColumn ? from[k * args.columnStride] : 0.0f;
     }
-    for (int first = 0; first < run.rows; first += rowsOfChunk) {
-      const int rows = run.rows - first < rowsOfChunk ? run.rows - first : rowsOfChunk;
-      const int64_t row = run.firstRow + first;
-      for (int r = 0; r < rows; r++) {
-        const int64_t at = (row + r) * args.mixedStride + args.valuesAt + head * args.valueSize + column;
-        values[r * 32 + lane] = isColumn ? args.mixed[at] : 0.0f;
+    float known = 0;
+    for (int first = 0, chunk = 0; first < run.rows; first += rowsOfChunk, chunk ^= 1) {
+      const int rows = rowsFrom(first), after = first + rows;
+      if (first == 0) {
+        chunks.finish(0);
+        if (isDelta && has) known = readColumn(own, size, chunks.row(0, 0).key);
       }
-      if (lane < rows) {
-        kept[lane] = args.kept[(row + lane) * args.stride + head];
-        shares[lane] = args.shares[(row + lane) * args.stride + head];
-      }
-      for (int i = lane; i < rows * size; i += 32) {
-        const float* const mixed = args.mixed + (row + i / size) * args.mixedStride + keyHead * size + i % size;
-        keys[i] = mixed[args.keysAt];
-        queries[i] = mixed[args.queriesAt];
-      }
-      syncWarp();
+      if (after < run.rows) chunks.start(chunk ^ 1, run.firstRow + after, rowsFrom(after));
 #pragma unroll 1
       for (int r = 0; r < rows; r++) {
-        const RowOfHead now{keys + r * size, queries + r * size, values[r * 32 + lane], kept[r], shares[r]};
-        const float output = isDelta ? updateDeltaColumn(own, size, now, has) : scanColumn(own, size, now, skip, has);
+        // The last row of a chunk reads the next one's first key.
+        if (r + 1 == rows && after < run.rows) chunks.finish(chunk ^ 1);
+        RowOfHead now = chunks.row(chunk, r);
+        if (!has) now.fading = 0;
         has = true;
-        if (isColumn) args.outputs[(row + r) * args.outputStride + head * args.valueSize + column] = output;
+        const float* const nextKey = r + 1 < rows ? chunks.row(chunk, r + 1).key : chunks.row(chunk ^ (after < run.rows), 0).key;
+        const float output = isDelta ? updateDeltaColumn(own, size, now, nextKey, known) : scanColumn(own, size, now, skip);
+        if (isColumn) args.outputs[(run.firstRow + first + r) * args.outputStride + head * args.valueSize + column] = output;
       }
       syncWarp();
     }

@@ -20,9 +20,9 @@ inline void launchRecurrence(const char* kernel, RecurArgs args, const StateLayo
   args.keySize = layout.rows;
   args.valueSize = layout.columns;
   const int pieces = (layout.columns + columnsOfBlock - 1) / columnsOfBlock;
-  // Columns of the usual length are kept in registers.
-  const bool isUsual = layout.rows == 128;
-  const size_t ofRows = rowsOfChunk * (columnsOfBlock + 2 + 2 * size_t(layout.rows));
+  // Columns of the usual length are kept in registers, and rows are read 16 bytes at a time.
+  const bool isUsual = layout.rows == 128 && args.keysAt % 4 == 0 && args.queriesAt % 4 == 0;
+  const size_t ofRows = 2 * rowsOfChunk * (columnsOfBlock + 2 + 2 * size_t(layout.rows));
   const size_t shared = (ofRows + (isUsual ? 0 : size_t(layout.rows) * columnsOfBlock)) * sizeof(float);
   const std::string name = std::string(kernel) + (isUsual ? "_128" : "");
   work.device.launch(name.c_str(), {work.states.sequences, layout.heads * pieces, columnsOfBlock, shared}, args);
