@@ -32,23 +32,27 @@ struct Format {
   static constexpr int quads = (scaleGroups + 3) / 4;
 };
 
-/** Bytes of a codebook by four indices in the low half of a word. */
-CHAIRLIFT_DEVICE uint32_t lookUp(const uint32_t (&book)[4], uint32_t indices) {
-  uint32_t found = 0;
+/** Bytes by four indices in the low half of a word: from 0 to 3 those of `a`, then those of `b`. */
+CHAIRLIFT_DEVICE uint32_t permuted(uint32_t a, uint32_t b, uint32_t indices) {
 #ifdef __CUDACC__
-  // A permutation takes three bits of an index; the fourth chooses between two of them.
-  const uint32_t low = indices & 0x7777u;
-  const uint32_t first = __byte_perm(book[0], book[1], low), second = __byte_perm(book[2], book[3], low);
-  // Byte i of the first is chosen by i, that of the second by i + 4.
-  const uint32_t upper = (indices >> 3 & 0x1111u) * 4u;
-  found = __byte_perm(first, second, 0x3210u + upper);
+  return __byte_perm(a, b, indices);
 #else
+  uint32_t found = 0;
   for (int i = 0; i < 4; i++) {
-    const uint32_t index = indices >> (i * 4) & 15;
-    found |= (book[index / 4] >> (index % 4 * 8) & 255) << (i * 8);
+    const uint32_t index = indices >> (i * 4) & 7;
+    found |= ((index < 4 ? a : b) >> (index % 4 * 8) & 255) << (i * 8);
   }
-#endif
   return found;
+#endif
+}
+
+/** Bytes of a codebook by the indices in the low half of a word, and by those in the high half. */
+CHAIRLIFT_DEVICE void lookUp(const uint32_t (&book)[4], uint32_t indices, uint32_t& lower, uint32_t& upper) {
+  // A permutation takes three bits of an index; the fourth chooses between two of them: byte i of the first, or of the second,
+  // which is i + 4.
+  const uint32_t low = indices & 0x77777777u, chosen = (indices >> 1 & 0x44444444u) | 0x32103210u;
+  lower = permuted(permuted(book[0], book[1], low), permuted(book[2], book[3], low), chosen);
+  upper = permuted(permuted(book[0], book[1], low >> 16), permuted(book[2], book[3], low >> 16), chosen >> 16);
 }
 
 /** The operand of a group from its two words of nibbles; those of Encoding::Nibble sixteenfold: see `unitOf`. */
@@ -65,10 +69,8 @@ CHAIRLIFT_DEVICE void unpackNibbles(uint32_t first, uint32_t second, const uint3
     a[2] = first >> 4 & 0x0f0f0f0fu;
     a[3] = second >> 4 & 0x0f0f0f0fu;
   } else {
-    a[0] = lookUp(book, first & 0xffffu);
-    a[1] = lookUp(book, second & 0xffffu);
-    a[2] = lookUp(book, first >> 16);
-    a[3] = lookUp(book, second >> 16);
+    lookUp(book, first, a[0], a[2]);
+    lookUp(book, second, a[1], a[3]);
   }
 }
 
