@@ -349,11 +349,16 @@ void CudaModel::launchBranch(const Branch& branch, const Norm* next) {
     const Part& part = branch.parts[i];
     const bool isLast = i + 1 == branch.parts.size();
     float* const out = i == 0 ? sum : work_.scratch("part", stride);
-    launchBody(*part.body, part.input ? work_.stream.normalized(*part.input) : work_.stream.rows(), work_, out);
     // The first of several parts without a norm is the branch as it stands.
-    if (i == 0 && !isLast && !part.output) continue;
+    const bool isFinished = i > 0 || isLast || part.output;
+    work_.leavesMixture = isFinished;
+    work_.mixture = {};
+    launchBody(*part.body, part.input ? work_.stream.normalized(*part.input) : work_.stream.rows(), work_, out);
+    work_.leavesMixture = false;
+    if (!isFinished) continue;
     FinishPartArgs args{};
     args.part = out;
+    args.mixture = work_.mixture;
     args.branch = i == 0 ? nullptr : sum;
     args.kept = sum;
     args.stream = work_.stream.x;
@@ -375,7 +380,7 @@ void CudaModel::launchBranch(const Branch& branch, const Norm* next) {
     args.epsilon = parts_.normEpsilon;
     for (size_t kind = 0; kind < 2; kind++) args.scales[kind] = work_.stream.scales[kind];
     const size_t shared = (paddedLength(parts_.hiddenSize) + 64) * sizeof(float);
-    device_->launch("finish_part", {work_.rows, 1, 512, shared}, args);
+    device_->launch(args.mixture.given ? "finish_mixture" : "finish_part", {work_.rows, 1, 512, shared}, args);
   }
 }
 

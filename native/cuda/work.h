@@ -229,6 +229,9 @@ class Work {
   StepAdapters adapters;
   Stream stream;
   DeviceStates states;
+  // Of the current part, where its sum may be left to what finishes the part, and is.
+  bool leavesMixture = false;
+  Mixture mixture{};
   // Per-layer embeddings of the step.
   const float* perLayerInputs = nullptr;
   size_t perLayerInputStride = 0;

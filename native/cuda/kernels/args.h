@@ -168,12 +168,25 @@ struct EmbedArgs {
   int32_t size;
 };
 
+/** What the experts of rows have given; a row's part is their sum in the order of its choices. */
+struct Mixture {
+  // Null: there is none.
+  const float* given;
+  // By row and choice: the row of `given`, -1 where the row pads the step.
+  const int32_t* slots;
+  // Null: all are 1.
+  const float* weights;
+  int32_t used;
+};
+
 /**
  * After a part of a branch: its output norm, its addition to the branch; after the last part the branch's norm, its addition to the
  * residual stream, the stream's own scale and norm, and the scales of norms that read the stream next.
  */
 struct FinishPartArgs {
   const float* part;
+  // In place of `part`.
+  Mixture mixture;
   // The branch so far, to which the part is added; null: the part is the branch.
   float* branch;
   // Where the branch is kept unless this was its last part.

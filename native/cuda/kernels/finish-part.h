@@ -4,6 +4,7 @@
 namespace {
 
 /** A row of a branch on its way to the stream, in shared memory: each thread changes its own values, by fours. */
+template <bool isMixture>
 class FinishedRow {
  public:
   CHAIRLIFT_METHOD FinishedRow(const FinishPartArgs& args)
@@ -37,7 +38,10 @@ class FinishedRow {
   static constexpr int atOnce = 2;
 
   CHAIRLIFT_METHOD int paddedSize() const { return (args_.size + inputsOfGroup - 1) / inputsOfGroup * inputsOfGroup; }
-  CHAIRLIFT_METHOD const Floats4* part() const { return (const Floats4*)(args_.part + first_); }
+  CHAIRLIFT_METHOD Floats4 part(int i) const {
+    if constexpr (isMixture) return mixedFour(args_.mixture, blockX(), args_.stride, 4 * i);
+    return ((const Floats4*)(args_.part + first_))[i];
+  }
   CHAIRLIFT_METHOD const Floats4* branch() const { return (const Floats4*)(args_.branch + first_); }
   CHAIRLIFT_METHOD const Floats4* stream() const { return (const Floats4*)(args_.stream + first_); }
 
@@ -65,7 +69,7 @@ class FinishedRow {
       for (int k = 0; k < atOnce; k++) {
         const int i = first + k * threads;
         if (i >= fours_) continue;
-        parts[k] = part()[i];
+        parts[k] = part(i);
         if (addsBranch) branches[k] = branch()[i];
         if (addsStream) streams[k] = stream()[i];
       }
@@ -119,10 +123,11 @@ class FinishedRow {
 };
 
 /** A block has one row. Shared memory: the row, in whole groups, and 64 floats. */
+template <bool isMixture>
 CHAIRLIFT_DEVICE void finishPart(const FinishPartArgs& args) {
   startNext();
   waitForPrevious();
-  FinishedRow(args).finish();
+  FinishedRow<isMixture>(args).finish();
 }
 
 }  // namespace

@@ -66,14 +66,10 @@ struct RouteFewArgs {
   SortChoicesArgs sorted;
 };
 
-/** Sums what the experts of a row have given, in the order of its choices. */
 struct MixExpertsArgs {
-  const float* given;
+  Mixture mixture;
   int64_t stride;
-  const int32_t* slots;
-  // Null: all are 1.
-  const float* weights;
-  int32_t used, size;
+  int32_t size;
   float* out;
 };
 

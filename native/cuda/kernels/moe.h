@@ -99,41 +99,13 @@ CHAIRLIFT_DEVICE void sortChoices(const SortChoicesArgs& args) {
   }
 }
 
-CHAIRLIFT_DEVICE void addScaled(Floats4& sum, Floats4 given, float weight) {
-  sum = {fusedMultiplyAdd(given.x, weight, sum.x), fusedMultiplyAdd(given.y, weight, sum.y),
-         fusedMultiplyAdd(given.z, weight, sum.z), fusedMultiplyAdd(given.w, weight, sum.w)};
-}
-
 /** Blocks: x are rows, y are pieces of columns, of which a thread has four. Rows are padded to whole fours. */
 CHAIRLIFT_DEVICE void mixExperts(const MixExpertsArgs& args) {
-  // Choices whose values are on their way together.
-  constexpr int atOnce = 8;
   startNext();
   waitForPrevious();
-  const int64_t first = int64_t(blockX()) * args.used;
   const int column = (blockY() * threadCount() + threadIndex()) * 4;
   if (column >= args.size) return;
-  Floats4 sum{0, 0, 0, 0};
-  for (int begin = 0; begin < args.used; begin += atOnce) {
-    int slots[atOnce];
-    float weights[atOnce];
-    Floats4 given[atOnce];
-#pragma unroll
-    for (int i = 0; i < atOnce; i++) {
-      const bool isChoice = begin + i < args.used;
-      slots[i] = isChoice ? args.slots[first + begin + i] : -1;
-      weights[i] = isChoice && args.weights ? args.weights[first + begin + i] : 1.0f;
-    }
-#pragma unroll
-    for (int i = 0; i < atOnce; i++) {
-      if (slots[i] >= 0) given[i] = *(const Floats4*)(args.given + int64_t(slots[i]) * args.stride + column);
-    }
-#pragma unroll
-    for (int i = 0; i < atOnce; i++) {
-      if (slots[i] >= 0) addScaled(sum, given[i], weights[i]);
-    }
-  }
-  *(Floats4*)(args.out + int64_t(blockX()) * args.stride + column) = sum;
+  *(Floats4*)(args.out + int64_t(blockX()) * args.stride + column) = mixedFour(args.mixture, blockX(), args.stride, column);
 }
 
 /** A block has one row. Shared memory: 64 floats. */

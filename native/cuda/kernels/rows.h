@@ -81,6 +81,36 @@ CHAIRLIFT_DEVICE void gatherRows(const GatherRowsArgs& args) {
   }
 }
 
+/** Four columns of a row's sum over its experts. */
+CHAIRLIFT_DEVICE Floats4 mixedFour(const Mixture& mixture, int row, int64_t stride, int column) {
+  // Choices whose values are on their way together.
+  constexpr int atOnce = 8;
+  const int64_t first = int64_t(row) * mixture.used;
+  Floats4 sum{0, 0, 0, 0};
+  for (int begin = 0; begin < mixture.used; begin += atOnce) {
+    int slots[atOnce];
+    float weights[atOnce];
+    Floats4 given[atOnce];
+#pragma unroll
+    for (int i = 0; i < atOnce; i++) {
+      const bool isChoice = begin + i < mixture.used;
+      slots[i] = isChoice ? mixture.slots[first + begin + i] : -1;
+      weights[i] = isChoice && mixture.weights ? mixture.weights[first + begin + i] : 1.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < atOnce; i++) {
+      if (slots[i] >= 0) given[i] = *(const Floats4*)(mixture.given + int64_t(slots[i]) * stride + column);
+    }
+#pragma unroll
+    for (int i = 0; i < atOnce; i++) {
+      if (slots[i] < 0) continue;
+      sum = {fusedMultiplyAdd(given[i].x, weights[i], sum.x), fusedMultiplyAdd(given[i].y, weights[i], sum.y),
+             fusedMultiplyAdd(given[i].z, weights[i], sum.z), fusedMultiplyAdd(given[i].w, weights[i], sum.w)};
+    }
+  }
+  return sum;
+}
+
 CHAIRLIFT_DEVICE void scaleLogits(const ScaleLogitsArgs& args) {
   waitForPrevious();
   for (int64_t i = int64_t(blockX()) * threadCount() + threadIndex(); i < args.count;

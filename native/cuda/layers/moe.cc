@@ -121,7 +121,7 @@ void sortChoices(const SortChoicesArgs& args, Work& work) {
   work.device.launch("sort_choices", {1, 1, threads, sharedBytes(threads)}, args);
 }
 
-/** Runs the experts of sorted choices and sums what they give. */
+/** Runs the experts of sorted choices and sums what they give, or leaves the sum to what finishes the part. */
 class Experts {
  public:
   Experts(const Moe& moe, const Input& input, Work& work, float* out) : moe_(moe), input_(input), work_(work), out_(out) {}
@@ -149,14 +149,13 @@ class Experts {
 
  private:
   void mix(const SortChoicesArgs& sorted, const float* given) {
-    MixExpertsArgs args{};
-    args.given = given;
-    args.stride = int64_t(work_.stream.stride);
-    args.slots = sorted.slots;
-    args.weights = moe_.scalesInput ? nullptr : sorted.weights;
-    args.used = sorted.used;
-    args.size = work_.stream.size;
-    args.out = out_ + size_t(sorted.firstRow) * work_.stream.stride;
+    const Mixture mixture{given, sorted.slots, moe_.scalesInput ? nullptr : sorted.weights, sorted.used};
+    if (work_.leavesMixture && sorted.rows == work_.rows) {
+      work_.mixture = mixture;
+      return;
+    }
+    const int64_t stride = int64_t(work_.stream.stride);
+    const MixExpertsArgs args{mixture, stride, work_.stream.size, out_ + sorted.firstRow * stride};
     constexpr int columns = 4 * mixThreads;
     work_.device.launch("mix_experts", {sorted.rows, (args.size + columns - 1) / columns, mixThreads, 0}, args);
   }
