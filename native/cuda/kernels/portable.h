@@ -9,6 +9,8 @@
 
 #define CHAIRLIFT_DEVICE static __device__ __forceinline__
 #define CHAIRLIFT_METHOD __device__ __forceinline__
+/** A table. */
+#define CHAIRLIFT_CONSTANT static __constant__ const
 
 /** A kernel takes one struct of arguments. `blocks`: how many should fit on a multiprocessor. */
 #define CHAIRLIFT_KERNEL(name, Args, threads, blocks, ...)                                                \

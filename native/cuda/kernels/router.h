@@ -71,9 +71,12 @@ CHAIRLIFT_DEVICE void scoreExperts(const ScoreExpertsArgs& args) {
 CHAIRLIFT_DEVICE bool isNan(double value) { return value != value; }
 CHAIRLIFT_DEVICE double negativeInfinity() { return double(-INFINITY); }
 
-/** Divides by a small whole number with multiplications alone: remainders are exact, so that the second correction rounds right. */
+CHAIRLIFT_CONSTANT double reciprocals[] = {1.0,     1.0 / 1,  1.0 / 2,  1.0 / 3,  1.0 / 4,  1.0 / 5,  1.0 / 6, 1.0 / 7,
+                                           1.0 / 8, 1.0 / 9,  1.0 / 10, 1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14};
+
+/** Divides by a whole number up to 14 with multiplications alone: remainders are exact, so that the second correction rounds right. */
 struct ReciprocalDivision {
-  CHAIRLIFT_METHOD double operator()(double a, int i) const { return quotient(a, i, 1.0 / i); }
+  CHAIRLIFT_METHOD double operator()(double a, int i) const { return quotient(a, i, reciprocals[i]); }
   /** a / by, where `reciprocal` is that of `by`, rounded, and no remainder is below the normal numbers. */
   static CHAIRLIFT_METHOD double quotient(double a, double by, double reciprocal) {
     double found = a * reciprocal;
@@ -126,23 +129,6 @@ CHAIRLIFT_DEVICE double bestOfGroup(const double* scores, int count, bool byBest
 // Experts whose scores a lane computes side by side.
 constexpr int expertsAtOnce = 4;
 
-/** Calls `change(values)` with the values of some experts of this lane, which it replaces. */
-template <class From, class To, class Change>
-CHAIRLIFT_DEVICE void changeScores(const From* from, To* to, int count, const Change& change) {
-  for (int first = threadIndex() % 32; first < count; first += 32 * expertsAtOnce) {
-    To values[expertsAtOnce];
-#pragma unroll
-    for (int i = 0; i < expertsAtOnce; i++) values[i] = To(from[first + 32 * i < count ? first + 32 * i : first]);
-#pragma unroll
-    for (int i = 0; i < expertsAtOnce; i++) values[i] = change(values[i], first + 32 * i);
-#pragma unroll
-    for (int i = 0; i < expertsAtOnce; i++) {
-      if (first + 32 * i < count) to[first + 32 * i] = values[i];
-    }
-  }
-  syncWarp();
-}
-
 /** The logits of a row by one warp: the sums of segments in order, and the bias. They are left in place of the first segment. */
 CHAIRLIFT_DEVICE void joinScores(const ChooseExpertsArgs& args, int row, float* sums) {
   const int lane = threadIndex() % 32, all = args.segments * int(args.stride);
@@ -159,8 +145,8 @@ CHAIRLIFT_DEVICE void joinScores(const ChooseExpertsArgs& args, int row, float* 
   syncWarp();
 }
 
-CHAIRLIFT_DEVICE void softmaxScores(const float* logits, double* scores, int count) {
-  // A first score of NaN stays the largest.
+/** The largest logit of a row; a first one of NaN stays the largest. */
+CHAIRLIFT_DEVICE float largestLogit(const float* logits, int count) {
   float largest = logits[0];
   for (int i = threadIndex() % 32; i < count; i += 32) {
     if (largest < logits[i]) largest = logits[i];
@@ -169,17 +155,45 @@ CHAIRLIFT_DEVICE void softmaxScores(const float* logits, double* scores, int cou
     const float other = shuffleXor(largest, half);
     if (largest < other) largest = other;
   }
-  changeScores(logits, scores, count, [&](double logit, int) {
-    return chairlift::exponential(logit - double(largest), ReciprocalDivision{});
-  });
-  double sum = 0;
-#pragma unroll 16
-  for (int i = 0; i < count; i++) sum = sum + scores[i];
+  return largest;
+}
+
+/** Sigmoids or a softmax of logits, by one warp. */
+CHAIRLIFT_DEVICE void scoresOfLogits(const float* logits, double* scores, int count, bool isSigmoid) {
+  const int lane = threadIndex() % 32;
+  const double largest = isSigmoid ? 0.0 : double(largestLogit(logits, count));
+#pragma unroll 1
+  for (int first = lane; first < count; first += 32 * expertsAtOnce) {
+    double values[expertsAtOnce];
+#pragma unroll
+    for (int i = 0; i < expertsAtOnce; i++) {
+      const double logit = double(logits[first + 32 * i < count ? first + 32 * i : first]);
+      values[i] = isSigmoid ? -logit : logit - largest;
+    }
+    chairlift::exponentials(values, ReciprocalDivision{});
+#pragma unroll
+    for (int i = 0; i < expertsAtOnce; i++) {
+      if (first + 32 * i < count) scores[first + 32 * i] = values[i];
+    }
+  }
   syncWarp();
+  double sum = 1;
+  if (!isSigmoid) {
+    sum = 0;
+#pragma unroll 16
+    for (int i = 0; i < count; i++) sum = sum + scores[i];
+    syncWarp();
+  }
   const double reciprocal = 1.0 / sum;
-  changeScores(scores, scores, count, [&](double score, int) {
-    return score > 1e-200 ? ReciprocalDivision::quotient(score, sum, reciprocal) : score / sum;
-  });
+#pragma unroll 1
+  for (int i = lane; i < count; i += 32) {
+    const double score = scores[i];
+    // Remainders of smaller scores might be below the normal numbers.
+    const bool isExact = !isSigmoid && score > 1e-200;
+    if (isExact) scores[i] = ReciprocalDivision::quotient(score, sum, reciprocal);
+    else scores[i] = isSigmoid ? 1 / (1 + score) : score / sum;
+  }
+  syncWarp();
 }
 
 /** Keeps the experts of the best groups, by one warp. */
@@ -206,46 +220,38 @@ CHAIRLIFT_DEVICE uint64_t placeOfScore(double score) {
   return bits >> 63 ? ~bits : bits | uint64_t(1) << 63;
 }
 
-/** The highest place of this lane's experts, the lowest of them where several have it. Those that are taken have place 0. */
-struct BestOfLane {
-  uint64_t place = 0;
-  int expert = noExpert;
-
-  CHAIRLIFT_METHOD void find(const uint64_t* places, int count) {
-    place = 0;
-    expert = noExpert;
-    for (int i = threadIndex() % 32; i < count; i += 32) {
-      if (places[i] > place) place = places[i], expert = i;
-    }
-  }
-  /** The best of all lanes. */
-  CHAIRLIFT_METHOD int ofWarp() const {
-    const uint32_t upper = largestOfWarp(uint32_t(place >> 32));
-    const uint32_t lower = largestOfWarp(uint32_t(place >> 32) == upper ? uint32_t(place) : 0u);
-    const bool isBest = place == (uint64_t(upper) << 32 | lower);
-    return int(~largestOfWarp(isBest ? ~uint32_t(expert) : 0u));
-  }
-};
-
 /** Chooses by one warp; `chose(i, expert)` is called by all lanes. Scores that are wanted are not needed afterwards. */
 template <class Chose>
 CHAIRLIFT_DEVICE void takeBestOf(double* wanted, uint8_t* taken, int count, int used, const Chose& chose) {
+  const int lane = threadIndex() % 32;
   bool hasNan = false;
-  for (int i = threadIndex() % 32; i < count; i += 32) hasNan = hasNan || isNan(wanted[i]);
-  if (chairlift::cuda::ballot(hasNan) != 0) {
-    for (int i = 0; i < used; i++) chose(i, takeBest(wanted, taken, count));
-    return;
-  }
+  for (int i = lane; i < count; i += 32) hasNan = hasNan || isNan(wanted[i]);
+  const bool isSlow = chairlift::cuda::ballot(hasNan) != 0;
+  // Experts that are taken have place 0.
   uint64_t* const places = (uint64_t*)wanted;
-  for (int i = threadIndex() % 32; i < count; i += 32) places[i] = placeOfScore(wanted[i]);
-  BestOfLane own;
-  own.find(places, count);
+  for (int i = lane; !isSlow && i < count; i += 32) places[i] = placeOfScore(wanted[i]);
+  // The best of this lane's, the first of them where several are.
+  uint64_t best = 0;
+  int own = noExpert;
+  bool isOld = true;
+#pragma unroll 1
   for (int i = 0; i < used; i++) {
-    const int expert = own.ofWarp();
-    if (own.expert == expert) {
-      places[expert] = 0;
-      own.find(places, count);
+    if (isSlow) {
+      chose(i, takeBest(wanted, taken, count));
+      continue;
     }
+    if (isOld) {
+      best = 0;
+      for (int k = lane; k < count; k += 32) {
+        if (places[k] > best) best = places[k], own = k;
+      }
+    }
+    const uint32_t upper = largestOfWarp(uint32_t(best >> 32));
+    const uint32_t lower = largestOfWarp(uint32_t(best >> 32) == upper ? uint32_t(best) : 0u);
+    const bool isBest = best == (uint64_t(upper) << 32 | lower);
+    const int expert = int(~largestOfWarp(isBest ? ~uint32_t(own) : 0u));
+    isOld = own == expert;
+    if (isOld) places[expert] = 0;
     chose(i, expert);
   }
 }
@@ -271,12 +277,7 @@ struct ChoiceMemory {
 CHAIRLIFT_DEVICE void chooseOfRow(const ChooseExpertsArgs& args, int row, const ChoiceMemory& at, int32_t* chosen, float* weights) {
   const int lane = threadIndex() % 32, count = args.experts;
   joinScores(args, row, at.sums);
-  if (args.isSigmoid) {
-    changeScores(at.sums, at.scores, count,
-                 [](double logit, int) { return 1 / (1 + chairlift::exponential(-logit, ReciprocalDivision{})); });
-  } else {
-    softmaxScores(at.sums, at.scores, count);
-  }
+  scoresOfLogits(at.sums, at.scores, count, args.isSigmoid);
   for (int i = lane; i < count; i += 32) {
     at.wanted[i] = args.routingBias ? at.scores[i] + double(args.routingBias[i]) : at.scores[i];
     at.taken[i] = 0;

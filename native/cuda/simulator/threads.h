@@ -10,6 +10,7 @@
 
 #define CHAIRLIFT_DEVICE static inline
 #define CHAIRLIFT_METHOD inline
+#define CHAIRLIFT_CONSTANT static const
 
 namespace chairlift {
 namespace cuda {
