@@ -82,6 +82,7 @@ CHAIRLIFT_KERNEL(share_rows, ShareRowsArgs, 256, 1, shareRows(args))
 
 CHAIRLIFT_KERNEL(convolve_rows, ConvolveArgs, 128, 1, convolve(args))
 CHAIRLIFT_KERNEL(keep_waiting, ConvolveArgs, 128, 1, keepWaiting(args))
+CHAIRLIFT_KERNEL(convolve_sequences, ConvolveArgs, 128, 1, convolveSequences(args))
 CHAIRLIFT_KERNEL(multiply_rows, MultiplyRowsArgs, 256, 1, multiplyRows(args))
 CHAIRLIFT_KERNEL(prepare_delta, PrepareDeltaArgs, 256, 1, prepareDelta(args))
 CHAIRLIFT_KERNEL(prepare_scan, PrepareScanArgs, 128, 1, prepareScan(args))

@@ -8,16 +8,9 @@ namespace {
 
 CHAIRLIFT_DEVICE float* stateOf(const StateView& states, int slot) { return states.state + int64_t(slot) * states.slotStride; }
 
-/**
- * Blocks: x are rows, y are pieces of channels, a thread has a channel. Rows before the first of a sequence in this step are in the
- * state that it starts from.
- */
-CHAIRLIFT_DEVICE void convolve(const ConvolveArgs& args) {
-  startNext();
-  waitForPrevious();
-  const int row = blockX(), channel = blockY() * threadCount() + threadIndex(), before = args.taps - 1;
-  if (channel >= args.channels) return;
-  const int within = row - args.states.firstRows[row], slot = args.states.fromSlots[row];
+/** One channel of a row. Rows before the first of a sequence in this step are in the state that it starts from. */
+CHAIRLIFT_DEVICE void convolveChannel(const ConvolveArgs& args, int row, int channel) {
+  const int within = row - args.states.firstRows[row], slot = args.states.fromSlots[row], before = args.taps - 1;
   const float* const waiting = slot < 0 ? nullptr : stateOf(args.states, slot);
   float sum = args.bias ? args.bias[channel] : 0.0f;
   for (int tap = 0; tap < args.taps; tap++) {
@@ -30,25 +23,52 @@ CHAIRLIFT_DEVICE void convolve(const ConvolveArgs& args) {
   args.to[int64_t(row) * args.toStride + channel] = args.activates ? silu(Vec{sum}).lane : sum;
 }
 
-/** Stores the last rows of each run in its state. Blocks: x are sequences, y are pieces of channels. */
+/** Stores the last values of a channel in the state of a run. */
+CHAIRLIFT_DEVICE void keepChannel(const ConvolveArgs& args, const RunOfRows& run, int channel) {
+  const int waiting = args.taps - 1;
+  const float* const from = run.from < 0 ? nullptr : stateOf(args.states, run.from) + channel;
+  float* const to = stateOf(args.states, run.to) + channel;
+  // Oldest first: `from` may be `to`, and is read ahead of what is written.
+  for (int place = 0; place < waiting; place++) {
+    const int row = run.rows - waiting + place;
+    float value = 0;
+    if (row >= 0) value = args.x[int64_t(run.firstRow + row) * args.stride + channel];
+    else if (from) value = from[(waiting + row) * args.channelStride];
+    to[place * args.channelStride] = value;
+  }
+}
+
+/** Blocks: x are rows, y are pieces of channels, a thread has a channel. */
+CHAIRLIFT_DEVICE void convolve(const ConvolveArgs& args) {
+  startNext();
+  waitForPrevious();
+  const int channel = blockY() * threadCount() + threadIndex();
+  if (channel < args.channels) convolveChannel(args, blockX(), channel);
+}
+
+/** The states of rows that `convolve` has taken. Blocks: x are sequences, y are pieces of channels. */
 CHAIRLIFT_DEVICE void keepWaiting(const ConvolveArgs& args) {
   startNext();
   waitForPrevious();
-  const int sequence = blockX(), channel = blockY() * threadCount() + threadIndex(), waiting = args.taps - 1;
+  const int channel = blockY() * threadCount() + threadIndex();
   if (channel >= args.channels) return;
-  for (int i = args.states.starts[sequence]; i < args.states.starts[sequence + 1]; i++) {
-    const RunOfRows run = args.states.runs[i];
-    const float* const from = run.from < 0 ? nullptr : stateOf(args.states, run.from) + channel;
-    float* const to = stateOf(args.states, run.to) + channel;
-    // Oldest first: `from` may be `to`, and is read ahead of what is written.
-    for (int place = 0; place < waiting; place++) {
-      const int row = run.rows - waiting + place;
-      float value = 0;
-      if (row >= 0) value = args.x[int64_t(run.firstRow + row) * args.stride + channel];
-      else if (from) value = from[(waiting + row) * args.channelStride];
-      to[place * args.channelStride] = value;
-    }
+  for (int i = args.states.starts[blockX()]; i < args.states.starts[blockX() + 1]; i++) {
+    keepChannel(args, args.states.runs[i], channel);
   }
+}
+
+/** Both, for sequences with few rows: a thread has a channel of a sequence. */
+CHAIRLIFT_DEVICE void convolveSequences(const ConvolveArgs& args) {
+  startNext();
+  waitForPrevious();
+  const int channel = blockY() * threadCount() + threadIndex();
+  if (channel >= args.channels) return;
+  const int first = args.states.starts[blockX()], end = args.states.starts[blockX() + 1];
+  for (int i = first; i < end; i++) {
+    const RunOfRows run = args.states.runs[i];
+    for (int row = 0; row < run.rows; row++) convolveChannel(args, run.firstRow + row, channel);
+  }
+  for (int i = first; i < end; i++) keepChannel(args, args.states.runs[i], channel);
 }
 
 /** A block has one row. */

@@ -26,6 +26,11 @@ void convolveRows(const Convolution& convolution, const StateLayout& layout, int
   args.taps = layout.taps;
   args.activates = convolution.activates;
   const int pieces = (layout.channels + channelThreads - 1) / channelThreads;
+  // Most sequences have one row.
+  if (work.rows == work.states.sequences) {
+    work.device.launch("convolve_sequences", {work.states.sequences, pieces, channelThreads, 0}, args);
+    return;
+  }
   work.device.launch("convolve_rows", {work.rows, pieces, channelThreads, 0}, args);
   // After all rows have read the states that their sequences start from.
   if (layout.taps > 1) work.device.launch("keep_waiting", {work.states.sequences, pieces, channelThreads, 0}, args);
