@@ -3,14 +3,14 @@
 
 namespace {
 
-/** How many lanes of the warp before this one have the same value. */
-CHAIRLIFT_DEVICE int equalBefore(int value) {
-  int count = 0;
-  for (int lane = 0; lane < 32; lane++) {
-    const int other = shuffle(value, lane);
-    if (lane < threadIndex() % 32 && other == value) count++;
+/** How many lanes of the warp before this one have the same expert, of `experts`, or `noExpert` too. */
+CHAIRLIFT_DEVICE int equalBefore(int expert, int experts) {
+  uint32_t equal = (1u << threadIndex() % 32) - 1;
+  for (int bit = 1; bit <= experts; bit *= 2) {
+    const uint32_t votes = chairlift::cuda::ballot((expert & bit) != 0);
+    equal &= (expert & bit) != 0 ? votes : ~votes;
   }
-  return count;
+  return countBits(equal);
 }
 
 /** The sum of this lane's value and those of all lanes before it. */
@@ -85,7 +85,7 @@ CHAIRLIFT_DEVICE void sortChoices(const SortChoicesArgs& args) {
   }
   for (int at = 0; at < perWarp; at += 32) {
     const int i = warp * perWarp + at + lane, expert = expertOf(i);
-    const int before = equalBefore(expert);
+    const int before = equalBefore(expert, experts);
     int* const next = expert == noExpert ? nullptr : &counts[warp * experts + expert];
     const int place = next ? firstPlaces[expert] + *next + before : -1;
     syncWarp();
