@@ -126,6 +126,8 @@ CHAIRLIFT_DEVICE double bestOfGroup(const double* scores, int count, bool byBest
   return byBestTwo && count > 1 ? first + second : first;
 }
 
+// Remainders of smaller scores might be below the normal numbers.
+constexpr double leastExact = 1e-200;
 // Experts whose scores a lane computes side by side.
 constexpr int expertsAtOnce = 4;
 
@@ -188,8 +190,7 @@ CHAIRLIFT_DEVICE void scoresOfLogits(const float* logits, double* scores, int co
 #pragma unroll 1
   for (int i = lane; i < count; i += 32) {
     const double score = scores[i];
-    // Remainders of smaller scores might be below the normal numbers.
-    const bool isExact = !isSigmoid && score > 1e-200;
+    const bool isExact = !isSigmoid && score > leastExact;
     if (isExact) scores[i] = ReciprocalDivision::quotient(score, sum, reciprocal);
     else scores[i] = isSigmoid ? 1 / (1 + score) : score / sum;
   }
@@ -220,6 +221,14 @@ CHAIRLIFT_DEVICE uint64_t placeOfScore(double score) {
   return bits >> 63 ? ~bits : bits | uint64_t(1) << 63;
 }
 
+/** The expert with the highest place of those that lanes have, the lowest of several. */
+CHAIRLIFT_DEVICE int bestOfWarp(uint64_t place, int expert) {
+  const uint32_t upper = largestOfWarp(uint32_t(place >> 32));
+  const uint32_t lower = largestOfWarp(uint32_t(place >> 32) == upper ? uint32_t(place) : 0u);
+  const bool isBest = place == (uint64_t(upper) << 32 | lower);
+  return int(~largestOfWarp(isBest ? ~uint32_t(expert) : 0u));
+}
+
 /** Chooses by one warp; `chose(i, expert)` is called by all lanes. Scores that are wanted are not needed afterwards. */
 template <class Chose>
 CHAIRLIFT_DEVICE void takeBestOf(double* wanted, uint8_t* taken, int count, int used, const Chose& chose) {
@@ -246,10 +255,7 @@ CHAIRLIFT_DEVICE void takeBestOf(double* wanted, uint8_t* taken, int count, int 
         if (places[k] > best) best = places[k], own = k;
       }
     }
-    const uint32_t upper = largestOfWarp(uint32_t(best >> 32));
-    const uint32_t lower = largestOfWarp(uint32_t(best >> 32) == upper ? uint32_t(best) : 0u);
-    const bool isBest = best == (uint64_t(upper) << 32 | lower);
-    const int expert = int(~largestOfWarp(isBest ? ~uint32_t(own) : 0u));
+    const int expert = bestOfWarp(best, own);
     isOld = own == expert;
     if (isOld) places[expert] = 0;
     chose(i, expert);
@@ -273,22 +279,149 @@ struct ChoiceMemory {
   }
 };
 
+/**
+ * The experts of a row in registers of one warp, four of a lane: expert `lane` and every 32nd after it. The same steps as
+ * `chooseOfRow` in shared memory, without a loop over experts but for their sum.
+ */
+class ExpertsOfLane {
+ public:
+  static constexpr int each = 4, most = 32 * each;
+
+  CHAIRLIFT_METHOD ExpertsOfLane(const ChooseExpertsArgs& args, int row, const ChoiceMemory& at)
+      : args_(args), at_(at), lane_(threadIndex() % 32) {
+    const float* const from = args.sums + int64_t(row) * args.segments * args.stride;
+    float logits[each];
+#pragma unroll
+    for (int i = 0; i < each; i++) logits[i] = from[expertAt(i)];
+#pragma unroll 4
+    for (int segment = 1; segment < args.segments; segment++) {
+#pragma unroll
+      for (int i = 0; i < each; i++) logits[i] = logits[i] + from[segment * args.stride + expertAt(i)];
+    }
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+      if (args.bias) logits[i] = logits[i] + args.bias[expertAt(i)];
+    }
+    const double largest = args.isSigmoid ? 0.0 : double(largestOf(logits));
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+      scores_[i] = !has(i) ? 0.0 : args.isSigmoid ? -double(logits[i]) : double(logits[i]) - largest;
+    }
+    chairlift::exponentials(scores_, ReciprocalDivision{});
+    if (args.isSigmoid) {
+#pragma unroll
+      for (int i = 0; i < each; i++) scores_[i] = 1 / (1 + scores_[i]);
+    } else {
+      divideBySum();
+    }
+    store(at.scores, scores_);
+  }
+
+  /** Calls `chose(i, expert)` with all lanes. */
+  template <class Chose>
+  CHAIRLIFT_METHOD void choose(const Chose& chose) {
+    double wanted[each];
+    bool hasNan = false;
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+      wanted[i] = args_.routingBias && has(i) ? scores_[i] + double(args_.routingBias[expertAt(i)]) : scores_[i];
+      hasNan = hasNan || (has(i) && isNan(wanted[i]));
+    }
+    if (chairlift::cuda::ballot(hasNan) != 0) {
+      store(at_.wanted, wanted);
+      for (int i = lane_; i < args_.experts; i += 32) at_.taken[i] = 0;
+      syncWarp();
+      for (int i = 0; i < args_.used; i++) chose(i, takeBest(at_.wanted, at_.taken, args_.experts));
+      return;
+    }
+    uint64_t places[each];
+#pragma unroll
+    for (int i = 0; i < each; i++) places[i] = has(i) ? placeOfScore(wanted[i]) : 0;
+#pragma unroll 1
+    for (int i = 0; i < args_.used; i++) {
+      uint64_t best = places[0];
+      int own = lane_;
+#pragma unroll
+      for (int k = 1; k < each; k++) {
+        if (places[k] > best) best = places[k], own = lane_ + 32 * k;
+      }
+      const int expert = bestOfWarp(best, own);
+#pragma unroll
+      for (int k = 0; k < each; k++) {
+        if (expert == lane_ + 32 * k) places[k] = 0;
+      }
+      chose(i, expert);
+    }
+  }
+
+ private:
+  CHAIRLIFT_METHOD bool has(int i) const { return lane_ + 32 * i < args_.experts; }
+  CHAIRLIFT_METHOD int expertAt(int i) const { return has(i) ? lane_ + 32 * i : 0; }
+  CHAIRLIFT_METHOD void store(double* to, const double (&values)[each]) const {
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+      if (has(i)) to[lane_ + 32 * i] = values[i];
+    }
+    syncWarp();
+  }
+
+  /** A first logit of NaN stays the largest. */
+  CHAIRLIFT_METHOD float largestOf(const float (&logits)[each]) const {
+    float largest = shuffle(logits[0], 0);
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+      if (has(i) && largest < logits[i]) largest = logits[i];
+    }
+    for (int half = 16; half > 0; half /= 2) {
+      const float other = shuffleXor(largest, half);
+      if (largest < other) largest = other;
+    }
+    return largest;
+  }
+
+  CHAIRLIFT_METHOD void divideBySum() {
+    store(at_.scores, scores_);
+    double sum = 0;
+#pragma unroll 16
+    for (int i = 0; i < args_.experts; i++) sum = sum + at_.scores[i];
+    syncWarp();
+    const double reciprocal = 1.0 / sum;
+    bool isExact = true;
+#pragma unroll
+    for (int i = 0; i < each; i++) isExact = isExact && (!has(i) || scores_[i] > leastExact);
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+      scores_[i] = isExact ? ReciprocalDivision::quotient(scores_[i], sum, reciprocal) : scores_[i] / sum;
+    }
+  }
+
+  const ChooseExpertsArgs& args_;
+  const ChoiceMemory& at_;
+  const int lane_;
+  double scores_[each];
+};
+
 /** Writes the choices of a row, by one warp. */
 CHAIRLIFT_DEVICE void chooseOfRow(const ChooseExpertsArgs& args, int row, const ChoiceMemory& at, int32_t* chosen, float* weights) {
   const int lane = threadIndex() % 32, count = args.experts;
-  joinScores(args, row, at.sums);
-  scoresOfLogits(at.sums, at.scores, count, args.isSigmoid);
-  for (int i = lane; i < count; i += 32) {
-    at.wanted[i] = args.routingBias ? at.scores[i] + double(args.routingBias[i]) : at.scores[i];
-    at.taken[i] = 0;
-  }
-  syncWarp();
-  if (args.groups > 0) keepBestGroups(args, at.wanted, at.ofGroups, at.taken + count);
   double sum = 0;
-  takeBestOf(at.wanted, at.taken, count, args.used, [&](int i, int expert) {
+  const auto chose = [&](int i, int expert) {
     sum = sum + at.scores[expert];
     if (lane == 0) chosen[i] = expert;
-  });
+  };
+  if (count <= ExpertsOfLane::most && args.groups == 0) {
+    ExpertsOfLane(args, row, at).choose(chose);
+  } else {
+    joinScores(args, row, at.sums);
+    scoresOfLogits(at.sums, at.scores, count, args.isSigmoid);
+    for (int i = lane; i < count; i += 32) {
+      at.wanted[i] = args.routingBias ? at.scores[i] + double(args.routingBias[i]) : at.scores[i];
+      at.taken[i] = 0;
+    }
+    syncWarp();
+    if (args.groups > 0) keepBestGroups(args, at.wanted, at.ofGroups, at.taken + count);
+    takeBestOf(at.wanted, at.taken, count, args.used, chose);
+  }
   syncWarp();
   const double scale = args.scale / (args.isNormalized ? sum : 1.0);
   for (int i = lane; i < args.used; i += 32) {
