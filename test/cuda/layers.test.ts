@@ -142,7 +142,12 @@ describe('the cuda backend has the bits of the cpu backend', () => {
       },
     });
     const { vocabSize } = model.spec;
-    const alone = { tokens: randomTokens(1, vocabSize, 7), start: 13, blocks: [2], wantLogits: 'all' } as const;
+    const alone = {
+      tokens: randomTokens(1, vocabSize, 7),
+      start: 13,
+      blocks: [2],
+      wantLogits: 'all',
+    } as const;
     return expectSameBits(model, [...mixedSteps(vocabSize), [alone]]);
   });
 
