@@ -29,6 +29,21 @@ constexpr std::array<FewForm, 3> fewForms{FewForm{8, 2}, FewForm{8, 1}, FewForm{
 // What registers suffice for.
 constexpr int fewThreads = 512;
 
+/** How a kernel of many rows is launched, by the largest head that it takes: see kernels/attention-many.h. */
+struct ManyForm {
+  const char* name;
+  int headSize, tileTokens, threads, blocksOfMultiprocessor;
+
+  size_t sharedBytes(size_t size, size_t padded, bool isHalf) const {
+    const size_t tokens = size_t(tileTokens), scales = isHalf ? 0 : 2 * tokens;
+    const size_t floats = size + tokens + tokens / tokensOfBlock + 3;
+    return (floats * manyQueries + scales) * 4 + (size + padded) * tokens * (isHalf ? 2 : 1) + 16;
+  }
+};
+// The narrow one is for GPUs with little shared memory.
+constexpr std::array<ManyForm, 4> manyForms{ManyForm{"64", 64, 64, 128, 4}, ManyForm{"128", 128, 64, 128, 2},
+                                            ManyForm{"128_narrow", 128, 32, 128, 3}, ManyForm{"256", 256, 32, 256, 2}};
+
 size_t powerOfTwoFrom(size_t n) {
   size_t power = 1;
   while (power < n) power *= 2;
@@ -96,7 +111,7 @@ void longestFirst(std::vector<AttentionPiece>& pieces) {
   });
 }
 
-/** The number of pieces, in the words before the first. */
+/** The number of pieces and how many are taken are in the words before the first. */
 void upload(Work& work, const std::vector<AttentionPiece>& pieces, Growing& to) {
   const size_t bytes = pieces.size() * sizeof(AttentionPiece);
   std::vector<int32_t> words(countWords + bytes / sizeof(int32_t));
@@ -135,7 +150,7 @@ PieceLists AttentionPieces::lists(Work& work, const AttentionShape& shape) {
   const auto [found, isNew] = lists_.try_emplace(shape);
   if (isNew) make(work, shape, found->second);
   const auto listIn = [](const Growing& memory) {
-    const auto* words = memory.as<int32_t>();
+    auto* words = memory.as<int32_t>();
     return PieceList{reinterpret_cast<const AttentionPiece*>(words + countWords), words};
   };
   return {listIn(found->second.few), listIn(found->second.many)};
@@ -185,8 +200,7 @@ void AttentionPieces::launch(Work& work, AttentionArgs args) {
   const bool isHalf = args.kvType == int32_t(KvType::F16);
   const size_t element = isHalf ? 2 : 1, size = size_t(args.headSize), keyRow = roundUp(size, 16);
   const size_t padded = roundUp(size_t(args.valuesInKeys > 0 ? args.valuesInKeys : args.headSize), 16);
-  const size_t keyBytes = size * tokensOfBlock * element, valueBytes = padded * tokensOfBlock * element;
-  const size_t manyBytes = (size + tokensOfBlock + 4) * manyQueries * 4 + keyBytes + valueBytes + 16;
+  const size_t valueBytes = padded * tokensOfBlock * element;
   AttentionShape shape{args.view, args.headCount, args.kvHeadCount, int(padded), fewQueries, false, false};
   shape.isLarge = args.valuesInKeys > 0 || padded > 128;
   // See FewShared and ManyShared of the kernels.
@@ -202,7 +216,10 @@ void AttentionPieces::launch(Work& work, AttentionArgs args) {
   if (fewBytes(shape.fewQueries, leastStages) > device.sharedBytes()) {
     throw DeviceError("heads of " + std::to_string(size) + " values need more shared memory than " + device.name() + " has");
   }
-  shape.hasMany = args.valuesInKeys == 0 && size <= 256 && manyBytes <= device.sharedBytes();
+  const auto many = std::find_if(manyForms.begin(), manyForms.end(), [&](const ManyForm& form) {
+    return size <= size_t(form.headSize) && form.sharedBytes(size, padded, isHalf) <= device.sharedBytes();
+  });
+  shape.hasMany = args.valuesInKeys == 0 && many != manyForms.end();
   const PieceLists made = lists(work, shape);
   args.states = states_.as<float>();
   args.counters = counters_.as<int32_t>();
@@ -234,12 +251,10 @@ void AttentionPieces::launch(Work& work, AttentionArgs args) {
   if (load_.hasMany && shape.hasMany) {
     args.pieces = made.many.pieces;
     args.pieceCount = made.many.count;
-    args.sharedBytes = int32_t(manyBytes);
-    const bool isSmall = size <= 64, isLarge = size > 128;
-    const char* const largest = isSmall ? "64" : isLarge ? "256" : "128";
-    const std::string name = std::string(isHalf ? "attend_many_f16_" : "attend_many_q8_") + largest;
-    const int most = multiprocessors * (isSmall ? 5 : isLarge ? 2 : 3);
-    device.launch(name.c_str(), {most, 1, isLarge ? 256 : 128, manyBytes}, args);
+    const size_t bytes = many->sharedBytes(size, padded, isHalf);
+    args.sharedBytes = int32_t(bytes);
+    const std::string name = std::string(isHalf ? "attend_many_f16_" : "attend_many_q8_") + many->name;
+    device.launch(name.c_str(), {multiprocessors * many->blocksOfMultiprocessor, 1, many->threads, bytes}, args);
   }
 }
 

@@ -43,7 +43,7 @@ struct AttentionShape {
 /** A list on the device. */
 struct PieceList {
   const AttentionPiece* pieces;
-  const int32_t* count;
+  int32_t* count;
 };
 struct PieceLists {
   PieceList few, many;

@@ -346,7 +346,8 @@ struct AttentionArgs {
   const float* sinks;
   const int32_t* tables;
   const AttentionPiece* pieces;
-  const int32_t* pieceCount;
+  // The number of pieces, then how many of them blocks of many rows have taken.
+  int32_t* pieceCount;
   // By state and KV head: the largest score, the total, two more, then the weighted values; and counters by KV head.
   float* states;
   int32_t* counters;

@@ -46,15 +46,15 @@ struct Count {
   static constexpr int value = count;
 };
 
-/** Blocks of a segment that a piece reads: `first` … `end` - 1. */
+/** Blocks of some segments that a piece reads: `first` … `end` - 1. */
 struct BlockRange {
   int first, end;
 };
 
-CHAIRLIFT_DEVICE BlockRange blocksSeen(Seen seen, int segment) {
+CHAIRLIFT_DEVICE BlockRange blocksSeen(Seen seen, int firstSegment, int endSegment) {
   const int first = seen.first / tokensOfBlock, end = seen.last / tokensOfBlock + 1;
-  return {first > segment * blocksOfSegment ? first : segment * blocksOfSegment,
-          end < (segment + 1) * blocksOfSegment ? end : (segment + 1) * blocksOfSegment};
+  return {first > firstSegment * blocksOfSegment ? first : firstSegment * blocksOfSegment,
+          end < endSegment * blocksOfSegment ? end : endSegment * blocksOfSegment};
 }
 
 /** Adds the products of `count` queries and two tokens: keys are columns of tokens. */
@@ -335,7 +335,7 @@ CHAIRLIFT_DEVICE void attendLargeSegment(const AttentionArgs& args, const Attent
                                          const HeadLayout<kvType>& layout, const FewShared& shared, const uint8_t* base,
                                          const int32_t* table, Seen seenByAny, Seen seenByAll, int segment) {
   const int thread = threadIndex(), stride = shared.stride, stageBytes = layout.padded * layout.element * tokensOfBlock;
-  const BlockRange range = blocksSeen(seenByAny, segment);
+  const BlockRange range = blocksSeen(seenByAny, segment, segment + 1);
   for (int i = 0; i + 1 < shared.stageCount; i++) {
     if (range.first + i < range.end) {
       copyValues<kvType>(layout, base + int64_t(table[range.first + i]) * args.blockStride, shared.stages + i * stageBytes);

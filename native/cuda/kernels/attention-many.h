@@ -1,90 +1,146 @@
-// Attention of many rows of a sequence, as in prompts: a block has up to 64 queries of one KV head and takes a KV block at a time.
+// Attention of many rows of a sequence, as in prompts: a block has up to 64 queries of one KV head and takes a tile of KV blocks at a time.
 // Each thread has small tiles of scores (queries x tokens) and of sums (queries x values) in registers. Include after
 // attention-few.h.
 #pragma once
 
 namespace {
 
+/** `count` elements, next to each other. */
+template <int kvType, int count>
+CHAIRLIFT_DEVICE void loadElements(const uint8_t* from, float (&to)[count]) {
+  constexpr int bytes = count * HeadLayout<kvType>::element, each = 4 / HeadLayout<kvType>::element;
+  uint32_t words[4] = {};
+  if constexpr (bytes == 16) {
+    const Words4 four = *(const Words4*)from;
+    words[0] = four.x, words[1] = four.y, words[2] = four.z, words[3] = four.w;
+  } else if constexpr (bytes == 8) {
+    const Words2 two = *(const Words2*)from;
+    words[0] = two.x, words[1] = two.y;
+  } else if constexpr (bytes == 4) {
+    words[0] = *(const uint32_t*)from;
+  } else {
+    words[0] = *(const uint16_t*)from;
+  }
+#pragma unroll
+  for (int i = 0; i < count; i++) to[i] = kvOf<kvType>(words[i / each], i % each);
+}
+
 /**
- * Shared memory: queries [value][query], a block's keys and values, scores, then weights, [token][query], and numbers by query. A
- * row of weights has its vectors of four queries in another order, so that threads that write one column of scores use all banks.
+ * Shared memory: queries [value][query], keys [value][token] and values [token][value] of a tile of blocks, scores, then weights,
+ * [token][query], and numbers by query. A row of weights has its vectors of four queries in another order, so that threads that
+ * write one column of scores use all banks.
  */
+template <int kvType, int tileTokens>
 struct ManyShared {
+  static constexpr int blocks = tileTokens / tokensOfBlock;
   float* queries;
   uint8_t* keys;
   uint8_t* values;
+  // Of kvByte: by token.
+  float* keyScales;
+  float* valueScales;
   float* weights;
+  // [block][query].
   float* decays;
   JoinFactors* factors;
   float* inverses;
+  // Whether this is the last part, and the next piece.
   int* flag;
+  int* next;
 
-  CHAIRLIFT_METHOD ManyShared(int size, int keyBytes, int valueBytes) {
+  CHAIRLIFT_METHOD ManyShared(int size, int padded) {
+    constexpr int element = HeadLayout<kvType>::element, scales = kvType == kvByte ? tileTokens : 0;
     queries = (float*)sharedMemory();
     keys = (uint8_t*)(queries + size * manyQueries);
-    values = keys + keyBytes;
-    weights = (float*)(values + valueBytes);
-    decays = weights + tokensOfBlock * manyQueries;
-    factors = (JoinFactors*)(decays + manyQueries);
+    values = keys + size * tileTokens * element;
+    keyScales = (float*)(values + padded * tileTokens * element);
+    valueScales = keyScales + scales;
+    weights = valueScales + scales;
+    decays = weights + tileTokens * manyQueries;
+    factors = (JoinFactors*)(decays + blocks * manyQueries);
     inverses = (float*)(factors + manyQueries);
     flag = (int*)(inverses + manyQueries);
+    next = flag + 1;
   }
 
   CHAIRLIFT_METHOD float* weightsAt(int token, int query) const {
-    return weights + token * manyQueries + ((query / 4) ^ (token / 4)) * 4 + query % 4;
+    return weights + token * manyQueries + ((query / 4) ^ (token / 4 % 16)) * 4 + query % 4;
+  }
+
+  CHAIRLIFT_METHOD void copyKeys(const HeadLayout<kvType>& layout, const uint8_t* block, int index) const {
+    // Vectors of a block's row, and of the tile's.
+    constexpr int own = tokensOfBlock * HeadLayout<kvType>::element / 16, all = own * blocks;
+    for (int i = threadIndex(); i < layout.size * own; i += threadCount()) {
+      copyToShared(keys + (i / own * all + index * own + i % own) * 16, block + i * 16);
+    }
+    copyScales(layout.keyScales(block), keyScales + index * tokensOfBlock);
+  }
+  CHAIRLIFT_METHOD void copyValues(const HeadLayout<kvType>& layout, const uint8_t* block, int index) const {
+    const int bytes = layout.padded * tokensOfBlock * layout.element;
+    for (int i = threadIndex() * 16; i < bytes; i += threadCount() * 16) {
+      copyToShared(values + index * bytes + i, block + layout.valuesAt() + i);
+    }
+    copyScales(layout.valueScales(block), valueScales + index * tokensOfBlock);
+  }
+
+ private:
+  CHAIRLIFT_METHOD void copyScales(const float* from, float* to) const {
+    if (kvType == kvByte && threadIndex() < tokensOfBlock / 4) copyToShared(to + threadIndex() * 4, from + threadIndex() * 4);
   }
 };
 
-/** Copies whole vectors of 16 bytes. */
-CHAIRLIFT_DEVICE void copyPart(const uint8_t* from, uint8_t* to, int bytes) {
-  for (int i = threadIndex() * 16; i < bytes; i += threadCount() * 16) copyToShared(to + i, from + i);
-  commitCopies();
-}
-
-/** `parts` is what one of 128 threads has: more threads have less each. */
-template <int kvType, int parts>
+/** Scores of `queries` queries and `tokens` tokens for each thread. */
+template <int kvType, int tileTokens, int queries, int tokens>
 struct ScoreTile {
-  static constexpr int tokens = 4 / parts;
   // Neighbouring threads have neighbouring tokens.
   int query, token;
+  float sums[queries][tokens];
 
   CHAIRLIFT_METHOD ScoreTile()
-      : query(threadIndex() / (tokensOfBlock / tokens) * 4), token(threadIndex() % (tokensOfBlock / tokens) * tokens) {}
+      : query(threadIndex() / (tileTokens / tokens) * queries), token(threadIndex() % (tileTokens / tokens) * tokens) {}
 
-  CHAIRLIFT_METHOD void run(const ManyShared& shared, int size, float (&sums)[4][tokens]) const {
+  CHAIRLIFT_METHOD void run(const ManyShared<kvType, tileTokens>& shared, int size) {
     constexpr int element = HeadLayout<kvType>::element;
-    const float* const queries = shared.queries + query;
+#pragma unroll
+    for (int q = 0; q < queries; q++) {
+#pragma unroll
+      for (int t = 0; t < tokens; t++) sums[q][t] = 0;
+    }
+    const float* const from = shared.queries + query;
     const uint8_t* const keys = shared.keys + token * element;
 #pragma unroll 4
     for (int d = 0; d < size; d++) {
-      const Floats4 q = *(const Floats4*)(queries + d * manyQueries);
-      float k[tokens];
-      load(keys + d * tokensOfBlock * element, k);
+      float q[queries], k[tokens];
 #pragma unroll
-      for (int t = 0; t < tokens; t++) {
-        sums[0][t] = fusedMultiplyAdd(q.x, k[t], sums[0][t]);
-        sums[1][t] = fusedMultiplyAdd(q.y, k[t], sums[1][t]);
-        sums[2][t] = fusedMultiplyAdd(q.z, k[t], sums[2][t]);
-        sums[3][t] = fusedMultiplyAdd(q.w, k[t], sums[3][t]);
+      for (int i = 0; i < queries; i += 4) {
+        const Floats4 four = *(const Floats4*)(from + d * manyQueries + i);
+        q[i] = four.x, q[i + 1] = four.y, q[i + 2] = four.z, q[i + 3] = four.w;
+      }
+      loadElements<kvType, tokens>(keys + d * tileTokens * element, k);
+#pragma unroll
+      for (int i = 0; i < queries; i++) {
+#pragma unroll
+        for (int t = 0; t < tokens; t++) sums[i][t] = fusedMultiplyAdd(q[i], k[t], sums[i][t]);
       }
     }
   }
 
-  static CHAIRLIFT_METHOD void load(const uint8_t* from, float (&k)[tokens]) {
-    if constexpr (kvType == kvHalf && tokens == 4) {
-      const Words2 words = *(const Words2*)from;
-      k[0] = kvOf<kvType>(words.x, 0), k[1] = kvOf<kvType>(words.x, 1);
-      k[2] = kvOf<kvType>(words.y, 0), k[3] = kvOf<kvType>(words.y, 1);
-    } else {
-      const uint32_t word = tokens == 2 ? loadPair<kvType>(from) : *(const uint32_t*)from;
+  CHAIRLIFT_METHOD void store(const AttentionArgs& args, const ManyShared<kvType, tileTokens>& shared) const {
 #pragma unroll
-      for (int t = 0; t < tokens; t++) k[t] = kvOf<kvType>(word, t);
+    for (int t = 0; t < tokens; t++) {
+      const float* const scale = shared.keyScales + token + t;
+#pragma unroll
+      for (int q = 0; q < queries; q += 4) {
+        *(Floats4*)shared.weightsAt(token + t, query + q) = {
+            scoreOf<kvType>(args, sums[q][t], scale), scoreOf<kvType>(args, sums[q + 1][t], scale),
+            scoreOf<kvType>(args, sums[q + 2][t], scale), scoreOf<kvType>(args, sums[q + 3][t], scale)};
+      }
     }
   }
 };
 
 /** Eight queries and `count` values, next to each other, for each thread. */
-template <int kvType, int parts, int count>
+template <int kvType, int tileTokens, int count>
 struct ValueTile {
   static constexpr int queries = 8;
   float sums[queries][count];
@@ -92,7 +148,7 @@ struct ValueTile {
   bool exists;
 
   CHAIRLIFT_METHOD ValueTile(int padded) {
-    constexpr int across = 16 * parts;
+    const int across = threadCount() / (manyQueries / queries);
     query = threadIndex() / across * queries;
     value = threadIndex() % across * count;
     exists = value < padded;
@@ -107,22 +163,20 @@ struct ValueTile {
     }
   }
 
-  CHAIRLIFT_METHOD void decay(const ManyShared& shared) {
+  /** Adds block `index` of the tile, in the order of tokens. */
+  template <bool isWhole>
+  CHAIRLIFT_METHOD void add(const ManyShared<kvType, tileTokens>& shared, int index, int rowBytes) {
 #pragma unroll
     for (int q = 0; q < queries; q++) {
-      const float by = shared.decays[query + q];
+      const float by = shared.decays[index * manyQueries + query + q];
       if (by == 1.0f) continue;
 #pragma unroll
       for (int i = 0; i < count; i++) sums[q][i] = sums[q][i] * by;
     }
-  }
-
-  template <bool isWhole>
-  CHAIRLIFT_METHOD void add(const ManyShared& shared, int rowBytes) {
     const uint8_t* const values = shared.values + value * HeadLayout<kvType>::element;
     // The order of weights is the same for four tokens.
 #pragma unroll 1
-    for (int first = 0; first < tokensOfBlock; first += 4) {
+    for (int first = index * tokensOfBlock; first < (index + 1) * tokensOfBlock; first += 4) {
       const float* const lower = shared.weightsAt(first, query);
       const float* const upper = shared.weightsAt(first, query + 4);
 #pragma unroll
@@ -130,7 +184,7 @@ struct ValueTile {
         const Floats4 low = *(const Floats4*)(lower + t * manyQueries), high = *(const Floats4*)(upper + t * manyQueries);
         const float w[queries] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
         float v[count];
-        load(values + (first + t) * rowBytes, v);
+        loadElements<kvType, count>(values + (first + t) * rowBytes, v);
 #pragma unroll
         for (int q = 0; q < queries; q++) {
           if (!isWhole && w[q] == unseenWeight) continue;
@@ -140,28 +194,12 @@ struct ValueTile {
       }
     }
   }
-
-  static CHAIRLIFT_METHOD void load(const uint8_t* from, float (&v)[count]) {
-    constexpr int each = kvType == kvHalf ? 2 : 4, words = count / each;
-    uint32_t own[4] = {};
-    if constexpr (words == 4) {
-      const Words4 four = *(const Words4*)from;
-      own[0] = four.x, own[1] = four.y, own[2] = four.z, own[3] = four.w;
-    } else if constexpr (words == 2) {
-      const Words2 two = *(const Words2*)from;
-      own[0] = two.x, own[1] = two.y;
-    } else {
-      own[0] = *(const uint32_t*)from;
-    }
-#pragma unroll
-    for (int i = 0; i < count; i++) v[i] = kvOf<kvType>(own[i / each], i % each);
-  }
 };
 
-/** Scores of a block become weights. 2 * parts threads have a query, each every (2 * parts)th token. */
-template <int kvType, int parts>
+/** Scores of a block become weights. Neighbouring threads have a query, each every `threads`th token. */
+template <int kvType, int tileTokens, int threads>
 struct SoftmaxQuery {
-  static constexpr int threads = 2 * parts, count = tokensOfBlock / threads;
+  static constexpr int count = tokensOfBlock / threads;
   int query, part;
   Seen seen;
   SoftmaxState joined, segment;
@@ -173,25 +211,30 @@ struct SoftmaxQuery {
 
   CHAIRLIFT_METHOD void startSegment() { segment = {leastScore, 0.0f}; }
 
-  CHAIRLIFT_METHOD void run(const ManyShared& shared, int firstPosition, const float* valueScales) {
+  /** Block `index` of the tile; `isWhole`: all queries see all of it. */
+  template <bool isWhole>
+  CHAIRLIFT_METHOD void run(const ManyShared<kvType, tileTokens>& shared, int index, int firstPosition) {
     float weights[count], best = leastScore;
+    float* own[count];
 #pragma unroll
     for (int i = 0; i < count; i++) {
-      weights[i] = isSeen(firstPosition, i) ? *shared.weightsAt(part + i * threads, query) : leastScore;
+      own[i] = shared.weightsAt(index * tokensOfBlock + part + i * threads, query);
+      weights[i] = isWhole || isSeen(firstPosition, i) ? *own[i] : leastScore;
       best = weights[i] > best ? weights[i] : best;
     }
 #pragma unroll
-    for (int half = parts; half > 0; half /= 2) {
+    for (int half = threads / 2; half > 0; half /= 2) {
       const float other = shuffleXor(best, half);
       best = other > best ? other : best;
     }
     const float newest = best > segment.largest ? best : segment.largest;
 #pragma unroll
     for (int i = 0; i < count; i++) {
-      weights[i] = isSeen(firstPosition, i) ? exponentialOf(weights[i] - newest) : 0.0f;
+      const bool counts = isWhole || isSeen(firstPosition, i);
+      weights[i] = counts ? exponentialOf(weights[i] - newest) : 0.0f;
       float weight = weights[i];
-      if (kvType == kvByte) weight = weight * valueScales[part + i * threads];
-      *shared.weightsAt(part + i * threads, query) = isSeen(firstPosition, i) ? weight : unseenWeight;
+      if (kvType == kvByte) weight = weight * shared.valueScales[index * tokensOfBlock + part + i * threads];
+      *own[i] = counts ? weight : unseenWeight;
     }
     // Halves of the block are folded onto each other, the last ones between threads.
 #pragma unroll
@@ -203,10 +246,10 @@ struct SoftmaxQuery {
     }
     float added = weights[0];
 #pragma unroll
-    for (int half = parts; half > 0; half /= 2) added = added + shuffleXor(added, half);
+    for (int half = threads / 2; half > 0; half /= 2) added = added + shuffleXor(added, half);
     const float decay = newest - segment.largest == 0 ? 1.0f : exponentialOf(segment.largest - newest);
     segment = {newest, segment.total * decay + added};
-    if (part == 0) shared.decays[query] = decay;
+    if (part == 0) shared.decays[index * manyQueries + query] = decay;
   }
 
  private:
@@ -217,8 +260,8 @@ struct SoftmaxQuery {
 };
 
 /** Values of a segment go to its state, or are joined to those before it: the output holds what is joined so far. */
-template <class Values>
-CHAIRLIFT_DEVICE void finishSegment(const AttentionArgs& args, const AttentionPiece& piece, int kvHead, const ManyShared& shared,
+template <class Shared, class Values>
+CHAIRLIFT_DEVICE void finishSegment(const AttentionArgs& args, const AttentionPiece& piece, int kvHead, const Shared& shared,
                                     int valueSize, int padded, int segment, Values& values) {
   if (!values.exists) return;
   const bool isFirst = segment == piece.firstSegment, isLast = segment + 1 == piece.endSegment;
@@ -245,24 +288,28 @@ CHAIRLIFT_DEVICE void finishSegment(const AttentionArgs& args, const AttentionPi
   }
 }
 
-template <int kvType, int parts, int count>
-CHAIRLIFT_DEVICE void attendManyPiece(const AttentionArgs& args, const AttentionPiece& piece, int kvHead) {
+template <int kvType, int tileTokens, int scoreQueries, int scoreTokens, int valuesOfThread>
+CHAIRLIFT_DEVICE void attendManyPiece(const AttentionArgs& args, const AttentionPiece& piece, int kvHead,
+                                      const ManyShared<kvType, tileTokens>& shared) {
+  constexpr int threads = manyQueries * tileTokens / (scoreQueries * scoreTokens), blocksOfTile = tileTokens / tokensOfBlock;
   const HeadLayout<kvType> layout(args);
-  const int keyBytes = layout.size * tokensOfBlock * layout.element, rowBytes = layout.padded * layout.element;
-  const int valueBytes = rowBytes * tokensOfBlock;
-  const ManyShared shared(layout.size, keyBytes, valueBytes);
-  const int thread = threadIndex(), threads = threadCount();
   // Later rows see no less at the end, and no more at the start.
   const Seen front = seenBy(args, piece, 0), back = seenBy(args, piece, piece.queries - 1);
-  const int end = back.last / tokensOfBlock + 1 < piece.endSegment * blocksOfSegment ? back.last / tokensOfBlock + 1
-                                                                                      : piece.endSegment * blocksOfSegment;
-  const int start = front.first / tokensOfBlock > piece.firstSegment * blocksOfSegment ? front.first / tokensOfBlock
-                                                                                        : piece.firstSegment * blocksOfSegment;
+  const BlockRange range = blocksSeen({front.first, back.last}, piece.firstSegment, piece.endSegment);
   const int32_t* const table = args.tables + piece.tableStart;
   const uint8_t* const base = args.kv + int64_t(kvHead) * args.headBytes;
-  const auto blockAt = [&](int b) { return base + int64_t(table[b]) * args.blockStride; };
-  copyPart(blockAt(start), shared.keys, keyBytes);
-  for (int i = thread; i < layout.size * manyQueries; i += threads) {
+  // A block of a tile that nobody sees has what another has, and weighs nothing.
+  const auto blockAt = [&](int b) {
+    const int existing = b < range.first ? range.first : b < range.end ? b : range.end - 1;
+    return base + int64_t(table[existing]) * args.blockStride;
+  };
+  const auto copyKeys = [&](int first) {
+    for (int i = 0; i < blocksOfTile; i++) shared.copyKeys(layout, blockAt(first + i), i);
+    commitCopies();
+  };
+  const int start = range.first / blocksOfTile * blocksOfTile;
+  copyKeys(start);
+  for (int i = threadIndex(); i < layout.size * manyQueries; i += threads) {
     const int q = i / layout.size, d = i % layout.size;
     float value = 0;
     if (q < piece.queries) {
@@ -271,31 +318,31 @@ CHAIRLIFT_DEVICE void attendManyPiece(const AttentionArgs& args, const Attention
     }
     shared.queries[d * manyQueries + q] = value;
   }
-  SoftmaxQuery<kvType, parts> softmax(args, piece, kvHead);
-  ValueTile<kvType, parts, count> values(layout.padded);
-  const ScoreTile<kvType, parts> scores;
+  SoftmaxQuery<kvType, tileTokens, threads / manyQueries> softmax(args, piece, kvHead);
+  ValueTile<kvType, tileTokens, valuesOfThread> values(layout.padded);
   softmax.startSegment();
-  for (int b = start; b < end; b++) {
-    const uint8_t* const block = blockAt(b);
+  for (int b = start; b < range.end; b += blocksOfTile) {
     waitForCopies<0>();
     syncBlock();
-    copyPart(block + layout.valuesAt(), shared.values, valueBytes);
-    constexpr int tokens = ScoreTile<kvType, parts>::tokens;
-    float sums[4][tokens] = {};
-    scores.run(shared, layout.size, sums);
-#pragma unroll
-    for (int t = 0; t < tokens; t++) {
-      const float* const scale = layout.keyScales(block) + scores.token + t;
-      *(Floats4*)shared.weightsAt(scores.token + t, scores.query) = {
-          scoreOf<kvType>(args, sums[0][t], scale), scoreOf<kvType>(args, sums[1][t], scale),
-          scoreOf<kvType>(args, sums[2][t], scale), scoreOf<kvType>(args, sums[3][t], scale)};
-    }
+    for (int i = 0; i < blocksOfTile; i++) shared.copyValues(layout, blockAt(b + i), i);
+    commitCopies();
+    ScoreTile<kvType, tileTokens, scoreQueries, scoreTokens> scores;
+    scores.run(shared, layout.size);
+    scores.store(args, shared);
+    // The values' scales too are there afterwards; where values are bytes, they are a part of the weights.
+    if (kvType == kvByte) waitForCopies<0>();
     syncBlock();
-    const bool endsSegment = b + 1 == end || (b + 1) % blocksOfSegment == 0;
+    const bool endsSegment = b + blocksOfTile >= range.end || (b + blocksOfTile) % blocksOfSegment == 0;
     const int segment = b / blocksOfSegment;
-    if (b + 1 < end) copyPart(blockAt(b + 1), shared.keys, keyBytes);
+    if (b + blocksOfTile < range.end) copyKeys(b + blocksOfTile);
     else commitCopies();
-    softmax.run(shared, b * tokensOfBlock, layout.valueScales(block));
+    const int firstToken = b * tokensOfBlock;
+    const bool isWhole = firstToken >= back.first && firstToken + tileTokens - 1 <= front.last;
+#pragma unroll
+    for (int i = 0; i < blocksOfTile; i++) {
+      if (isWhole) softmax.template run<true>(shared, i, firstToken + i * tokensOfBlock);
+      else softmax.template run<false>(shared, i, firstToken + i * tokensOfBlock);
+    }
     if (endsSegment && piece.parts == 1) {
       const JoinFactors factors = join(softmax.joined, softmax.segment);
       if (softmax.part == 0) {
@@ -310,11 +357,13 @@ CHAIRLIFT_DEVICE void attendManyPiece(const AttentionArgs& args, const Attention
     // The values are there; the next keys may not be.
     waitForCopies<1>();
     syncBlock();
-    const bool isWhole = b * tokensOfBlock >= back.first && b * tokensOfBlock + tokensOfBlock - 1 <= front.last;
     if (values.exists) {
-      values.decay(shared);
-      if (isWhole) values.template add<true>(shared, rowBytes);
-      else values.template add<false>(shared, rowBytes);
+      const int rowBytes = layout.padded * layout.element;
+#pragma unroll 1
+      for (int i = 0; i < blocksOfTile; i++) {
+        if (isWhole) values.template add<true>(shared, i, rowBytes);
+        else if (b + i >= range.first && b + i < range.end) values.template add<false>(shared, i, rowBytes);
+      }
     }
     if (!endsSegment) continue;
     finishSegment(args, piece, kvHead, shared, layout.valueSize, layout.padded, segment, values);
@@ -325,17 +374,28 @@ CHAIRLIFT_DEVICE void attendManyPiece(const AttentionArgs& args, const Attention
   joinStates(args, piece, kvHead, layout.valueSize, layout.padded, shared.queries, int(shared.decays - shared.queries));
 }
 
-/** Pieces come in falling order of work: blocks take them forth and back, so that all have about as much. */
-template <int kvType, int parts, int count>
+/**
+ * Pieces come in falling order of work, and each block takes the next one whenever it has finished another. Every block asks once
+ * more than it has pieces: the last to ask prepares the counter for the next layer.
+ */
+template <int kvType, int tileTokens, int scoreQueries, int scoreTokens, int valuesOfThread>
 CHAIRLIFT_DEVICE void attendMany(const AttentionArgs& args) {
   waitForPrevious();
   startNext();
+  const HeadLayout<kvType> layout(args);
+  const ManyShared<kvType, tileTokens> shared(layout.size, layout.padded);
   const int total = *args.pieceCount * args.kvHeadCount, blocks = blocksX();
-  for (int turn = 0; turn * blocks < total; turn++) {
-    const int i = turn * blocks + (turn % 2 == 0 ? blockX() : blocks - 1 - blockX());
-    if (i >= total) continue;
+  int32_t* const taken = args.pieceCount + 1;
+  for (;;) {
+    if (threadIndex() == 0) {
+      *shared.next = atomicIncrease(taken, 1);
+      if (*shared.next == total + blocks - 1) *taken = 0;
+    }
+    syncBlock();
+    const int i = *shared.next;
+    if (i >= total) return;
     const AttentionPiece piece = args.pieces[i / args.kvHeadCount];
-    attendManyPiece<kvType, parts, count>(args, piece, i % args.kvHeadCount);
+    attendManyPiece<kvType, tileTokens, scoreQueries, scoreTokens, valuesOfThread>(args, piece, i % args.kvHeadCount, shared);
     syncBlock();
   }
 }

@@ -302,7 +302,7 @@ CHAIRLIFT_DEVICE void attendStaged(const AttentionArgs& args, const AttentionPie
   if (thread < shared.stride) shared.seen[thread] = seenBy(args, piece, thread);
   if (thread < queries) shared.joined[thread] = startState(args, queryPlace(args, piece, kvHead, thread).head);
   for (int segment = piece.firstSegment; segment < piece.endSegment; segment++) {
-    blocks.range = blocksSeen(seenByAny, segment);
+    blocks.range = blocksSeen(seenByAny, segment, segment + 1);
     const bool hasTwo = args.stagesOfWarp == 2;
     const uint8_t* const first = blocks.source(warp);
     const uint8_t* const second = hasTwo ? blocks.source(warp + warps) : nullptr;
