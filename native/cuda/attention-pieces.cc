@@ -25,7 +25,7 @@ struct FewForm {
   int stages() const { return warps * stagesOfWarp; }
 };
 // The first has the least latency, the last leaves the most room for others.
-constexpr std::array<FewForm, 3> fewForms{FewForm{8, 2}, FewForm{8, 1}, FewForm{4, 1}};
+constexpr std::array<FewForm, 3> fewForms{FewForm{8, 4}, FewForm{8, 2}, FewForm{4, 2}};
 // What registers suffice for.
 constexpr int fewThreads = 512;
 
@@ -37,7 +37,7 @@ struct ManyForm {
   size_t sharedBytes(size_t size, size_t padded, bool isHalf) const {
     const size_t tokens = size_t(tileTokens), scales = isHalf ? 0 : 2 * tokens;
     const size_t floats = size + tokens + tokens / tokensOfBlock + 3;
-    return (floats * manyQueries + scales) * 4 + (size + padded) * tokens * (isHalf ? 2 : 1) + 16;
+    return (floats * manyQueries + tokens + scales) * 4 + (size + padded) * tokens * (isHalf ? 2 : 1) + 16;
   }
 };
 // The narrow one is for GPUs with little shared memory.
@@ -206,7 +206,8 @@ void AttentionPieces::launch(Work& work, AttentionArgs args) {
   // See FewShared and ManyShared of the kernels.
   const auto fewBytes = [&](int queries, int stages) {
     const size_t perQuery = keyRow + tokensOfSegment + 3 * blocksOfSegment;
-    return perQuery * size_t(queries) * 4 + fewQueries * 24 + 16 + size_t(stages) * valueBytes;
+    const size_t numbers = perQuery * size_t(queries) * 4 + fewQueries * 24 + blocksOfSegment * 4;
+    return numbers + size_t(stages) * (shape.isLarge ? valueBytes : stageBytesOfFew);
   };
   const FewForm least = shape.isLarge ? FewForm{4, 0} : fewForms.back();
   const int leastStages = shape.isLarge ? 2 : least.stages();

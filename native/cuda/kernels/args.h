@@ -297,6 +297,8 @@ constexpr int tokensOfSegment = blocksOfSegment * tokensOfBlock;
 // The most queries of a piece: of a few rows, and of many.
 constexpr int fewQueries = 8;
 constexpr int manyQueries = 64;
+// Of attention-staged.h.
+constexpr int stageBytesOfFew = 4096;
 // Floats of a segment's state before its values.
 constexpr int stateHead = 4;
 
@@ -355,7 +357,7 @@ struct AttentionArgs {
   int64_t blockStride, headBytes;
   int32_t kvType;
   int32_t sharedBytes;
-  // Of attention-staged.h: one or two.
+  // Of attention-staged.h: two or four.
   int32_t stagesOfWarp;
 };
 

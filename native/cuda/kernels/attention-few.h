@@ -17,11 +17,12 @@ struct FewShared {
   float* maxima;
   float* decays;
   float* added;
-  // Joined states and factors of queries, and the flag of the last part.
+  // Joined states and factors of queries.
   SoftmaxState* joined;
   JoinFactors* factors;
   Seen* seen;
-  int* flag;
+  // Of attention-staged.h: the blocks of a segment.
+  int32_t* table;
   // Blocks of keys or values.
   uint8_t* stages;
   int stageCount = 0;
@@ -36,8 +37,39 @@ struct FewShared {
     joined = (SoftmaxState*)(added + blocksOfSegment * stride);
     factors = (JoinFactors*)(joined + fewQueries);
     seen = (Seen*)(factors + fewQueries);
-    flag = (int*)(seen + fewQueries);
-    stages = (uint8_t*)(flag + 4);
+    table = (int32_t*)(seen + fewQueries);
+    stages = (uint8_t*)(table + blocksOfSegment);
+  }
+};
+
+/** Numbers of neighbouring queries. */
+template <int count>
+struct QueryFloats {
+  float of[count];
+
+  CHAIRLIFT_METHOD void load(const float* from) {
+    if constexpr (count % 4 == 0) {
+#pragma unroll
+      for (int i = 0; i < count; i += 4) {
+        const Floats4 four = *(const Floats4*)(from + i);
+        of[i] = four.x, of[i + 1] = four.y, of[i + 2] = four.z, of[i + 3] = four.w;
+      }
+    } else if constexpr (count == 2) {
+      const Floats2 two = *(const Floats2*)from;
+      of[0] = two.x, of[1] = two.y;
+    } else {
+      of[0] = from[0];
+    }
+  }
+  CHAIRLIFT_METHOD void store(float* to) const {
+    if constexpr (count % 4 == 0) {
+#pragma unroll
+      for (int i = 0; i < count; i += 4) *(Floats4*)(to + i) = {of[i], of[i + 1], of[i + 2], of[i + 3]};
+    } else if constexpr (count == 2) {
+      *(Floats2*)to = {of[0], of[1]};
+    } else {
+      to[0] = of[0];
+    }
   }
 };
 
@@ -181,46 +213,54 @@ CHAIRLIFT_DEVICE void scoreRowsOfSegment(const AttentionArgs& args, const HeadLa
   }
 }
 
-/** Scores of `count` queries become weights: a warp has a block, a lane a token. */
+/**
+ * Scores of `count` queries become weights: a warp has a block, a lane a token. Block `range.first` of the table is block
+ * `firstBlock` of the sequence.
+ */
 template <int kvType, int count>
 CHAIRLIFT_DEVICE void weightsOfSegment(const AttentionArgs& args, const HeadLayout<kvType>& layout, const FewShared& shared,
-                                       const uint8_t* base, const int32_t* table, BlockRange range, int firstQuery) {
+                                       const uint8_t* base, const int32_t* table, BlockRange range, int firstBlock,
+                                       int firstQuery) {
   const int warp = threadIndex() / 32, lane = threadIndex() % 32, warps = threadCount() / 32;
   const int stride = shared.stride;
   for (int index = warp; range.first + index < range.end; index += warps) {
-    float last[count], newest[count];
+    const uint8_t* const block = base + int64_t(table[range.first + index]) * args.blockStride;
+    const float scale = kvType == kvByte ? layout.valueScales(block)[lane] : 1.0f;
+    const int position = (firstBlock + index) * tokensOfBlock + lane;
+    float* const at = shared.weights + (index * tokensOfBlock + lane) * stride + firstQuery;
+    QueryFloats<count> weights, last, newest;
+    weights.load(at);
 #pragma unroll
-    for (int q = 0; q < count; q++) newest[q] = leastScore;
+    for (int q = 0; q < count; q++) newest.of[q] = leastScore;
 #pragma unroll 4
     for (int i = 0; i <= index; i++) {
+      QueryFloats<count> best;
+      best.load(shared.maxima + i * stride + firstQuery);
 #pragma unroll
       for (int q = 0; q < count; q++) {
-        const float best = shared.maxima[i * stride + firstQuery + q];
-        last[q] = newest[q];
-        newest[q] = best > newest[q] ? best : newest[q];
+        last.of[q] = newest.of[q];
+        newest.of[q] = best.of[q] > newest.of[q] ? best.of[q] : newest.of[q];
       }
     }
-    const int b = range.first + index, position = b * tokensOfBlock + lane;
-    const uint8_t* const block = base + int64_t(table[b]) * args.blockStride;
-    float* const weights = shared.weights + (index * tokensOfBlock + lane) * stride + firstQuery;
-    float weight[count], sums[count];
+    QueryFloats<count> sums;
 #pragma unroll
     for (int q = 0; q < count; q++) {
       const Seen seen = shared.seen[firstQuery + q];
       const bool isSeen = position >= seen.first && position <= seen.last;
-      weight[q] = isSeen ? exponentialOf(weights[q] - newest[q]) : 0.0f;
-      sums[q] = sumOf16(weight[q] + shuffleXor(weight[q], 16));
-      if (kvType == kvByte) weight[q] = weight[q] * layout.valueScales(block)[lane];
-      weights[q] = isSeen ? weight[q] : unseenWeight;
+      const float weight = isSeen ? exponentialOf(weights.of[q] - newest.of[q]) : 0.0f;
+      sums.of[q] = sumOf16(weight + shuffleXor(weight, 16));
+      weights.of[q] = isSeen ? (kvType == kvByte ? weight * scale : weight) : unseenWeight;
     }
+    weights.store(at);
     // Where the maximum stays, the decay is e^0, which is 1; one of infinity makes all NaN.
     if (lane == 0) {
+      QueryFloats<count> decays;
 #pragma unroll
       for (int q = 0; q < count; q++) {
-        const int at = index * stride + firstQuery + q;
-        shared.decays[at] = newest[q] - last[q] == 0 ? 1.0f : exponentialOf(last[q] - newest[q]);
-        shared.added[at] = sums[q];
+        decays.of[q] = newest.of[q] - last.of[q] == 0 ? 1.0f : exponentialOf(last.of[q] - newest.of[q]);
       }
+      decays.store(shared.decays + index * stride + firstQuery);
+      sums.store(shared.added + index * stride + firstQuery);
     }
   }
 }
@@ -348,7 +388,9 @@ CHAIRLIFT_DEVICE void attendLargeSegment(const AttentionArgs& args, const Attent
     else scoreSegment<kvType, 4>(args, layout, shared, base, table, range, q);
   }
   syncBlock();
-  for (int q = 0; q < piece.queries; q += 4) weightsOfSegment<kvType, 4>(args, layout, shared, base, table, range, q);
+  for (int q = 0; q < piece.queries; q += 4) {
+    weightsOfSegment<kvType, 4>(args, layout, shared, base, table, range, range.first, q);
+  }
   syncBlock();
   // The values' first barrier comes before anybody reads what these write.
   if (thread < piece.queries) {
@@ -404,8 +446,6 @@ CHAIRLIFT_DEVICE void attendLarge(const AttentionArgs& args, const AttentionPiec
   for (int segment = piece.firstSegment; segment < piece.endSegment; segment++) {
     attendLargeSegment<kvType>(args, piece, kvHead, layout, shared, base, table, seenByAny, seenByAll, segment);
   }
-  if (piece.parts == 1 || !isLastPart(args, piece, kvHead, shared.flag)) return;
-  joinStates(args, piece, kvHead, layout.valueSize, layout.padded, shared.weights, tokensOfSegment * shared.stride);
 }
 
 }  // namespace

@@ -5,34 +5,74 @@
 
 namespace {
 
-/** `count` elements, next to each other. */
-template <int kvType, int count>
-CHAIRLIFT_DEVICE void loadElements(const uint8_t* from, float (&to)[count]) {
-  constexpr int bytes = count * HeadLayout<kvType>::element, each = 4 / HeadLayout<kvType>::element;
-  uint32_t words[4] = {};
-  if constexpr (bytes == 16) {
-    const Words4 four = *(const Words4*)from;
-    words[0] = four.x, words[1] = four.y, words[2] = four.z, words[3] = four.w;
-  } else if constexpr (bytes == 8) {
-    const Words2 two = *(const Words2*)from;
-    words[0] = two.x, words[1] = two.y;
-  } else if constexpr (bytes == 4) {
-    words[0] = *(const uint32_t*)from;
-  } else {
-    words[0] = *(const uint16_t*)from;
+/** Numbers of `queries` queries and `count` KV elements that are multiplied with each other, as they are in shared memory. */
+template <int kvType, int queries, int count>
+struct Operands {
+  static constexpr int bytes = count * HeadLayout<kvType>::element, each = 4 / HeadLayout<kvType>::element;
+  QueryFloats<4> left[queries / 4];
+  uint32_t right[4];
+
+  /** `low`: the first four queries, `high`: the others. */
+  CHAIRLIFT_METHOD void load(const float* low, const float* high, const uint8_t* from) {
+    left[0].load(low);
+    if constexpr (queries == 8) left[1].load(high);
+    if constexpr (bytes == 16) {
+      const Words4 four = *(const Words4*)from;
+      right[0] = four.x, right[1] = four.y, right[2] = four.z, right[3] = four.w;
+    } else if constexpr (bytes == 8) {
+      const Words2 two = *(const Words2*)from;
+      right[0] = two.x, right[1] = two.y;
+    } else if constexpr (bytes == 4) {
+      right[0] = *(const uint32_t*)from;
+    } else {
+      right[0] = *(const uint16_t*)from;
+    }
   }
+  /** `isWhole`: there are no weights of tokens that are not seen. */
+  template <bool isWhole>
+  CHAIRLIFT_METHOD void addTo(float (&sums)[queries][count]) const {
+    float elements[count];
 #pragma unroll
-  for (int i = 0; i < count; i++) to[i] = kvOf<kvType>(words[i / each], i % each);
+    for (int i = 0; i < count; i++) elements[i] = kvOf<kvType>(right[i / each], i % each);
+#pragma unroll
+    for (int q = 0; q < queries; q++) {
+      const float own = left[q / 4].of[q % 4];
+      if (!isWhole && own == unseenWeight) continue;
+#pragma unroll
+      for (int i = 0; i < count; i++) sums[q][i] = fusedMultiplyAdd(own, elements[i], sums[q][i]);
+    }
+  }
+};
+
+/**
+ * Adds `steps` products, a multiple of four: `load(operands, first, i)` reads those of step `first` + `i`. What is multiplied next
+ * is read before, so that nothing waits for shared memory.
+ */
+template <bool isWhole, int kvType, int queries, int count, class Load>
+CHAIRLIFT_DEVICE void addProductsAhead(float (&sums)[queries][count], int steps, const Load& load) {
+  Operands<kvType, queries, count> even, odd;
+  load(even, 0, 0);
+#pragma unroll 1
+  for (int first = 0; first < steps; first += 4) {
+    load(odd, first, 1);
+    even.template addTo<isWhole>(sums);
+    load(even, first, 2);
+    odd.template addTo<isWhole>(sums);
+    load(odd, first, 3);
+    even.template addTo<isWhole>(sums);
+    load(even, first + 4 < steps ? first + 4 : 0, 0);
+    odd.template addTo<isWhole>(sums);
+  }
 }
 
 /**
  * Shared memory: queries [value][query], keys [value][token] and values [token][value] of a tile of blocks, scores, then weights,
- * [token][query], and numbers by query. A row of weights has its vectors of four queries in another order, so that threads that
- * write one column of scores use all banks.
+ * [token][query], and numbers by query. Between four tokens and the next is room for a vector, so that threads that write scores of
+ * one query use all banks.
  */
 template <int kvType, int tileTokens>
 struct ManyShared {
-  static constexpr int blocks = tileTokens / tokensOfBlock;
+  static constexpr int blocks = tileTokens / tokensOfBlock, fourTokens = 4 * manyQueries + 4;
   float* queries;
   uint8_t* keys;
   uint8_t* values;
@@ -56,7 +96,7 @@ struct ManyShared {
     keyScales = (float*)(values + padded * tileTokens * element);
     valueScales = keyScales + scales;
     weights = valueScales + scales;
-    decays = weights + tileTokens * manyQueries;
+    decays = weights + tileTokens / 4 * fourTokens;
     factors = (JoinFactors*)(decays + blocks * manyQueries);
     inverses = (float*)(factors + manyQueries);
     flag = (int*)(inverses + manyQueries);
@@ -64,7 +104,7 @@ struct ManyShared {
   }
 
   CHAIRLIFT_METHOD float* weightsAt(int token, int query) const {
-    return weights + token * manyQueries + ((query / 4) ^ (token / 4 % 16)) * 4 + query % 4;
+    return weights + token / 4 * fourTokens + token % 4 * manyQueries + query;
   }
 
   CHAIRLIFT_METHOD void copyKeys(const HeadLayout<kvType>& layout, const uint8_t* block, int index) const {
@@ -108,20 +148,16 @@ struct ScoreTile {
     }
     const float* const from = shared.queries + query;
     const uint8_t* const keys = shared.keys + token * element;
-#pragma unroll 4
-    for (int d = 0; d < size; d++) {
-      float q[queries], k[tokens];
-#pragma unroll
-      for (int i = 0; i < queries; i += 4) {
-        const Floats4 four = *(const Floats4*)(from + d * manyQueries + i);
-        q[i] = four.x, q[i + 1] = four.y, q[i + 2] = four.z, q[i + 3] = four.w;
-      }
-      loadElements<kvType, tokens>(keys + d * tileTokens * element, k);
-#pragma unroll
-      for (int i = 0; i < queries; i++) {
-#pragma unroll
-        for (int t = 0; t < tokens; t++) sums[i][t] = fusedMultiplyAdd(q[i], k[t], sums[i][t]);
-      }
+    const auto load = [&](Operands<kvType, queries, tokens>& to, int first, int i) {
+      const float* const at = from + (first + i) * manyQueries;
+      to.load(at, at + 4, keys + (first + i) * tileTokens * element);
+    };
+    const int whole = size / 4 * 4;
+    if (whole > 0) addProductsAhead<true, kvType>(sums, whole, load);
+    for (int d = whole; d < size; d++) {
+      Operands<kvType, queries, tokens> own;
+      load(own, d, 0);
+      own.template addTo<true>(sums);
     }
   }
 
@@ -174,25 +210,11 @@ struct ValueTile {
       for (int i = 0; i < count; i++) sums[q][i] = sums[q][i] * by;
     }
     const uint8_t* const values = shared.values + value * HeadLayout<kvType>::element;
-    // The order of weights is the same for four tokens.
-#pragma unroll 1
-    for (int first = index * tokensOfBlock; first < (index + 1) * tokensOfBlock; first += 4) {
-      const float* const lower = shared.weightsAt(first, query);
-      const float* const upper = shared.weightsAt(first, query + 4);
-#pragma unroll
-      for (int t = 0; t < 4; t++) {
-        const Floats4 low = *(const Floats4*)(lower + t * manyQueries), high = *(const Floats4*)(upper + t * manyQueries);
-        const float w[queries] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-        float v[count];
-        loadElements<kvType, count>(values + (first + t) * rowBytes, v);
-#pragma unroll
-        for (int q = 0; q < queries; q++) {
-          if (!isWhole && w[q] == unseenWeight) continue;
-#pragma unroll
-          for (int i = 0; i < count; i++) sums[q][i] = fusedMultiplyAdd(w[q], v[i], sums[q][i]);
-        }
-      }
-    }
+    const float* const weights = shared.weightsAt(index * tokensOfBlock, query);
+    addProductsAhead<isWhole, kvType>(sums, tokensOfBlock, [&](Operands<kvType, queries, count>& to, int first, int i) {
+      const float* const at = weights + first / 4 * shared.fourTokens + i * manyQueries;
+      to.load(at, at + 4, values + (index * tokensOfBlock + first + i) * rowBytes);
+    });
   }
 };
 

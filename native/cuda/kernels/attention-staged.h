@@ -1,109 +1,149 @@
 // Attention of a few rows with heads of at most 128 values. Time is mostly latency, so all keys and values that fit are on their
-// way to shared memory at once: a warp copies whole blocks to stages of its own, in a ring. Include after attention-few.h.
+// way to shared memory at once: a warp copies them to stages of its own, in a ring. Include after attention-few.h.
 #pragma once
 
 namespace {
 
-/** One element, in the lowest bits. */
-template <int kvType>
-CHAIRLIFT_DEVICE uint32_t loadElement(const uint8_t* from) {
-  return kvType == kvHalf ? uint32_t(*(const uint16_t*)from) : uint32_t(*from);
-}
-
-/** Blocks of a segment, on their way through stages: items are the keys of all blocks, then the values. */
+/**
+ * Keys and values of a segment on their way through stages: every warp has a ring of its own, and items in order. First come the
+ * keys of its pairs of blocks, some values of both blocks an item, [value][token of the pair]; then values of some tokens.
+ */
 template <int kvType>
 struct StagedBlocks {
+  static constexpr int element = HeadLayout<kvType>::element;
+  static constexpr int keyValues = 64 / element, valueTokens = 32 / element, keyBytes = 2 * tokensOfBlock * element;
   const HeadLayout<kvType>& layout;
   const uint8_t* base;
-  const int32_t* table;
   int64_t blockStride;
-  BlockRange range;
+  // The blocks of the segment, in shared memory, and how many there are.
+  const int32_t* table;
+  int count;
   uint8_t* stages;
-  // A power of two.
-  int stageCount;
+  // Stages of a warp: 2 or 4.
+  int depth;
 
-  CHAIRLIFT_METHOD int count() const { return range.end - range.first; }
-  CHAIRLIFT_METHOD int stageBytes() const { return layout.keyRow * tokensOfBlock * layout.element; }
-  CHAIRLIFT_METHOD const uint8_t* block(int index) const { return base + int64_t(table[range.first + index]) * blockStride; }
-  CHAIRLIFT_METHOD uint8_t* stage(int item) const { return stages + (item & (stageCount - 1)) * stageBytes(); }
-
-  /** Where an item is, or null where there is none. */
-  CHAIRLIFT_METHOD const uint8_t* source(int item) const {
-    if (item >= 2 * count()) return nullptr;
-    return item < count() ? block(item) : block(item - count()) + layout.valuesAt();
+  CHAIRLIFT_METHOD const uint8_t* block(int index) const { return base + int64_t(table[index]) * blockStride; }
+  CHAIRLIFT_METHOD int keyItemsOfPair() const { return (layout.size + keyValues - 1) / keyValues; }
+  CHAIRLIFT_METHOD int keyItems() const {
+    const int pairs = (count + 1) / 2, warps = threadCount() / 32, warp = threadIndex() / 32;
+    return warp < pairs ? ((pairs - 1 - warp) / warps + 1) * keyItemsOfPair() : 0;
   }
-  /** A warp copies an item, if there is one: a group of copies in any case. */
-  CHAIRLIFT_METHOD void copy(int item, const uint8_t* from) const {
-    if (from) {
-      uint8_t* const to = stage(item);
-      const int bytes = (item < count() ? layout.size : layout.keyRow) * tokensOfBlock * layout.element;
+  CHAIRLIFT_METHOD int valueItems() const { return count * tokensOfBlock / valueTokens; }
+  /** Rounds of values start with the first stage, so that all warps know where they are. */
+  CHAIRLIFT_METHOD uint8_t* stage(int warp, int round) const {
+    return stages + (warp * depth + (round & (depth - 1))) * stageBytesOfFew;
+  }
+  /** A warp copies an item, if there is one: a group of copies in any case. Values come in `round`s, before which are keys. */
+  CHAIRLIFT_METHOD void copy(int round) const {
+    const int warp = threadIndex() / 32, lane = threadIndex() % 32, warps = threadCount() / 32;
+    uint8_t* const to = stage(warp, round);
+    if (round < 0) {
+      constexpr int vectors = keyBytes / 16, own = vectors / 2;
+      const int ofPair = keyItemsOfPair(), item = keyItems() + round, index = (warp + item / ofPair * warps) * 2 + lane % vectors / own;
+      const int first = item % ofPair * keyValues, end = layout.size - first < keyValues ? layout.size - first : keyValues;
+      // The second of a pair may be missing.
+      if (index < count) {
+        const uint8_t* const from = block(index) + first * keyBytes / 2 + lane % own * 16;
 #pragma unroll 4
-      for (int at = threadIndex() % 32 * 16; at < bytes; at += 32 * 16) copyToShared(to + at, from + at);
+        for (int d = lane / vectors; d < end; d += 32 / vectors) {
+          copyToShared(to + d * keyBytes + lane % vectors * 16, from + d * keyBytes / 2);
+        }
+      }
+    } else if (round * warps + warp < valueItems()) {
+      const int token = (round * warps + warp) * valueTokens, rowBytes = layout.padded * element;
+      const uint8_t* const from = block(token / tokensOfBlock) + layout.valuesAt() + token % tokensOfBlock * rowBytes;
+#pragma unroll 4
+      for (int at = lane * 16; at < valueTokens * rowBytes; at += 32 * 16) copyToShared(to + at, from + at);
     }
     commitCopies();
   }
-  CHAIRLIFT_METHOD void copy(int item) const { copy(item, source(item)); }
   /** Waits for the oldest item of this warp that it has not waited for. */
   CHAIRLIFT_METHOD void wait() const {
-    if (stageCount == threadCount() / 32) waitForCopies<0>();
-    else waitForCopies<1>();
+    if (depth == 2) waitForCopies<1>();
+    else waitForCopies<3>();
   }
 };
 
-/** Adds the products of `count` queries and `values` elements of a token's key. */
-template <int kvType, int count, int values>
-CHAIRLIFT_DEVICE void addProducts(const float* queries, int stride, const uint8_t* key, float (&sums)[count]) {
-  constexpr int column = tokensOfBlock * HeadLayout<kvType>::element;
-  uint32_t keys[values];
-  float query[values * count];
+/** Adds the products of `queries` queries and `values` elements of the keys of two tokens. */
+template <int kvType, int queries, int values>
+CHAIRLIFT_DEVICE void addProducts(const float* from, const uint8_t* keys, float (&sums)[queries][2]) {
+  uint32_t pairs[values];
+  float query[values][queries];
 #pragma unroll
-  for (int i = 0; i < values; i++) keys[i] = loadElement<kvType>(key + i * column);
-  // Fewer than four queries are all of the piece, without room between values.
-  constexpr int whole = values * count / 4;
+  for (int i = 0; i < values; i++) pairs[i] = loadPair<kvType>(keys + i * StagedBlocks<kvType>::keyBytes);
+  // Queries have no room between them.
+  constexpr int together = queries * values % 4 == 0 ? 4 : queries;
 #pragma unroll
-  for (int i = 0; i < whole; i++) {
-    const Floats4 four = *(const Floats4*)(queries + (count == 4 ? i * stride : i * 4));
-    query[4 * i] = four.x, query[4 * i + 1] = four.y, query[4 * i + 2] = four.z, query[4 * i + 3] = four.w;
+  for (int i = 0; i < queries * values; i += together) {
+    QueryFloats<together> some;
+    some.load(from + i);
+#pragma unroll
+    for (int k = 0; k < together; k++) query[(i + k) / queries][(i + k) % queries] = some.of[k];
   }
-#pragma unroll
-  for (int i = 4 * whole; i < values * count; i++) query[i] = queries[i];
 #pragma unroll
   for (int i = 0; i < values; i++) {
-    const float own = kvOf<kvType>(keys[i], 0);
+    const float first = kvOf<kvType>(pairs[i], 0), second = kvOf<kvType>(pairs[i], 1);
 #pragma unroll
-    for (int q = 0; q < count; q++) sums[q] = fusedMultiplyAdd(query[i * count + q], own, sums[q]);
+    for (int q = 0; q < queries; q++) {
+      sums[q][0] = fusedMultiplyAdd(query[i][q], first, sums[q][0]);
+      sums[q][1] = fusedMultiplyAdd(query[i][q], second, sums[q][1]);
+    }
   }
 }
 
-/** Scores of `count` queries and a block, whose keys are columns of tokens: a lane has a token. */
-template <int kvType, int count>
-CHAIRLIFT_DEVICE void scoreBlock(const AttentionArgs& args, const StagedBlocks<kvType>& blocks, const FewShared& shared, int index,
-                                 int firstQuery) {
-  constexpr int column = tokensOfBlock * HeadLayout<kvType>::element, step = count == 4 ? 8 : 16;
-  const int lane = threadIndex() % 32, size = blocks.layout.size, stride = shared.stride;
-  const uint8_t* const key = blocks.stage(index) + lane * blocks.layout.element;
-  const float* const queries = shared.queries + firstQuery;
-  float sums[count] = {};
-  int d = 0;
-  for (; d + step <= size; d += step) addProducts<kvType, count, step>(queries + d * stride, stride, key + d * column, sums);
+/** Scores of all queries and a pair of blocks: a lane has two tokens. `round` is that of the pair's first item. */
+template <int kvType, int queries>
+CHAIRLIFT_DEVICE void scorePair(const AttentionArgs& args, const StagedBlocks<kvType>& blocks, const FewShared& shared,
+                                int firstBlock, int pair, int round) {
+  constexpr int step = queries == 1 ? 16 : 32 / queries > 8 ? 8 : 32 / queries;
+  const int lane = threadIndex() % 32, size = blocks.layout.size, token = lane * 2, index = pair * 2 + token / tokensOfBlock;
+  const bool exists = index < blocks.count;
+  const float* const scales = blocks.layout.keyScales(blocks.block(exists ? index : pair * 2)) + token % tokensOfBlock;
+  float scale[2] = {};
+  if (kvType == kvByte) scale[0] = scales[0], scale[1] = scales[1];
+  float sums[queries][2] = {};
+  for (int first = 0; first < size; first += blocks.keyValues, round++) {
+    blocks.wait();
+    syncWarp();
+    const int end = size - first < blocks.keyValues ? size - first : blocks.keyValues;
+    const uint8_t* const keys = blocks.stage(threadIndex() / 32, round) + token * blocks.element;
+    const float* const from = shared.queries + first * queries;
+    int d = 0;
+    for (; d + step <= end; d += step) addProducts<kvType, queries, step>(from + d * queries, keys + d * blocks.keyBytes, sums);
 #pragma unroll 1
-  for (; d < size; d++) addProducts<kvType, count, 1>(queries + d * stride, stride, key + d * column, sums);
-  const float* const scale = blocks.layout.keyScales(blocks.block(index)) + lane;
-  const int position = (blocks.range.first + index) * tokensOfBlock + lane;
-#pragma unroll
-  for (int q = 0; q < count; q++) {
-    const Seen seen = shared.seen[firstQuery + q];
-    const bool isSeen = position >= seen.first && position <= seen.last;
-    const float score = isSeen ? scoreOf<kvType>(args, sums[q], scale) : leastScore;
-    shared.weights[(index * tokensOfBlock + lane) * stride + firstQuery + q] = score;
-    const float best = largestOf32(score);
-    if (lane == 0) shared.maxima[index * stride + firstQuery + q] = best;
+    for (; d < end; d++) addProducts<kvType, queries, 1>(from + d * queries, keys + d * blocks.keyBytes, sums);
+    syncWarp();
+    blocks.copy(round + blocks.depth);
   }
+  const int position = firstBlock * tokensOfBlock + pair * 2 * tokensOfBlock + token;
+  QueryFloats<queries> best;
+#pragma unroll
+  for (int e = 0; e < 2; e++) {
+    QueryFloats<queries> scores;
+#pragma unroll
+    for (int q = 0; q < queries; q++) {
+      const Seen seen = shared.seen[q];
+      const bool isSeen = position + e >= seen.first && position + e <= seen.last;
+      scores.of[q] = isSeen ? scoreOf<kvType>(args, sums[q][e], scale + e) : leastScore;
+      best.of[q] = e == 0 || scores.of[q] > best.of[q] ? scores.of[q] : best.of[q];
+    }
+    if (exists) scores.store(shared.weights + (pair * 2 * tokensOfBlock + token + e) * queries);
+  }
+#pragma unroll
+  for (int half = 8; half > 0; half /= 2) {
+#pragma unroll
+    for (int q = 0; q < queries; q++) {
+      const float other = shuffleXor(best.of[q], half);
+      best.of[q] = other > best.of[q] ? other : best.of[q];
+    }
+  }
+  if (exists && lane % 16 == 0) best.store(shared.maxima + index * queries);
 }
 
-/** What a lane adds up in a unit: values of some queries. */
-template <int queries, int values>
+/** What a lane adds up in a unit: two values of some queries. */
+template <int queries>
 struct ValueSums {
+  static constexpr int values = 2;
   int query, value;
   bool exists;
   float sums[queries][values];
@@ -119,27 +159,29 @@ struct ValueSums {
       for (int i = 0; i < values; i++) sums[q][i] = 0;
     }
   }
-  /** Adds a block in the order of tokens; where not all are seen, those that are not are left out. */
-  template <int kvType, bool isWhole>
-  CHAIRLIFT_METHOD void add(const HeadLayout<kvType>& layout, const FewShared& shared, const uint8_t* stage, int index) {
-    const int stride = shared.stride, rowBytes = layout.padded * layout.element;
+  /** Adds the tokens of a stage in order; where not all are seen, those that are not are left out. `stride`: queries of the piece. */
+  template <int kvType, int stride, bool isWhole>
+  CHAIRLIFT_METHOD void add(const HeadLayout<kvType>& layout, const FewShared& shared, const uint8_t* stage, int firstToken) {
+    const int rowBytes = layout.padded * layout.element;
     const uint8_t* const from = stage + value * layout.element;
-    const float* const weights = shared.weights + index * tokensOfBlock * stride + query;
-    const float* const decays = shared.decays + index * stride + query;
+    const float* const weights = shared.weights + firstToken * stride + query;
+    if (firstToken % tokensOfBlock == 0) {
+      const float* const decays = shared.decays + firstToken / tokensOfBlock * stride + query;
 #pragma unroll
-    for (int q = 0; q < queries; q++) {
-      const float decay = decays[q];
+      for (int q = 0; q < queries; q++) {
+        const float decay = decays[q];
 #pragma unroll
-      for (int i = 0; i < values; i++) sums[q][i] = sums[q][i] * decay;
+        for (int i = 0; i < values; i++) sums[q][i] = sums[q][i] * decay;
+      }
     }
     constexpr int step = 16;
-    for (int first = 0; first < tokensOfBlock; first += step) {
+#pragma unroll
+    for (int first = 0; first < StagedBlocks<kvType>::valueTokens; first += step) {
       uint32_t words[step];
       float own[step][queries];
 #pragma unroll
       for (int t = 0; t < step; t++) {
-        const uint8_t* const at = from + (first + t) * rowBytes;
-        words[t] = values == 2 ? loadPair<kvType>(at) : loadElement<kvType>(at);
+        words[t] = loadPair<kvType>(from + (first + t) * rowBytes);
         if (queries == 2) {
           const Floats2 two = *(const Floats2*)(weights + (first + t) * stride);
           own[t][0] = two.x, own[t][queries - 1] = two.y;
@@ -210,123 +252,118 @@ CHAIRLIFT_DEVICE void finishWeights(const AttentionArgs& args, const AttentionPi
   }
 }
 
-/** Adds the weighted values of a segment in rounds, in each of which every warp has copied a block. */
-template <int kvType, int queries, int values, int units>
+/** Adds the weighted values of a segment in rounds, in each of which every warp has copied some tokens. */
+template <int kvType, int queries, int units>
 CHAIRLIFT_DEVICE void addValues(const AttentionArgs& args, const AttentionPiece& piece, int kvHead,
-                                const StagedBlocks<kvType>& blocks, const FewShared& shared, Seen seenByAll, int segment) {
-  const int warp = threadIndex() / 32, lane = threadIndex() % 32, warps = threadCount() / 32, count = blocks.count();
-  // Rounds are of items, of which values are the second half.
-  int item = warp < count % warps ? count - count % warps + warps + warp : count - count % warps + warp;
-  ValueSums<queries, values> sums[units];
+                                const StagedBlocks<kvType>& blocks, const FewShared& shared, Seen seenByAll, int segment,
+                                int firstBlock) {
+  const int warp = threadIndex() / 32, lane = threadIndex() % 32, warps = threadCount() / 32;
+  const int items = blocks.valueItems(), rounds = (items + warps - 1) / warps;
+  ValueSums<queries == 1 ? 1 : 2> sums[units];
 #pragma unroll
   for (int u = 0; u < units; u++) sums[u].start(blocks.layout, piece.queries, warp + u * warps);
-  for (int round = 0; round < count; round += warps) {
+  for (int round = 0; round < rounds; round++) {
     blocks.wait();
     syncBlock();
     // The last warp has the least values to add.
     if (round == 0 && warp == warps - 1 && lane < piece.queries) {
-      finishWeights(args, piece, kvHead, blocks.layout, shared, count, segment, lane);
+      finishWeights(args, piece, kvHead, blocks.layout, shared, blocks.count, segment, lane);
     }
-    for (int index = round; index < round + warps && index < count; index++) {
-      const int first = (blocks.range.first + index) * tokensOfBlock;
+    for (int item = round * warps; item < (round + 1) * warps && item < items; item++) {
+      const int token = item * blocks.valueTokens, first = (firstBlock + token / tokensOfBlock) * tokensOfBlock;
       const bool isWhole = first >= seenByAll.first && first + tokensOfBlock - 1 <= seenByAll.last;
-      const uint8_t* const stage = blocks.stage(count + index);
+      const uint8_t* const stage = blocks.stage(item % warps, round);
 #pragma unroll
       for (int u = 0; u < units; u++) {
         if (!sums[u].exists) continue;
-        if (isWhole) sums[u].template add<kvType, true>(blocks.layout, shared, stage, index);
-        else sums[u].template add<kvType, false>(blocks.layout, shared, stage, index);
+        if (isWhole) sums[u].template add<kvType, queries, true>(blocks.layout, shared, stage, token);
+        else sums[u].template add<kvType, queries, false>(blocks.layout, shared, stage, token);
       }
     }
-    if (round + blocks.stageCount < count) syncBlock();
-    blocks.copy(item + blocks.stageCount);
-    item += warps;
+    if (round + blocks.depth < rounds) syncBlock();
+    blocks.copy(round + blocks.depth);
   }
+  // What the last warp made is there.
   syncBlock();
 #pragma unroll
   for (int u = 0; u < units; u++) sums[u].finish(args, piece, kvHead, blocks.layout, shared, segment);
 }
 
-/** Scores and weights of all queries of a segment, `count` at a time. */
-template <int kvType, int count>
-CHAIRLIFT_DEVICE void scoreBlocks(const AttentionArgs& args, const AttentionPiece& piece, const StagedBlocks<kvType>& blocks,
-                                  const FewShared& shared) {
-  for (int index = threadIndex() / 32; index < blocks.count(); index += threadCount() / 32) {
-    blocks.wait();
-    syncWarp();
-    for (int q = 0; q < piece.queries; q += count) scoreBlock<kvType, count>(args, blocks, shared, index, q);
-    syncWarp();
-    blocks.copy(index + blocks.stageCount);
-  }
-  syncBlock();
-  for (int q = 0; q < piece.queries; q += count) {
-    weightsOfSegment<kvType, count>(args, blocks.layout, shared, blocks.base, blocks.table, blocks.range, q);
-  }
-}
+/** The values of queries that a warp copies to shared memory: those of up to two queries, read before and written later. */
+struct OwnQueries {
+  static constexpr int most = 128 / 32;
+  float values[2][most] = {};
 
-/** Copies the queries of a piece to shared memory: a warp has one at a time. */
-template <int kvType>
-CHAIRLIFT_DEVICE void copyQueries(const AttentionArgs& args, const AttentionPiece& piece, int kvHead,
-                                  const HeadLayout<kvType>& layout, const FewShared& shared) {
-  constexpr int most = 128 / 32;
-  const int lane = threadIndex() % 32;
-  for (int q = threadIndex() / 32; q < shared.stride; q += threadCount() / 32) {
-    float values[most] = {};
-    if (q < piece.queries) {
-      const QueryPlace place = queryPlace(args, piece, kvHead, q);
-      const float* const from = args.queries + int64_t(place.row) * args.queryStride + int64_t(place.head) * layout.size;
+  CHAIRLIFT_METHOD void load(const AttentionArgs& args, const AttentionPiece& piece, int kvHead, int size) {
+    const int lane = threadIndex() % 32;
 #pragma unroll
-      for (int i = 0; i < most; i++) {
-        if (lane + 32 * i < layout.size) values[i] = from[lane + 32 * i];
+    for (int i = 0; i < 2; i++) {
+      const int q = threadIndex() / 32 + i * (threadCount() / 32);
+      if (q >= piece.queries) break;
+      const QueryPlace place = queryPlace(args, piece, kvHead, q);
+      const float* const from = args.queries + int64_t(place.row) * args.queryStride + int64_t(place.head) * size;
+#pragma unroll
+      for (int k = 0; k < most; k++) {
+        if (lane + 32 * k < size) values[i][k] = from[lane + 32 * k];
       }
     }
+  }
+  CHAIRLIFT_METHOD void store(const FewShared& shared, int size) const {
+    const int lane = threadIndex() % 32;
 #pragma unroll
-    for (int i = 0; i < most; i++) {
-      if (lane + 32 * i < layout.keyRow) shared.queries[(lane + 32 * i) * shared.stride + q] = values[i];
+    for (int i = 0; i < 2; i++) {
+      const int q = threadIndex() / 32 + i * (threadCount() / 32);
+      if (q >= shared.stride) break;
+#pragma unroll
+      for (int k = 0; k < most; k++) {
+        if (lane + 32 * k < size) shared.queries[(lane + 32 * k) * shared.stride + q] = values[i][k];
+      }
     }
   }
-}
+};
 
-/** `isFirst`: no kernel before has been waited for. Whatever only hosts write is read before. */
-template <int kvType>
+/** `queries`: those of the piece, padded. `isFirst`: no kernel before has been waited for; only what hosts write is read before. */
+template <int kvType, int queries>
 CHAIRLIFT_DEVICE void attendStaged(const AttentionArgs& args, const AttentionPiece& piece, int kvHead, bool isFirst) {
   const HeadLayout<kvType> layout(args);
-  const int thread = threadIndex(), warp = thread / 32, warps = threadCount() / 32, queries = piece.queries;
-  FewShared shared(queries <= 2 ? queries : queries <= 4 ? 4 : fewQueries, layout.keyRow);
-  shared.stageCount = args.stagesOfWarp * warps;
+  const int thread = threadIndex(), warp = thread / 32, warps = threadCount() / 32;
+  const FewShared shared(queries, layout.keyRow);
   // Later rows see no less at the end, and no more at the start.
-  const Seen front = seenBy(args, piece, 0), back = seenBy(args, piece, queries - 1);
+  const Seen front = seenBy(args, piece, 0), back = seenBy(args, piece, piece.queries - 1);
   const Seen seenByAny{front.first, back.last}, seenByAll{back.first, front.last};
-  StagedBlocks<kvType> blocks{layout, args.kv + int64_t(kvHead) * args.headBytes, args.tables + piece.tableStart, args.blockStride,
-                              {0, 0}, shared.stages, shared.stageCount};
-  if (thread < shared.stride) shared.seen[thread] = seenBy(args, piece, thread);
-  if (thread < queries) shared.joined[thread] = startState(args, queryPlace(args, piece, kvHead, thread).head);
+  StagedBlocks<kvType> blocks{layout, args.kv + int64_t(kvHead) * args.headBytes, args.blockStride, shared.table, 0, shared.stages,
+                              args.stagesOfWarp};
+  if (thread < queries) shared.seen[thread] = seenBy(args, piece, thread);
+  if (thread < piece.queries) shared.joined[thread] = startState(args, queryPlace(args, piece, kvHead, thread).head);
   for (int segment = piece.firstSegment; segment < piece.endSegment; segment++) {
-    blocks.range = blocksSeen(seenByAny, segment, segment + 1);
-    const bool hasTwo = args.stagesOfWarp == 2;
-    const uint8_t* const first = blocks.source(warp);
-    const uint8_t* const second = hasTwo ? blocks.source(warp + warps) : nullptr;
+    const BlockRange range = blocksSeen(seenByAny, segment, segment + 1);
+    blocks.count = range.end - range.first;
+    if (thread < blocks.count) shared.table[thread] = args.tables[piece.tableStart + range.first + thread];
+    syncBlock();
     if (isFirst && segment == piece.firstSegment) waitForPrevious();
-    blocks.copy(warp, first);
-    if (hasTwo) blocks.copy(warp + warps, second);
+    OwnQueries own;
+    if (segment == piece.firstSegment) own.load(args, piece, kvHead, layout.size);
+    int round = -blocks.keyItems();
+    for (int i = 0; i < blocks.depth; i++) blocks.copy(round + i);
     if (segment == piece.firstSegment) {
-      copyQueries<kvType>(args, piece, kvHead, layout, shared);
+      own.store(shared, layout.size);
       syncBlock();
     }
-    if (queries == 1) scoreBlocks<kvType, 1>(args, piece, blocks, shared);
-    else if (queries == 2) scoreBlocks<kvType, 2>(args, piece, blocks, shared);
-    else scoreBlocks<kvType, 4>(args, piece, blocks, shared);
+    for (int pair = warp; pair * 2 < blocks.count; pair += warps, round += blocks.keyItemsOfPair()) {
+      scorePair<kvType, queries>(args, blocks, shared, range.first, pair, round);
+    }
+    syncBlock();
+    weightsOfSegment<kvType, queries>(args, layout, shared, blocks.base, shared.table, {0, blocks.count}, range.first, 0);
     const int units = (layout.padded + 63) / 64 * ((queries + 1) / 2);
-    if (queries == 1) addValues<kvType, 1, 1, 1>(args, piece, kvHead, blocks, shared, seenByAll, segment);
-    else if (queries == 2) addValues<kvType, 2, 1, 1>(args, piece, kvHead, blocks, shared, seenByAll, segment);
-    else if (units <= warps) addValues<kvType, 2, 2, 1>(args, piece, kvHead, blocks, shared, seenByAll, segment);
-    else addValues<kvType, 2, 2, 2>(args, piece, kvHead, blocks, shared, seenByAll, segment);
+    if (queries <= 4 || units <= warps) {
+      addValues<kvType, queries, 1>(args, piece, kvHead, blocks, shared, seenByAll, segment, range.first);
+    } else {
+      addValues<kvType, queries, 2>(args, piece, kvHead, blocks, shared, seenByAll, segment, range.first);
+    }
     // The next segment's copies and scores go where this one's were.
     waitForCopies<0>();
     syncBlock();
   }
-  if (piece.parts == 1 || !isLastPart(args, piece, kvHead, shared.flag)) return;
-  joinStates(args, piece, kvHead, layout.valueSize, layout.padded, shared.weights, tokensOfSegment * shared.stride);
 }
 
 /** What all blocks together prefetch: a part of the L2 cache. */
@@ -350,6 +387,17 @@ CHAIRLIFT_DEVICE void prefetchPiece(const AttentionArgs& args, const AttentionPi
   }
 }
 
+/** Where this was the last part, joins all. */
+template <int kvType>
+CHAIRLIFT_DEVICE void joinParts(const AttentionArgs& args, const AttentionPiece& piece, int kvHead) {
+  const HeadLayout<kvType> layout(args);
+  const FewShared shared(1, layout.keyRow);
+  if (!isLastPart(args, piece, kvHead, (int*)shared.queries)) return;
+  syncBlock();
+  // Of all that a block has, the weights are the most.
+  joinStates(args, piece, kvHead, layout.valueSize, layout.padded, shared.queries, tokensOfSegment * piece.queries);
+}
+
 /** Blocks take pieces in turn, with all KV heads of each. `isLarge`: more than 128 values of a head, or keys that are rows. */
 template <int kvType, bool isLarge>
 CHAIRLIFT_DEVICE void attendFew(const AttentionArgs& args) {
@@ -366,8 +414,12 @@ CHAIRLIFT_DEVICE void attendFew(const AttentionArgs& args) {
   bool isFirst = true;
   while (i < count) {
     if (isLarge) attendLarge<kvType>(args, piece, kvHead);
-    else attendStaged<kvType>(args, piece, kvHead, isFirst);
+    else if (piece.queries == 1) attendStaged<kvType, 1>(args, piece, kvHead, isFirst);
+    else if (piece.queries == 2) attendStaged<kvType, 2>(args, piece, kvHead, isFirst);
+    else if (piece.queries <= 4) attendStaged<kvType, 4>(args, piece, kvHead, isFirst);
+    else attendStaged<kvType, fewQueries>(args, piece, kvHead, isFirst);
     isFirst = false;
+    if (piece.parts > 1) joinParts<kvType>(args, piece, kvHead);
     i += blocks;
     if (i >= count) break;
     kvHead = i % args.kvHeadCount;
