@@ -14,8 +14,6 @@ namespace cuda {
 
 namespace {
 
-// Sequences with more rows in a step have pieces of many rows.
-constexpr int mostFewRows = 4;
 constexpr size_t countWords = 4;
 
 /** How a kernel of few rows and small heads is launched: see kernels/attention-staged.h. */
@@ -26,6 +24,7 @@ struct FewForm {
 };
 // The first has the least latency, the last leaves the most room for others.
 constexpr std::array<FewForm, 3> fewForms{FewForm{8, 4}, FewForm{8, 2}, FewForm{4, 2}};
+constexpr int mostStagedValues = 128;
 // What registers suffice for.
 constexpr int fewThreads = 512;
 
@@ -195,6 +194,10 @@ void AttentionPieces::make(Work& work, const AttentionShape& shape, Lists& lists
   counters_.room(work, powerOfTwoFrom(size_t(room.counters) * heads * sizeof(int32_t)));
 }
 
+bool AttentionPieces::placesHeads(int headSize) const {
+  return load_.fewSegments > 0 && !load_.hasMany && headSize <= mostStagedValues;
+}
+
 void AttentionPieces::launch(Work& work, AttentionArgs args) {
   Device& device = work.device;
   const bool isHalf = args.kvType == int32_t(KvType::F16);
@@ -202,12 +205,14 @@ void AttentionPieces::launch(Work& work, AttentionArgs args) {
   const size_t padded = roundUp(size_t(args.valuesInKeys > 0 ? args.valuesInKeys : args.headSize), 16);
   const size_t valueBytes = padded * tokensOfBlock * element;
   AttentionShape shape{args.view, args.headCount, args.kvHeadCount, int(padded), fewQueries, false, false};
-  shape.isLarge = args.valuesInKeys > 0 || padded > 128;
+  shape.isLarge = args.valuesInKeys > 0 || padded > mostStagedValues;
   // See FewShared and ManyShared of the kernels.
   const auto fewBytes = [&](int queries, int stages) {
     const size_t perQuery = keyRow + tokensOfSegment + 3 * blocksOfSegment;
     const size_t numbers = perQuery * size_t(queries) * 4 + fewQueries * 24 + blocksOfSegment * 4;
-    return numbers + size_t(stages) * (shape.isLarge ? valueBytes : stageBytesOfFew);
+    if (shape.isLarge) return numbers + size_t(stages) * valueBytes;
+    const size_t placed = args.places ? ((size_t(queries) + 2 * mostFewRows) * keyRow + 2 * mostFewRows) * 4 : 0;
+    return numbers + size_t(stages) * stageBytesOfFew + placed + (args.places ? 2 * mostFewRows * keyRow * element : 0);
   };
   const FewForm least = shape.isLarge ? FewForm{4, 0} : fewForms.back();
   const int leastStages = shape.isLarge ? 2 : least.stages();

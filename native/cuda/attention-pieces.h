@@ -62,6 +62,8 @@ class AttentionPieces {
  public:
   /** Makes the lists of all shapes that layers have asked for. */
   void beginStep(Work& work, std::vector<SequenceRows> sequences);
+  /** Whether attention itself can place the queries, keys and values of all rows of the step: `args.place`. */
+  bool placesHeads(int headSize) const;
   /** Launches the attention of a layer over all rows of the step; `args` without pieces. */
   void launch(Work& work, AttentionArgs args);
 

@@ -299,6 +299,8 @@ constexpr int fewQueries = 8;
 constexpr int manyQueries = 64;
 // Of attention-staged.h.
 constexpr int stageBytesOfFew = 4096;
+// The most rows of a sequence that pieces of few rows may have in attention-staged.h.
+constexpr int mostFewRows = 4;
 // Floats of a segment's state before its values.
 constexpr int stateHead = 4;
 
@@ -359,6 +361,9 @@ struct AttentionArgs {
   int32_t sharedBytes;
   // Of attention-staged.h: two or four.
   int32_t stagesOfWarp;
+  // Whether queries, keys and values of the rows are as the product left them: then `place` says what becomes of them.
+  bool places;
+  PlaceHeadsArgs place;
 };
 
 struct GatherRowsArgs {

@@ -215,18 +215,18 @@ CHAIRLIFT_DEVICE void scoreRowsOfSegment(const AttentionArgs& args, const HeadLa
 
 /**
  * Scores of `count` queries become weights: a warp has a block, a lane a token. Block `range.first` of the table is block
- * `firstBlock` of the sequence.
+ * `firstBlock` of the sequence. `scaleAt` has the scale of a position's value, or of the cache's.
  */
-template <int kvType, int count>
+template <int kvType, int count, class ScaleAt>
 CHAIRLIFT_DEVICE void weightsOfSegment(const AttentionArgs& args, const HeadLayout<kvType>& layout, const FewShared& shared,
                                        const uint8_t* base, const int32_t* table, BlockRange range, int firstBlock,
-                                       int firstQuery) {
+                                       int firstQuery, const ScaleAt& scaleAt) {
   const int warp = threadIndex() / 32, lane = threadIndex() % 32, warps = threadCount() / 32;
   const int stride = shared.stride;
   for (int index = warp; range.first + index < range.end; index += warps) {
     const uint8_t* const block = base + int64_t(table[range.first + index]) * args.blockStride;
-    const float scale = kvType == kvByte ? layout.valueScales(block)[lane] : 1.0f;
     const int position = (firstBlock + index) * tokensOfBlock + lane;
+    const float scale = kvType == kvByte ? scaleAt(position, layout.valueScales(block) + lane) : 1.0f;
     float* const at = shared.weights + (index * tokensOfBlock + lane) * stride + firstQuery;
     QueryFloats<count> weights, last, newest;
     weights.load(at);
@@ -389,7 +389,8 @@ CHAIRLIFT_DEVICE void attendLargeSegment(const AttentionArgs& args, const Attent
   }
   syncBlock();
   for (int q = 0; q < piece.queries; q += 4) {
-    weightsOfSegment<kvType, 4>(args, layout, shared, base, table, range, range.first, q);
+    weightsOfSegment<kvType, 4>(args, layout, shared, base, table, range, range.first, q,
+                                [](int, const float* stored) { return *stored; });
   }
   syncBlock();
   // The values' first barrier comes before anybody reads what these write.

@@ -64,6 +64,75 @@ struct StagedBlocks {
   }
 };
 
+/**
+ * Tokens of this step that this kernel itself stores: their keys and values are in shared memory as the cache has them, and are put
+ * into stages over what the cache held before. Other blocks may write there meanwhile.
+ */
+template <int kvType>
+struct NewTokens {
+  static constexpr int element = HeadLayout<kvType>::element;
+  // The position of the first, and how many there are.
+  int position, count;
+  int keyRow;
+  // A head of each query, then two of each token, while they are placed.
+  float* heads;
+  // Of keys and values.
+  float* scales;
+  uint8_t* elements;
+
+  CHAIRLIFT_METHOD NewTokens(uint8_t* at, int queries, int itsKeyRow) : position(0), count(0), keyRow(itsKeyRow) {
+    heads = (float*)at;
+    scales = heads + (queries + 2 * mostFewRows) * keyRow;
+    elements = (uint8_t*)(scales + 2 * mostFewRows);
+  }
+  CHAIRLIFT_METHOD uint8_t* keys(int i) const { return elements + 2 * i * keyRow * element; }
+  CHAIRLIFT_METHOD uint8_t* values(int i) const { return keys(i) + keyRow * element; }
+  /** The scale of the key (0) or value (1) at a position. */
+  CHAIRLIFT_METHOD float scaleAt(int at, int which, const float* stored) const {
+    return at >= position && at < position + count ? scales[2 * (at - position) + which] : *stored;
+  }
+
+  /** Elements `first` … `first` + `size` - 1 of keys go to a stage of a pair of blocks, of which the first token is at `from`. */
+  CHAIRLIFT_METHOD void patchKeys(uint8_t* stage, int from, int first, int size) const {
+    for (int i = 0; i < count; i++) {
+      const int token = position + i - from;
+      if (token < 0 || token >= 2 * tokensOfBlock) continue;
+      for (int d = threadIndex() % 32; d < size; d += 32) {
+        copyElement(stage + (d * 2 * tokensOfBlock + token) * element, keys(i) + (first + d) * element);
+      }
+    }
+    syncWarp();
+  }
+  /** Rows of `padded` values go to a stage with the tokens from `from` on. */
+  CHAIRLIFT_METHOD void patchValues(uint8_t* stage, int from, int padded) const {
+    for (int i = 0; i < count; i++) {
+      const int token = position + i - from;
+      if (token < 0 || token >= StagedBlocks<kvType>::valueTokens) continue;
+      for (int d = threadIndex() % 32; d < padded; d += 32) {
+        copyElement(stage + (token * padded + d) * element, values(i) + d * element);
+      }
+    }
+  }
+  /** Writes a token to its block. */
+  CHAIRLIFT_METHOD void store(const HeadLayout<kvType>& layout, int i, uint8_t* block) const {
+    const int token = (position + i) % tokensOfBlock, lane = threadIndex() % 32;
+    for (int d = lane; d < layout.size; d += 32) {
+      copyElement(block + (d * tokensOfBlock + token) * element, keys(i) + d * element);
+    }
+    uint8_t* const row = block + layout.valuesAt() + token * layout.padded * element;
+    for (int d = lane; d < layout.padded; d += 32) copyElement(row + d * element, values(i) + d * element);
+    if (kvType == kvHalf || lane > 0) return;
+    ((float*)layout.keyScales(block))[token] = scales[2 * i];
+    ((float*)layout.valueScales(block))[token] = scales[2 * i + 1];
+  }
+
+ private:
+  static CHAIRLIFT_METHOD void copyElement(uint8_t* to, const uint8_t* from) {
+    if (kvType == kvHalf) *(uint16_t*)to = *(const uint16_t*)from;
+    else *to = *from;
+  }
+};
+
 /** Adds the products of `queries` queries and `values` elements of the keys of two tokens. */
 template <int kvType, int queries, int values>
 CHAIRLIFT_DEVICE void addProducts(const float* from, const uint8_t* keys, float (&sums)[queries][2]) {
@@ -94,19 +163,25 @@ CHAIRLIFT_DEVICE void addProducts(const float* from, const uint8_t* keys, float 
 /** Scores of all queries and a pair of blocks: a lane has two tokens. `round` is that of the pair's first item. */
 template <int kvType, int queries>
 CHAIRLIFT_DEVICE void scorePair(const AttentionArgs& args, const StagedBlocks<kvType>& blocks, const FewShared& shared,
-                                int firstBlock, int pair, int round) {
+                                const NewTokens<kvType>& added, int firstBlock, int pair, int round) {
   constexpr int step = queries == 1 ? 16 : 32 / queries > 8 ? 8 : 32 / queries;
   const int lane = threadIndex() % 32, size = blocks.layout.size, token = lane * 2, index = pair * 2 + token / tokensOfBlock;
   const bool exists = index < blocks.count;
   const float* const scales = blocks.layout.keyScales(blocks.block(exists ? index : pair * 2)) + token % tokensOfBlock;
+  const int firstPosition = (firstBlock + pair * 2) * tokensOfBlock, position = firstPosition + token;
   float scale[2] = {};
-  if (kvType == kvByte) scale[0] = scales[0], scale[1] = scales[1];
+  if (kvType == kvByte) {
+    scale[0] = added.scaleAt(position, 0, scales);
+    scale[1] = added.scaleAt(position + 1, 0, scales + 1);
+  }
   float sums[queries][2] = {};
   for (int first = 0; first < size; first += blocks.keyValues, round++) {
     blocks.wait();
     syncWarp();
     const int end = size - first < blocks.keyValues ? size - first : blocks.keyValues;
-    const uint8_t* const keys = blocks.stage(threadIndex() / 32, round) + token * blocks.element;
+    uint8_t* const stage = blocks.stage(threadIndex() / 32, round);
+    if (added.count > 0) added.patchKeys(stage, firstPosition, first, end);
+    const uint8_t* const keys = stage + token * blocks.element;
     const float* const from = shared.queries + first * queries;
     int d = 0;
     for (; d + step <= end; d += step) addProducts<kvType, queries, step>(from + d * queries, keys + d * blocks.keyBytes, sums);
@@ -115,7 +190,6 @@ CHAIRLIFT_DEVICE void scorePair(const AttentionArgs& args, const StagedBlocks<kv
     syncWarp();
     blocks.copy(round + blocks.depth);
   }
-  const int position = firstBlock * tokensOfBlock + pair * 2 * tokensOfBlock + token;
   QueryFloats<queries> best;
 #pragma unroll
   for (int e = 0; e < 2; e++) {
@@ -255,8 +329,8 @@ CHAIRLIFT_DEVICE void finishWeights(const AttentionArgs& args, const AttentionPi
 /** Adds the weighted values of a segment in rounds, in each of which every warp has copied some tokens. */
 template <int kvType, int queries, int units>
 CHAIRLIFT_DEVICE void addValues(const AttentionArgs& args, const AttentionPiece& piece, int kvHead,
-                                const StagedBlocks<kvType>& blocks, const FewShared& shared, Seen seenByAll, int segment,
-                                int firstBlock) {
+                                const StagedBlocks<kvType>& blocks, const FewShared& shared, const NewTokens<kvType>& added,
+                                Seen seenByAll, int segment, int firstBlock) {
   const int warp = threadIndex() / 32, lane = threadIndex() % 32, warps = threadCount() / 32;
   const int items = blocks.valueItems(), rounds = (items + warps - 1) / warps;
   ValueSums<queries == 1 ? 1 : 2> sums[units];
@@ -264,6 +338,11 @@ CHAIRLIFT_DEVICE void addValues(const AttentionArgs& args, const AttentionPiece&
   for (int u = 0; u < units; u++) sums[u].start(blocks.layout, piece.queries, warp + u * warps);
   for (int round = 0; round < rounds; round++) {
     blocks.wait();
+    if (added.count > 0) {
+      syncWarp();
+      const int own = firstBlock * tokensOfBlock + (round * warps + warp) * blocks.valueTokens;
+      added.patchValues(blocks.stage(warp, round), own, blocks.layout.padded);
+    }
     syncBlock();
     // The last warp has the least values to add.
     if (round == 0 && warp == warps - 1 && lane < piece.queries) {
@@ -322,6 +401,35 @@ struct OwnQueries {
   }
 };
 
+/** Places the queries of a piece and the new tokens that it sees, and stores those of rows whose first query it has. */
+template <int kvType>
+CHAIRLIFT_DEVICE void placeRows(const AttentionArgs& args, const AttentionPiece& piece, int kvHead, const HeadLayout<kvType>& layout,
+                                const FewShared& shared, const NewTokens<kvType>& added) {
+  const int warps = threadCount() / 32, lane = threadIndex() % 32, group = args.headCount / args.kvHeadCount;
+  // The last warps have the least keys to copy.
+  for (int task = warps - 1 - threadIndex() / 32; task < piece.queries + added.count; task += warps) {
+    if (task < piece.queries) {
+      const QueryPlace place = queryPlace(args, piece, kvHead, task);
+      float* const own = added.heads + task * layout.keyRow;
+      placeQuery(args.place, place.row, piece.position + place.row - piece.firstRow, place.head, own);
+      for (int d = lane; d < layout.size; d += 32) shared.queries[d * shared.stride + task] = own[d];
+      continue;
+    }
+    const int i = task - piece.queries, position = added.position + i, row = position - piece.position;
+    float* const key = added.heads + (piece.queries + 2 * i) * layout.keyRow;
+    float* const value = key + layout.keyRow;
+    placeKeys(args.place, piece.firstRow + row, position, kvHead, key, value);
+    const float keyScale = storeHead(kvType, key, layout.size, added.keys(i), 1);
+    const float valueScale = storeHead(kvType, value, layout.size, added.values(i), 1);
+    for (int d = layout.size * layout.element + lane; d < layout.padded * layout.element; d += 32) added.values(i)[d] = 0;
+    if (lane == 0) added.scales[2 * i] = keyScale, added.scales[2 * i + 1] = valueScale;
+    syncWarp();
+    if (row * group < piece.firstQuery || row * group >= piece.firstQuery + piece.queries) continue;
+    const int block = args.tables[piece.tableStart + position / tokensOfBlock];
+    added.store(layout, i, args.place.kv + block * args.blockStride + kvHead * args.headBytes);
+  }
+}
+
 /** `queries`: those of the piece, padded. `isFirst`: no kernel before has been waited for; only what hosts write is read before. */
 template <int kvType, int queries>
 CHAIRLIFT_DEVICE void attendStaged(const AttentionArgs& args, const AttentionPiece& piece, int kvHead, bool isFirst) {
@@ -333,6 +441,14 @@ CHAIRLIFT_DEVICE void attendStaged(const AttentionArgs& args, const AttentionPie
   const Seen seenByAny{front.first, back.last}, seenByAll{back.first, front.last};
   StagedBlocks<kvType> blocks{layout, args.kv + int64_t(kvHead) * args.headBytes, args.blockStride, shared.table, 0, shared.stages,
                               args.stagesOfWarp};
+  NewTokens<kvType> added(shared.stages + warps * args.stagesOfWarp * stageBytesOfFew, queries, layout.keyRow);
+  if (args.places && args.place.stores) {
+    // Those of the sequence that the piece sees in its segments.
+    const int from = piece.firstSegment * tokensOfSegment, end = piece.endSegment * tokensOfSegment;
+    const int last = back.last < end ? back.last : end - 1, until = last < piece.end ? last + 1 : piece.end;
+    added.position = piece.position > from ? piece.position : from;
+    added.count = until > added.position ? until - added.position : 0;
+  }
   if (thread < queries) shared.seen[thread] = seenBy(args, piece, thread);
   if (thread < piece.queries) shared.joined[thread] = startState(args, queryPlace(args, piece, kvHead, thread).head);
   for (int segment = piece.firstSegment; segment < piece.endSegment; segment++) {
@@ -342,23 +458,27 @@ CHAIRLIFT_DEVICE void attendStaged(const AttentionArgs& args, const AttentionPie
     syncBlock();
     if (isFirst && segment == piece.firstSegment) waitForPrevious();
     OwnQueries own;
-    if (segment == piece.firstSegment) own.load(args, piece, kvHead, layout.size);
+    if (segment == piece.firstSegment) {
+      if (args.places) placeRows<kvType>(args, piece, kvHead, layout, shared, added);
+      else own.load(args, piece, kvHead, layout.size);
+    }
     int round = -blocks.keyItems();
     for (int i = 0; i < blocks.depth; i++) blocks.copy(round + i);
     if (segment == piece.firstSegment) {
-      own.store(shared, layout.size);
+      if (!args.places) own.store(shared, layout.size);
       syncBlock();
     }
     for (int pair = warp; pair * 2 < blocks.count; pair += warps, round += blocks.keyItemsOfPair()) {
-      scorePair<kvType, queries>(args, blocks, shared, range.first, pair, round);
+      scorePair<kvType, queries>(args, blocks, shared, added, range.first, pair, round);
     }
     syncBlock();
-    weightsOfSegment<kvType, queries>(args, layout, shared, blocks.base, shared.table, {0, blocks.count}, range.first, 0);
+    weightsOfSegment<kvType, queries>(args, layout, shared, blocks.base, shared.table, {0, blocks.count}, range.first, 0,
+                                      [&](int position, const float* stored) { return added.scaleAt(position, 1, stored); });
     const int units = (layout.padded + 63) / 64 * ((queries + 1) / 2);
     if (queries <= 4 || units <= warps) {
-      addValues<kvType, queries, 1>(args, piece, kvHead, blocks, shared, seenByAll, segment, range.first);
+      addValues<kvType, queries, 1>(args, piece, kvHead, blocks, shared, added, seenByAll, segment, range.first);
     } else {
-      addValues<kvType, queries, 2>(args, piece, kvHead, blocks, shared, seenByAll, segment, range.first);
+      addValues<kvType, queries, 2>(args, piece, kvHead, blocks, shared, added, seenByAll, segment, range.first);
     }
     // The next segment's copies and scores go where this one's were.
     waitForCopies<0>();

@@ -74,81 +74,99 @@ CHAIRLIFT_DEVICE float storeHeadBytes(const float* from, int size, int8_t* to, i
   return scale + poison;
 }
 
+/** Keys or values of one token and head, in elements of the cache that are `stride` apart; the scale of bytes is in all lanes. */
+CHAIRLIFT_DEVICE float storeHead(int kvType, const float* from, int size, uint8_t* to, int stride) {
+  if (kvType == kvByte) return storeHeadBytes(from, size, (int8_t*)to, stride);
+  for (int i = threadIndex() % 32; i < size; i += 32) ((uint16_t*)to)[i * stride] = toHalf(from[i]);
+  return 1;
+}
+
 /** One token's keys and values of one head; `value` is null where values are a part of keys. See storeKv of the processor. */
 CHAIRLIFT_DEVICE void storeToken(int kvType, const float* key, const float* value, int size, int token, uint8_t* block) {
-  const int padded = roundUpTo16(size), lane = threadIndex() % 32;
-  if (kvType == kvHalf) {
-    uint16_t* const rows = (uint16_t*)(value ? block + size * 64 : block) + token * padded;
-    const float* const row = value ? value : key;
-    for (int i = lane; i < padded; i += 32) rows[i] = toHalf(i < size ? row[i] : 0.0f);
-    if (!value) return;
-    for (int i = lane; i < size; i += 32) ((uint16_t*)block)[i * 32 + token] = toHalf(key[i]);
-    return;
-  }
-  uint8_t* const valuePart = value ? block + size * 32 + 128 : block;
+  const int padded = roundUpTo16(size), lane = threadIndex() % 32, element = kvType == kvHalf ? 2 : 1;
+  const bool hasScales = kvType == kvByte;
+  uint8_t* const valuePart = value ? block + size * 32 * element + (hasScales ? 128 : 0) : block;
   if (value) {
-    const float scale = storeHeadBytes(key, size, (int8_t*)block + token, 32);
-    if (lane == 0) ((float*)(block + size * 32))[token] = scale;
+    const float scale = storeHead(kvType, key, size, block + token * element, 32);
+    if (hasScales && lane == 0) ((float*)(block + size * 32))[token] = scale;
   }
-  const float scale = storeHeadBytes(value ? value : key, size, (int8_t*)valuePart + token * padded, 1);
-  if (lane == 0) ((float*)(valuePart + padded * 32))[token] = scale;
+  uint8_t* const row = valuePart + token * padded * element;
+  const float scale = storeHead(kvType, value ? value : key, size, row, 1);
+  if (hasScales && lane == 0) ((float*)(valuePart + padded * 32))[token] = scale;
+  if (!hasScales && size + lane < padded) ((uint16_t*)row)[size + lane] = 0;
+}
+
+/** Norms and rotates a head that is in shared memory, by one warp. */
+CHAIRLIFT_DEVICE void placeHead(const PlaceHeadsArgs& args, const NormArgs& norm, const Scale* scales, int row, int position,
+                                float* head, int firstWeight) {
+  const bool hasFirst = args.what != placeFromNorms, hasLast = args.what != placeUpToRope;
+  if (hasFirst && !args.normsAfterRope) normalizeHead(norm, scales, row, head, args.headSize, firstWeight);
+  if (hasFirst && args.rotations) {
+    const float* const cosines = args.rotations + int64_t(position) * 2 * args.pairs;
+    rotateHead(head, cosines, cosines + args.pairs, args.pairs);
+  }
+  if (hasLast && args.normsAfterRope) normalizeHead(norm, scales, row, head, args.headSize, firstWeight);
+}
+
+/** A head of queries, from what a product left to shared memory. */
+CHAIRLIFT_DEVICE void placeQuery(const PlaceHeadsArgs& args, int row, int position, int head, float* to) {
+  const int size = args.headSize, lane = threadIndex() % 32;
+  const float* const from = args.projected + int64_t(row) * args.stride + head * size;
+#pragma unroll 4
+  for (int i = lane; i < size; i += 32) to[i] = from[i];
+  syncWarp();
+  placeHead(args, args.queryNorm, args.queryScales, row, position, to, args.queryOwn ? head * size : 0);
+  if (!args.growth || args.what == placeUpToRope) return;
+  const float factor = args.growth[position];
+  for (int i = lane; i < size; i += 32) to[i] = to[i] * factor;
+  syncWarp();
+}
+
+/** A head of keys and the one of values. */
+CHAIRLIFT_DEVICE void placeKeys(const PlaceHeadsArgs& args, int row, int position, int head, float* key, float* value) {
+  const int size = args.headSize, at = head * size;
+  const float* const keys = args.projected + int64_t(row) * args.stride + args.keysAt + at;
+  const bool hasFirst = args.what != placeFromNorms;
+  const float* const values = hasFirst && !args.hasValues ? keys : keys - args.keysAt + args.valuesAt;
+#pragma unroll 4
+  for (int i = threadIndex() % 32; i < size; i += 32) {
+    key[i] = keys[i];
+    value[i] = values[i];
+  }
+  syncWarp();
+  if (hasFirst) normalizeHead(args.valueNorm, args.valueScales, row, value, size, args.valueOwn ? at : 0);
+  placeHead(args, args.keyNorm, args.keyScales, row, position, key, args.keyOwn ? at : 0);
 }
 
 /**
  * A warp has one head of one row, first the queries, then keys with their values. Blocks: x are rows, y are warps of heads. Shared
- * memory: two heads for each warp, so that each is read once.
+ * memory: two heads for each warp, so that each is read once. Only hosts write where rows are.
  */
 CHAIRLIFT_DEVICE void placeHeads(const PlaceHeadsArgs& args) {
   startNext();
-  waitForPrevious();
   const int row = blockX(), size = args.headSize, warp = threadIndex() / 32, lane = threadIndex() % 32;
   const int index = blockY() * (threadCount() / 32) + warp, heads = args.headCount + (args.stores ? args.kvHeadCount : 0);
-  if (index >= heads) return;
   const int block = args.blocks[row], position = args.positions[row];
+  waitForPrevious();
+  // Rows that pad a step have no block.
+  if (index >= heads || block < 0) return;
   float* const projected = args.projected + int64_t(row) * args.stride;
   float* const own = (float*)sharedMemory() + warp * 2 * size;
-  float* const ownValue = own + size;
-  const float* const cosines = args.rotations ? args.rotations + int64_t(position) * 2 * args.pairs : nullptr;
-  const bool hasFirst = args.what != placeFromNorms, hasLast = args.what != placeUpToRope;
-  const auto place = [&](const NormArgs& norm, const Scale* scales, int firstWeight) {
-    if (hasFirst && !args.normsAfterRope) normalizeHead(norm, scales, row, own, size, firstWeight);
-    if (hasFirst && cosines) rotateHead(own, cosines, cosines + args.pairs, args.pairs);
-    if (hasLast && args.normsAfterRope) normalizeHead(norm, scales, row, own, size, firstWeight);
-  };
   if (index < args.headCount) {
-    float* const query = projected + index * size;
-#pragma unroll 4
-    for (int i = lane; i < size; i += 32) own[i] = query[i];
-    // Rows that pad a step store nothing.
-    if (block < 0) return;
-    syncWarp();
-    place(args.queryNorm, args.queryScales, args.queryOwn ? index * size : 0);
-    const bool grows = args.growth && hasLast;
-    const float factor = grows ? args.growth[position] : 1.0f;
-    for (int i = lane; i < size; i += 32) query[i] = grows ? own[i] * factor : own[i];
+    placeQuery(args, row, position, index, own);
+    for (int i = lane; i < size; i += 32) projected[index * size + i] = own[i];
     return;
   }
-  const int head = index - args.headCount, at = head * size;
-  float* const key = projected + args.keysAt + at;
-  float* const value = projected + args.valuesAt + at;
-  const float* const givenValue = hasFirst && !args.hasValues ? key : value;
-#pragma unroll 4
-  for (int i = lane; i < size; i += 32) {
-    own[i] = key[i];
-    ownValue[i] = givenValue[i];
-  }
-  if (block < 0) return;
-  syncWarp();
-  if (hasFirst) normalizeHead(args.valueNorm, args.valueScales, row, ownValue, size, args.valueOwn ? at : 0);
-  place(args.keyNorm, args.keyScales, args.keyOwn ? at : 0);
-  if (hasLast) {
+  const int head = index - args.headCount;
+  placeKeys(args, row, position, head, own, own + size);
+  if (args.what != placeUpToRope) {
     uint8_t* const to = args.kv + int64_t(block) * args.blockStride + head * args.headBytes;
-    storeToken(args.kvType, own, ownValue, size, position % 32, to);
+    storeToken(args.kvType, own, own + size, size, position % 32, to);
     return;
   }
   for (int i = lane; i < size; i += 32) {
-    key[i] = own[i];
-    value[i] = ownValue[i];
+    projected[args.keysAt + head * size + i] = own[i];
+    projected[args.valuesAt + head * size + i] = own[size + i];
   }
 }
 

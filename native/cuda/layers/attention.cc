@@ -99,9 +99,11 @@ void launch(const Attention& attention, const Input& input, Work& work, float* o
     place.what = placeFromNorms;
   }
   measure();
-  launchPlace();
-
   AttentionArgs attend{};
+  attend.places = work.attention.placesHeads(attention.headSize);
+  if (attend.places) attend.place = place;
+  else launchPlace();
+
   attend.queries = projected;
   attend.queryStride = int64_t(stride);
   attend.outputs = attended;
