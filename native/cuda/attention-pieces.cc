@@ -24,7 +24,6 @@ struct FewForm {
 };
 // The first has the least latency, the last leaves the most room for others.
 constexpr std::array<FewForm, 3> fewForms{FewForm{8, 4}, FewForm{8, 2}, FewForm{4, 2}};
-constexpr int mostStagedValues = 128;
 // What registers suffice for.
 constexpr int fewThreads = 512;
 
@@ -209,7 +208,7 @@ void AttentionPieces::launch(Work& work, AttentionArgs args) {
   // See FewShared and ManyShared of the kernels.
   const auto fewBytes = [&](int queries, int stages) {
     const size_t perQuery = keyRow + tokensOfSegment + 3 * blocksOfSegment;
-    const size_t numbers = perQuery * size_t(queries) * 4 + fewQueries * 24 + blocksOfSegment * 4;
+    const size_t numbers = perQuery * size_t(queries) * 4 + fewQueries * 36 + blocksOfSegment * 4;
     if (shape.isLarge) return numbers + size_t(stages) * valueBytes;
     const size_t placed = args.places ? ((size_t(queries) + 2 * mostFewRows) * keyRow + 2 * mostFewRows) * 4 : 0;
     return numbers + size_t(stages) * stageBytesOfFew + placed + (args.places ? 2 * mostFewRows * keyRow * element : 0);

@@ -297,8 +297,8 @@ constexpr int tokensOfSegment = blocksOfSegment * tokensOfBlock;
 // The most queries of a piece: of a few rows, and of many.
 constexpr int fewQueries = 8;
 constexpr int manyQueries = 64;
-// Of attention-staged.h.
-constexpr int stageBytesOfFew = 4096;
+// Of attention-staged.h: the largest heads, and a stage of 32 of their keys or 16 of their values, or as many as fit.
+constexpr int mostStagedValues = 128, stageBytesOfFew = 4096;
 // The most rows of a sequence that pieces of few rows may have in attention-staged.h.
 constexpr int mostFewRows = 4;
 // Floats of a segment's state before its values.

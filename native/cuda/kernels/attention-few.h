@@ -21,7 +21,9 @@ struct FewShared {
   SoftmaxState* joined;
   JoinFactors* factors;
   Seen* seen;
-  // Of attention-staged.h: the blocks of a segment.
+  // Of attention-staged.h: where outputs are, what they are multiplied by at the end, and the blocks of a segment.
+  int64_t* outputs;
+  float* inverses;
   int32_t* table;
   // Blocks of keys or values.
   uint8_t* stages;
@@ -37,7 +39,9 @@ struct FewShared {
     joined = (SoftmaxState*)(added + blocksOfSegment * stride);
     factors = (JoinFactors*)(joined + fewQueries);
     seen = (Seen*)(factors + fewQueries);
-    table = (int32_t*)(seen + fewQueries);
+    outputs = (int64_t*)(seen + fewQueries);
+    inverses = (float*)(outputs + fewQueries);
+    table = (int32_t*)(inverses + fewQueries);
     stages = (uint8_t*)(table + blocksOfSegment);
   }
 };
@@ -232,7 +236,7 @@ CHAIRLIFT_DEVICE void weightsOfSegment(const AttentionArgs& args, const HeadLayo
     weights.load(at);
 #pragma unroll
     for (int q = 0; q < count; q++) newest.of[q] = leastScore;
-#pragma unroll 4
+#pragma unroll 1
     for (int i = 0; i <= index; i++) {
       QueryFloats<count> best;
       best.load(shared.maxima + i * stride + firstQuery);

@@ -164,14 +164,17 @@ struct ScoreTile {
   CHAIRLIFT_METHOD void store(const AttentionArgs& args, const ManyShared<kvType, tileTokens>& shared) const {
 #pragma unroll
     for (int t = 0; t < tokens; t++) {
-      const float* const scale = shared.keyScales + token + t;
+      const float scale = kvType == kvByte ? shared.keyScales[token + t] : 1.0f;
 #pragma unroll
       for (int q = 0; q < queries; q += 4) {
         *(Floats4*)shared.weightsAt(token + t, query + q) = {
-            scoreOf<kvType>(args, sums[q][t], scale), scoreOf<kvType>(args, sums[q + 1][t], scale),
-            scoreOf<kvType>(args, sums[q + 2][t], scale), scoreOf<kvType>(args, sums[q + 3][t], scale)};
+            scaledScore<kvType>(args, sums[q][t], scale), scaledScore<kvType>(args, sums[q + 1][t], scale),
+            scaledScore<kvType>(args, sums[q + 2][t], scale), scaledScore<kvType>(args, sums[q + 3][t], scale)};
       }
     }
+    if (args.softcap <= 0) return;
+#pragma unroll 1
+    for (int t = 0; t < tokens; t++) capScores(args, shared.weightsAt(token + t, query), queries);
   }
 };
 
@@ -300,12 +303,34 @@ CHAIRLIFT_DEVICE void finishSegment(const AttentionArgs& args, const AttentionPi
     }
     float* const output = outputOf(args, piece, kvHead, query, valueSize) + values.value;
     const JoinFactors factors = shared.factors[query];
-    const float inverse = shared.inverses[query];
+    const float inverse = isLast ? shared.inverses[query] : 1.0f;
+    float before[count] = {};
+    const bool isAligned = valueSize % 4 == 0 && args.outputStride % 4 == 0;
+    if (!isFirst) {
+#pragma unroll
+      for (int i = 0; i < count; i += 4) {
+        if (isAligned && values.value + i < valueSize) {
+          const Floats4 four = *(const Floats4*)(output + i);
+          before[i] = four.x, before[i + 1] = four.y, before[i + 2] = four.z, before[i + 3] = four.w;
+        }
+      }
+      for (int i = 0; i < count && !isAligned; i++) {
+        if (values.value + i < valueSize) before[i] = output[i];
+      }
+    }
 #pragma unroll
     for (int i = 0; i < count; i++) {
-      if (values.value + i >= valueSize) break;
-      const float joined = fusedMultiplyAdd(values.sums[q][i], factors.own, (isFirst ? 0.0f : output[i]) * factors.before);
-      output[i] = isLast ? joined * inverse : joined;
+      const float joined = fusedMultiplyAdd(values.sums[q][i], factors.own, before[i] * factors.before);
+      before[i] = isLast ? joined * inverse : joined;
+    }
+#pragma unroll
+    for (int i = 0; i < count; i += 4) {
+      if (isAligned && values.value + i < valueSize) {
+        *(Floats4*)(output + i) = {before[i], before[i + 1], before[i + 2], before[i + 3]};
+      }
+    }
+    for (int i = 0; i < count && !isAligned; i++) {
+      if (values.value + i < valueSize) output[i] = before[i];
     }
   }
 }
@@ -331,14 +356,12 @@ CHAIRLIFT_DEVICE void attendManyPiece(const AttentionArgs& args, const Attention
   };
   const int start = range.first / blocksOfTile * blocksOfTile;
   copyKeys(start);
-  for (int i = threadIndex(); i < layout.size * manyQueries; i += threads) {
-    const int q = i / layout.size, d = i % layout.size;
-    float value = 0;
-    if (q < piece.queries) {
-      const QueryPlace place = queryPlace(args, piece, kvHead, q);
-      value = args.queries[int64_t(place.row) * args.queryStride + int64_t(place.head) * layout.size + d];
-    }
-    shared.queries[d * manyQueries + q] = value;
+  // A warp has one query at a time.
+  for (int q = threadIndex() / 32; q < manyQueries; q += threads / 32) {
+    const QueryPlace place = queryPlace(args, piece, kvHead, q < piece.queries ? q : 0);
+    const float* const from = args.queries + int64_t(place.row) * args.queryStride + int64_t(place.head) * layout.size;
+#pragma unroll 4
+    for (int d = threadIndex() % 32; d < layout.size; d += 32) shared.queries[d * manyQueries + q] = from[d];
   }
   SoftmaxQuery<kvType, tileTokens, threads / manyQueries> softmax(args, piece, kvHead);
   ValueTile<kvType, tileTokens, valuesOfThread> values(layout.padded);
@@ -360,7 +383,7 @@ CHAIRLIFT_DEVICE void attendManyPiece(const AttentionArgs& args, const Attention
     else commitCopies();
     const int firstToken = b * tokensOfBlock;
     const bool isWhole = firstToken >= back.first && firstToken + tileTokens - 1 <= front.last;
-#pragma unroll
+#pragma unroll 1
     for (int i = 0; i < blocksOfTile; i++) {
       if (isWhole) softmax.template run<true>(shared, i, firstToken + i * tokensOfBlock);
       else softmax.template run<false>(shared, i, firstToken + i * tokensOfBlock);

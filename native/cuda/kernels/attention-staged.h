@@ -1,63 +1,94 @@
 // Attention of a few rows with heads of at most 128 values. Time is mostly latency, so all keys and values that fit are on their
-// way to shared memory at once: a warp copies them to stages of its own, in a ring. Include after attention-few.h.
+// way to shared memory at once: a warp copies them to stages of its own, in a ring. Code is short, because it is read from memory too:
+// loops are not unrolled further than latency asks for. Include after attention-few.h.
 #pragma once
 
 namespace {
 
 /**
- * Keys and values of a segment on their way through stages: every warp has a ring of its own, and items in order. First come the
- * keys of its pairs of blocks, some values of both blocks an item, [value][token of the pair]; then values of some tokens.
+ * Keys and values of a segment on their way through stages, a ring of which every warp has its own. First come the keys of the
+ * warp's pairs of blocks, some values of both blocks at a time, [value][token of the pair]; then values of some tokens, [token][value].
  */
 template <int kvType>
 struct StagedBlocks {
   static constexpr int element = HeadLayout<kvType>::element;
-  static constexpr int keyValues = 64 / element, valueTokens = 32 / element, keyBytes = 2 * tokensOfBlock * element;
+  static constexpr int keyValues = 64 / element, valueTokens = 32 / element;
+  // Of a value's keys, and of a token's values.
+  static constexpr int keyBytes = 2 * tokensOfBlock * element, rowBytes = mostStagedValues * element;
   const HeadLayout<kvType>& layout;
   const uint8_t* base;
   int64_t blockStride;
-  // The blocks of the segment, in shared memory, and how many there are.
+  // The blocks of the segment, in shared memory.
   const int32_t* table;
-  int count;
   uint8_t* stages;
-  // Stages of a warp: 2 or 4.
-  int depth;
+  // Stages of a warp: 2 or 4. Warps: 4 or 8.
+  int depth, warps;
+  // Blocks of the segment.
+  int count = 0;
+  // What this warp copies next, and to which stage.
+  int pair = 0, first = 0, token = 0, next = 0;
+
+  CHAIRLIFT_METHOD StagedBlocks(const AttentionArgs& args, int kvHead, const HeadLayout<kvType>& itsLayout, const FewShared& shared)
+      : layout(itsLayout),
+        base(args.kv + int64_t(kvHead) * args.headBytes),
+        blockStride(args.blockStride),
+        table(shared.table),
+        stages(shared.stages),
+        depth(args.stagesOfWarp),
+        warps(threadCount() / 32) {}
 
   CHAIRLIFT_METHOD const uint8_t* block(int index) const { return base + int64_t(table[index]) * blockStride; }
-  CHAIRLIFT_METHOD int keyItemsOfPair() const { return (layout.size + keyValues - 1) / keyValues; }
-  CHAIRLIFT_METHOD int keyItems() const {
-    const int pairs = (count + 1) / 2, warps = threadCount() / 32, warp = threadIndex() / 32;
-    return warp < pairs ? ((pairs - 1 - warp) / warps + 1) * keyItemsOfPair() : 0;
+  /** Stages of all warps are next to each other, so that tokens of a round of values are in order. */
+  CHAIRLIFT_METHOD uint8_t* stage(int index, int warp) const {
+    return stages + ((index & (depth - 1)) * warps + warp) * stageBytesOfFew;
   }
-  CHAIRLIFT_METHOD int valueItems() const { return count * tokensOfBlock / valueTokens; }
-  /** Rounds of values start with the first stage, so that all warps know where they are. */
-  CHAIRLIFT_METHOD uint8_t* stage(int warp, int round) const {
-    return stages + (warp * depth + (round & (depth - 1))) * stageBytesOfFew;
+  /** Starts a segment; gives the stage of the first keys. Values start with the first stage of all. */
+  CHAIRLIFT_METHOD int start(int itsCount) {
+    const int warp = threadIndex() / 32, pairs = (itsCount + 1) / 2;
+    const int own = (pairs + warps - 1 - warp) >> (warps == 8 ? 3 : 2);
+    count = itsCount;
+    pair = warp;
+    first = 0;
+    token = warp * valueTokens;
+    next = -own * ((layout.size + keyValues - 1) / keyValues);
+    const int firstStage = next;
+#pragma unroll 1
+    for (int i = 0; i < depth; i++) copyNext();
+    return firstStage;
   }
-  /** A warp copies an item, if there is one: a group of copies in any case. Values come in `round`s, before which are keys. */
-  CHAIRLIFT_METHOD void copy(int round) const {
-    const int warp = threadIndex() / 32, lane = threadIndex() % 32, warps = threadCount() / 32;
-    uint8_t* const to = stage(warp, round);
-    if (round < 0) {
+  /** A group of copies, which is empty at the end. */
+  CHAIRLIFT_METHOD void copyNext() {
+    const int lane = threadIndex() % 32;
+    uint8_t* const to = stage(next++, threadIndex() / 32);
+    if (2 * pair < count) {
       constexpr int vectors = keyBytes / 16, own = vectors / 2;
-      const int ofPair = keyItemsOfPair(), item = keyItems() + round, index = (warp + item / ofPair * warps) * 2 + lane % vectors / own;
-      const int first = item % ofPair * keyValues, end = layout.size - first < keyValues ? layout.size - first : keyValues;
+      const int index = 2 * pair + lane % vectors / own, end = layout.size - first;
       // The second of a pair may be missing.
       if (index < count) {
         const uint8_t* const from = block(index) + first * keyBytes / 2 + lane % own * 16;
-#pragma unroll 4
-        for (int d = lane / vectors; d < end; d += 32 / vectors) {
-          copyToShared(to + d * keyBytes + lane % vectors * 16, from + d * keyBytes / 2);
+#pragma unroll 2
+        for (int d = lane / vectors; d < keyValues; d += 32 / vectors) {
+          if (d < end) copyToShared(to + d * keyBytes + lane % vectors * 16, from + d * keyBytes / 2);
         }
       }
-    } else if (round * warps + warp < valueItems()) {
-      const int token = (round * warps + warp) * valueTokens, rowBytes = layout.padded * element;
-      const uint8_t* const from = block(token / tokensOfBlock) + layout.valuesAt() + token % tokensOfBlock * rowBytes;
-#pragma unroll 4
-      for (int at = lane * 16; at < valueTokens * rowBytes; at += 32 * 16) copyToShared(to + at, from + at);
+      first += keyValues;
+      if (first >= layout.size) first = 0, pair += warps;
+    } else if (token < count * tokensOfBlock) {
+      constexpr int vectors = rowBytes / 16;
+      const int bytes = layout.padded * element, at = lane % vectors * 16;
+      if (at < bytes) {
+        const uint8_t* from = block(token / tokensOfBlock) + layout.valuesAt() + (token % tokensOfBlock + lane / vectors) * bytes + at;
+#pragma unroll 2
+        for (int t = lane / vectors; t < valueTokens; t += 32 / vectors) {
+          copyToShared(to + t * rowBytes + at, from);
+          from += 32 / vectors * bytes;
+        }
+      }
+      token += warps * valueTokens;
     }
     commitCopies();
   }
-  /** Waits for the oldest item of this warp that it has not waited for. */
+  /** Waits for the oldest copies of this warp that it has not waited for. */
   CHAIRLIFT_METHOD void wait() const {
     if (depth == 2) waitForCopies<1>();
     else waitForCopies<3>();
@@ -109,7 +140,7 @@ struct NewTokens {
       const int token = position + i - from;
       if (token < 0 || token >= StagedBlocks<kvType>::valueTokens) continue;
       for (int d = threadIndex() % 32; d < padded; d += 32) {
-        copyElement(stage + (token * padded + d) * element, values(i) + d * element);
+        copyElement(stage + (token * mostStagedValues + d) * element, values(i) + d * element);
       }
     }
   }
@@ -133,38 +164,61 @@ struct NewTokens {
   }
 };
 
-/** Adds the products of `queries` queries and `values` elements of the keys of two tokens. */
+/** Some values of all queries and of the keys of two tokens, as they are in shared memory. */
 template <int kvType, int queries, int values>
-CHAIRLIFT_DEVICE void addProducts(const float* from, const uint8_t* keys, float (&sums)[queries][2]) {
+struct KeyOperands {
   uint32_t pairs[values];
-  float query[values][queries];
+  QueryFloats<queries * values == 1 ? 1 : queries * values == 2 ? 2 : 4> left[(queries * values + 3) / 4];
+
+  CHAIRLIFT_METHOD void load(const float* from, const uint8_t* keys) {
 #pragma unroll
-  for (int i = 0; i < values; i++) pairs[i] = loadPair<kvType>(keys + i * StagedBlocks<kvType>::keyBytes);
-  // Queries have no room between them.
-  constexpr int together = queries * values % 4 == 0 ? 4 : queries;
+    for (int i = 0; i < values; i++) pairs[i] = loadPair<kvType>(keys + i * StagedBlocks<kvType>::keyBytes);
 #pragma unroll
-  for (int i = 0; i < queries * values; i += together) {
-    QueryFloats<together> some;
-    some.load(from + i);
-#pragma unroll
-    for (int k = 0; k < together; k++) query[(i + k) / queries][(i + k) % queries] = some.of[k];
+    for (int i = 0; i < queries * values; i += 4) left[i / 4].load(from + i);
   }
+  CHAIRLIFT_METHOD void addTo(float (&sums)[queries][2]) const {
 #pragma unroll
-  for (int i = 0; i < values; i++) {
-    const float first = kvOf<kvType>(pairs[i], 0), second = kvOf<kvType>(pairs[i], 1);
+    for (int i = 0; i < values; i++) {
+      const float first = kvOf<kvType>(pairs[i], 0), second = kvOf<kvType>(pairs[i], 1);
 #pragma unroll
-    for (int q = 0; q < queries; q++) {
-      sums[q][0] = fusedMultiplyAdd(query[i][q], first, sums[q][0]);
-      sums[q][1] = fusedMultiplyAdd(query[i][q], second, sums[q][1]);
+      for (int q = 0; q < queries; q++) {
+        const float own = left[(i * queries + q) / 4].of[(i * queries + q) % 4];
+        sums[q][0] = fusedMultiplyAdd(own, first, sums[q][0]);
+        sums[q][1] = fusedMultiplyAdd(own, second, sums[q][1]);
+      }
     }
+  }
+};
+
+/** Adds the products of a stage. What is multiplied next is read before, so that nothing waits for shared memory. */
+template <int kvType, int queries>
+CHAIRLIFT_DEVICE void addKeys(const float* from, const uint8_t* keys, int size, float (&sums)[queries][2]) {
+  constexpr int values = queries <= 2 ? 8 : 4, keyBytes = StagedBlocks<kvType>::keyBytes;
+  int d = 0;
+  if (size >= 2 * values) {
+    KeyOperands<kvType, queries, values> even, odd;
+    even.load(from, keys);
+#pragma unroll 1
+    for (; d + 2 * values <= size; d += 2 * values) {
+      odd.load(from + (d + values) * queries, keys + (d + values) * keyBytes);
+      even.addTo(sums);
+      const int next = d + 3 * values <= size ? d + 2 * values : 0;
+      even.load(from + next * queries, keys + next * keyBytes);
+      odd.addTo(sums);
+    }
+  }
+#pragma unroll 1
+  for (; d < size; d++) {
+    KeyOperands<kvType, queries, 1> own;
+    own.load(from + d * queries, keys + d * keyBytes);
+    own.addTo(sums);
   }
 }
 
-/** Scores of all queries and a pair of blocks: a lane has two tokens. `round` is that of the pair's first item. */
+/** Scores of all queries and a pair of blocks, whose keys are in stages from `stage` on: a lane has two tokens. */
 template <int kvType, int queries>
-CHAIRLIFT_DEVICE void scorePair(const AttentionArgs& args, const StagedBlocks<kvType>& blocks, const FewShared& shared,
-                                const NewTokens<kvType>& added, int firstBlock, int pair, int round) {
-  constexpr int step = queries == 1 ? 16 : 32 / queries > 8 ? 8 : 32 / queries;
+CHAIRLIFT_DEVICE void scorePair(const AttentionArgs& args, StagedBlocks<kvType>& blocks, const FewShared& shared,
+                                const NewTokens<kvType>& added, int firstBlock, int pair, int& stage) {
   const int lane = threadIndex() % 32, size = blocks.layout.size, token = lane * 2, index = pair * 2 + token / tokensOfBlock;
   const bool exists = index < blocks.count;
   const float* const scales = blocks.layout.keyScales(blocks.block(exists ? index : pair * 2)) + token % tokensOfBlock;
@@ -175,35 +229,42 @@ CHAIRLIFT_DEVICE void scorePair(const AttentionArgs& args, const StagedBlocks<kv
     scale[1] = added.scaleAt(position + 1, 0, scales + 1);
   }
   float sums[queries][2] = {};
-  for (int first = 0; first < size; first += blocks.keyValues, round++) {
+  for (int first = 0; first < size; first += blocks.keyValues) {
     blocks.wait();
     syncWarp();
     const int end = size - first < blocks.keyValues ? size - first : blocks.keyValues;
-    uint8_t* const stage = blocks.stage(threadIndex() / 32, round);
-    if (added.count > 0) added.patchKeys(stage, firstPosition, first, end);
-    const uint8_t* const keys = stage + token * blocks.element;
-    const float* const from = shared.queries + first * queries;
-    int d = 0;
-    for (; d + step <= end; d += step) addProducts<kvType, queries, step>(from + d * queries, keys + d * blocks.keyBytes, sums);
-#pragma unroll 1
-    for (; d < end; d++) addProducts<kvType, queries, 1>(from + d * queries, keys + d * blocks.keyBytes, sums);
+    uint8_t* const keys = blocks.stage(stage++, threadIndex() / 32);
+    if (added.count > 0) added.patchKeys(keys, firstPosition, first, end);
+    addKeys<kvType, queries>(shared.queries + first * queries, keys + token * blocks.element, end, sums);
     syncWarp();
-    blocks.copy(round + blocks.depth);
+    blocks.copyNext();
+  }
+  float* const at = shared.weights + (pair * 2 * tokensOfBlock + token) * queries;
+  if (exists) {
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+      QueryFloats<queries> scores;
+#pragma unroll
+      for (int q = 0; q < queries; q++) scores.of[q] = scaledScore<kvType>(args, sums[q][e], scale[e]);
+      scores.store(at + e * queries);
+    }
+    if (args.softcap > 0) capScores(args, at, 2 * queries);
   }
   QueryFloats<queries> best;
 #pragma unroll
-  for (int e = 0; e < 2; e++) {
+  for (int q = 0; q < queries; q++) best.of[q] = leastScore;
+#pragma unroll 1
+  for (int e = 0; e < 2 && exists; e++) {
     QueryFloats<queries> scores;
+    scores.load(at + e * queries);
 #pragma unroll
     for (int q = 0; q < queries; q++) {
       const Seen seen = shared.seen[q];
-      const bool isSeen = position + e >= seen.first && position + e <= seen.last;
-      scores.of[q] = isSeen ? scoreOf<kvType>(args, sums[q][e], scale + e) : leastScore;
-      best.of[q] = e == 0 || scores.of[q] > best.of[q] ? scores.of[q] : best.of[q];
+      const bool counts = position + e >= seen.first && position + e <= seen.last && scores.of[q] > best.of[q];
+      best.of[q] = counts ? scores.of[q] : best.of[q];
     }
-    if (exists) scores.store(shared.weights + (pair * 2 * tokensOfBlock + token + e) * queries);
   }
-#pragma unroll
+#pragma unroll 1
   for (int half = 8; half > 0; half /= 2) {
 #pragma unroll
     for (int q = 0; q < queries; q++) {
@@ -214,71 +275,89 @@ CHAIRLIFT_DEVICE void scorePair(const AttentionArgs& args, const StagedBlocks<kv
   if (exists && lane % 16 == 0) best.store(shared.maxima + index * queries);
 }
 
-/** What a lane adds up in a unit: two values of some queries. */
-template <int queries>
-struct ValueSums {
-  static constexpr int values = 2;
-  int query, value;
-  bool exists;
-  float sums[queries][values];
+/** Two values and the weights of some tokens, as they are in shared memory; `stride`: queries of the piece. */
+template <int kvType, int queries, int stride, int tokens>
+struct ValueOperands {
+  uint32_t words[tokens];
+  float weights[tokens][queries];
 
-  template <int kvType>
-  CHAIRLIFT_METHOD void start(const HeadLayout<kvType>& layout, int queryCount, int unit) {
-    const int slices = (layout.padded + 32 * values - 1) / (32 * values);
-    query = unit / slices * queries;
-    value = (unit % slices * 32 + threadIndex() % 32) * values;
-    exists = query < queryCount && value < layout.padded;
-    if (!exists) query = value = 0;
-    for (int q = 0; q < queries; q++) {
-      for (int i = 0; i < values; i++) sums[q][i] = 0;
+  CHAIRLIFT_METHOD void load(const uint8_t* values, const float* from) {
+#pragma unroll
+    for (int t = 0; t < tokens; t++) {
+      words[t] = loadPair<kvType>(values + t * StagedBlocks<kvType>::rowBytes);
+      if (queries == 2) {
+        const Floats2 two = *(const Floats2*)(from + t * stride);
+        weights[t][0] = two.x, weights[t][queries - 1] = two.y;
+      } else if (t % 4 == 0) {
+        // A single query has no others between its weights.
+        const Floats4 four = *(const Floats4*)(from + t);
+        weights[t][0] = four.x, weights[t + 1][0] = four.y, weights[t + 2][0] = four.z, weights[t + 3][0] = four.w;
+      }
     }
   }
-  /** Adds the tokens of a stage in order; where not all are seen, those that are not are left out. `stride`: queries of the piece. */
-  template <int kvType, int stride, bool isWhole>
-  CHAIRLIFT_METHOD void add(const HeadLayout<kvType>& layout, const FewShared& shared, const uint8_t* stage, int firstToken) {
-    const int rowBytes = layout.padded * layout.element;
-    const uint8_t* const from = stage + value * layout.element;
-    const float* const weights = shared.weights + firstToken * stride + query;
-    if (firstToken % tokensOfBlock == 0) {
-      const float* const decays = shared.decays + firstToken / tokensOfBlock * stride + query;
+  /** Tokens that are not seen are left out. */
+  template <bool isWhole>
+  CHAIRLIFT_METHOD void addTo(float (&sums)[queries][2]) const {
+#pragma unroll
+    for (int t = 0; t < tokens; t++) {
+#pragma unroll
+      for (int q = 0; q < queries; q++) {
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+          const float more = fusedMultiplyAdd(weights[t][q], kvOf<kvType>(words[t], i), sums[q][i]);
+          sums[q][i] = isWhole || weights[t][q] != unseenWeight ? more : sums[q][i];
+        }
+      }
+    }
+  }
+};
+
+/** What a lane adds up in a unit: two values of some queries. */
+template <int kvType, int queries, int stride>
+struct ValueSums {
+  static constexpr int rowBytes = StagedBlocks<kvType>::rowBytes;
+  int query, value;
+  bool exists;
+  float sums[queries][2];
+
+  CHAIRLIFT_METHOD void start(const HeadLayout<kvType>& layout, int queryCount, int unit) {
+    const bool isNarrow = layout.padded <= 64;
+    query = (isNarrow ? unit : unit / 2) * queries;
+    value = ((isNarrow ? 0 : unit % 2 * 32) + threadIndex() % 32) * 2;
+    exists = query < queryCount && value < layout.padded;
+    if (!exists) query = value = 0;
+    for (int q = 0; q < queries; q++) sums[q][0] = sums[q][1] = 0;
+  }
+  /** Adds whole blocks in the order of tokens, the first of which is `token` of the segment; `isWhole(token)`: all see its block. */
+  template <class IsWhole>
+  CHAIRLIFT_METHOD void add(const FewShared& shared, const uint8_t* rows, int token, int tokens, const IsWhole& isWhole) {
+    constexpr int some = 8;
+    const uint8_t* values = rows + value * HeadLayout<kvType>::element;
+    const float* weights = shared.weights + token * stride + query;
+    ValueOperands<kvType, queries, stride, some> even, odd;
+    even.load(values, weights);
+#pragma unroll 1
+    for (int end = token + tokens; token < end; token += tokensOfBlock) {
+      const float* const decays = shared.decays + token / tokensOfBlock * stride + query;
 #pragma unroll
       for (int q = 0; q < queries; q++) {
         const float decay = decays[q];
-#pragma unroll
-        for (int i = 0; i < values; i++) sums[q][i] = sums[q][i] * decay;
+        sums[q][0] = sums[q][0] * decay;
+        sums[q][1] = sums[q][1] * decay;
       }
-    }
-    constexpr int step = 16;
-#pragma unroll
-    for (int first = 0; first < StagedBlocks<kvType>::valueTokens; first += step) {
-      uint32_t words[step];
-      float own[step][queries];
-#pragma unroll
-      for (int t = 0; t < step; t++) {
-        words[t] = loadPair<kvType>(from + (first + t) * rowBytes);
-        if (queries == 2) {
-          const Floats2 two = *(const Floats2*)(weights + (first + t) * stride);
-          own[t][0] = two.x, own[t][queries - 1] = two.y;
-        } else if (t % 4 == 0) {
-          // A single query has no others between its weights.
-          const Floats4 four = *(const Floats4*)(weights + first + t);
-          own[t][0] = four.x, own[t + 1][0] = four.y, own[t + 2][0] = four.z, own[t + 3][0] = four.w;
-        }
-      }
-#pragma unroll
-      for (int t = 0; t < step; t++) {
-#pragma unroll
-        for (int q = 0; q < queries; q++) {
-#pragma unroll
-          for (int i = 0; i < values; i++) {
-            const float more = fusedMultiplyAdd(own[t][q], kvOf<kvType>(words[t], i), sums[q][i]);
-            sums[q][i] = isWhole || own[t][q] != unseenWeight ? more : sums[q][i];
-          }
-        }
+      const bool all = isWhole(token);
+#pragma unroll 1
+      for (int t = 0; t < tokensOfBlock; t += 2 * some) {
+        odd.load(values + some * rowBytes, weights + some * stride);
+        addSome(even, all);
+        const bool isEnd = token + tokensOfBlock >= end && t + 2 * some >= tokensOfBlock;
+        values += isEnd ? 0 : 2 * some * rowBytes;
+        weights += isEnd ? 0 : 2 * some * stride;
+        even.load(values, weights);
+        addSome(odd, all);
       }
     }
   }
-  template <int kvType>
   CHAIRLIFT_METHOD void finish(const AttentionArgs& args, const AttentionPiece& piece, int kvHead, const HeadLayout<kvType>& layout,
                                const FewShared& shared, int segment) const {
     if (!exists) return;
@@ -288,20 +367,26 @@ struct ValueSums {
       if (query + q >= piece.queries) continue;
       if (piece.parts > 1) {
         float* const state = stateOf(args, piece, kvHead, segment, query + q, layout.padded) + stateHead + value;
-        for (int i = 0; i < values; i++) state[i] = sums[q][i];
+        *(Floats2*)state = {sums[q][0], sums[q][1]};
         continue;
       }
       // The output holds what is joined so far.
-      float* const output = outputOf(args, piece, kvHead, query + q, layout.valueSize) + value;
+      float* const output = args.outputs + shared.outputs[query + q] + value;
       const JoinFactors factors = shared.factors[query + q];
-      const float inverse = isLast ? divided(1.0f, shared.joined[query + q].total) : 1.0f;
 #pragma unroll
-      for (int i = 0; i < values; i++) {
+      for (int i = 0; i < 2; i++) {
         if (value + i >= layout.valueSize) continue;
         const float joined = fusedMultiplyAdd(sums[q][i], factors.own, (isFirst ? 0.0f : output[i]) * factors.before);
-        output[i] = isLast ? joined * inverse : joined;
+        output[i] = isLast ? joined * shared.inverses[query + q] : joined;
       }
     }
+  }
+
+ private:
+  template <class Operands>
+  CHAIRLIFT_METHOD void addSome(const Operands& operands, bool isWhole) {
+    if (isWhole) operands.template addTo<true>(sums);
+    else operands.template addTo<false>(sums);
   }
 };
 
@@ -311,7 +396,7 @@ CHAIRLIFT_DEVICE void finishWeights(const AttentionArgs& args, const AttentionPi
                                     const HeadLayout<kvType>& layout, const FewShared& shared, int count, int segment, int query) {
   const int stride = shared.stride;
   float largest = leastScore, total = 0;
-#pragma unroll 4
+#pragma unroll 1
   for (int i = 0; i < count; i++) {
     const float best = shared.maxima[i * stride + query];
     largest = best > largest ? best : largest;
@@ -323,83 +408,47 @@ CHAIRLIFT_DEVICE void finishWeights(const AttentionArgs& args, const AttentionPi
     state[1] = total;
   } else {
     shared.factors[query] = join(shared.joined[query], {largest, total});
+    shared.inverses[query] = divided(1.0f, shared.joined[query].total);
   }
 }
 
 /** Adds the weighted values of a segment in rounds, in each of which every warp has copied some tokens. */
 template <int kvType, int queries, int units>
-CHAIRLIFT_DEVICE void addValues(const AttentionArgs& args, const AttentionPiece& piece, int kvHead,
-                                const StagedBlocks<kvType>& blocks, const FewShared& shared, const NewTokens<kvType>& added,
-                                Seen seenByAll, int segment, int firstBlock) {
-  const int warp = threadIndex() / 32, lane = threadIndex() % 32, warps = threadCount() / 32;
-  const int items = blocks.valueItems(), rounds = (items + warps - 1) / warps;
-  ValueSums<queries == 1 ? 1 : 2> sums[units];
+CHAIRLIFT_DEVICE void addValues(const AttentionArgs& args, const AttentionPiece& piece, int kvHead, StagedBlocks<kvType>& blocks,
+                                const FewShared& shared, const NewTokens<kvType>& added, Seen seenByAll, int segment,
+                                int firstBlock) {
+  const int warp = threadIndex() / 32, lane = threadIndex() % 32, warps = blocks.warps, firstPosition = firstBlock * tokensOfBlock;
+  const int total = blocks.count * tokensOfBlock, most = warps * blocks.valueTokens;
+  ValueSums<kvType, queries == 1 ? 1 : 2, queries> sums[units];
 #pragma unroll
   for (int u = 0; u < units; u++) sums[u].start(blocks.layout, piece.queries, warp + u * warps);
-  for (int round = 0; round < rounds; round++) {
+  const auto isWhole = [&](int token) {
+    return firstPosition + token >= seenByAll.first && firstPosition + token + tokensOfBlock - 1 <= seenByAll.last;
+  };
+  for (int round = 0, token = 0; token < total; round++, token += most) {
     blocks.wait();
     if (added.count > 0) {
       syncWarp();
-      const int own = firstBlock * tokensOfBlock + (round * warps + warp) * blocks.valueTokens;
-      added.patchValues(blocks.stage(warp, round), own, blocks.layout.padded);
+      added.patchValues(blocks.stage(round, warp), firstPosition + token + warp * blocks.valueTokens, blocks.layout.padded);
     }
     syncBlock();
     // The last warp has the least values to add.
     if (round == 0 && warp == warps - 1 && lane < piece.queries) {
       finishWeights(args, piece, kvHead, blocks.layout, shared, blocks.count, segment, lane);
     }
-    for (int item = round * warps; item < (round + 1) * warps && item < items; item++) {
-      const int token = item * blocks.valueTokens, first = (firstBlock + token / tokensOfBlock) * tokensOfBlock;
-      const bool isWhole = first >= seenByAll.first && first + tokensOfBlock - 1 <= seenByAll.last;
-      const uint8_t* const stage = blocks.stage(item % warps, round);
+    const int tokens = total - token < most ? total - token : most;
 #pragma unroll
-      for (int u = 0; u < units; u++) {
-        if (!sums[u].exists) continue;
-        if (isWhole) sums[u].template add<kvType, queries, true>(blocks.layout, shared, stage, token);
-        else sums[u].template add<kvType, queries, false>(blocks.layout, shared, stage, token);
-      }
+    for (int u = 0; u < units; u++) {
+      if (sums[u].exists) sums[u].add(shared, blocks.stage(round, 0), token, tokens, isWhole);
     }
-    if (round + blocks.depth < rounds) syncBlock();
-    blocks.copy(round + blocks.depth);
+    if (token + blocks.depth * most < total) syncBlock();
+    blocks.copyNext();
   }
   // What the last warp made is there.
   syncBlock();
 #pragma unroll
   for (int u = 0; u < units; u++) sums[u].finish(args, piece, kvHead, blocks.layout, shared, segment);
 }
-
-/** The values of queries that a warp copies to shared memory: those of up to two queries, read before and written later. */
-struct OwnQueries {
-  static constexpr int most = 128 / 32;
-  float values[2][most] = {};
-
-  CHAIRLIFT_METHOD void load(const AttentionArgs& args, const AttentionPiece& piece, int kvHead, int size) {
-    const int lane = threadIndex() % 32;
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-      const int q = threadIndex() / 32 + i * (threadCount() / 32);
-      if (q >= piece.queries) break;
-      const QueryPlace place = queryPlace(args, piece, kvHead, q);
-      const float* const from = args.queries + int64_t(place.row) * args.queryStride + int64_t(place.head) * size;
-#pragma unroll
-      for (int k = 0; k < most; k++) {
-        if (lane + 32 * k < size) values[i][k] = from[lane + 32 * k];
-      }
-    }
-  }
-  CHAIRLIFT_METHOD void store(const FewShared& shared, int size) const {
-    const int lane = threadIndex() % 32;
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-      const int q = threadIndex() / 32 + i * (threadCount() / 32);
-      if (q >= shared.stride) break;
-#pragma unroll
-      for (int k = 0; k < most; k++) {
-        if (lane + 32 * k < size) shared.queries[(lane + 32 * k) * shared.stride + q] = values[i][k];
-      }
-    }
-  }
-};
 
 /** Places the queries of a piece and the new tokens that it sees, and stores those of rows whose first query it has. */
 template <int kvType>
@@ -430,56 +479,64 @@ CHAIRLIFT_DEVICE void placeRows(const AttentionArgs& args, const AttentionPiece&
   }
 }
 
-/** `queries`: those of the piece, padded. `isFirst`: no kernel before has been waited for; only what hosts write is read before. */
-template <int kvType, int queries>
-CHAIRLIFT_DEVICE void attendStaged(const AttentionArgs& args, const AttentionPiece& piece, int kvHead, bool isFirst) {
-  const HeadLayout<kvType> layout(args);
-  const int thread = threadIndex(), warp = thread / 32, warps = threadCount() / 32;
-  const FewShared shared(queries, layout.keyRow);
-  // Later rows see no less at the end, and no more at the start.
-  const Seen front = seenBy(args, piece, 0), back = seenBy(args, piece, piece.queries - 1);
-  const Seen seenByAny{front.first, back.last}, seenByAll{back.first, front.last};
-  StagedBlocks<kvType> blocks{layout, args.kv + int64_t(kvHead) * args.headBytes, args.blockStride, shared.table, 0, shared.stages,
-                              args.stagesOfWarp};
-  NewTokens<kvType> added(shared.stages + warps * args.stagesOfWarp * stageBytesOfFew, queries, layout.keyRow);
+/** Waits for the kernel before, and brings queries and new tokens to shared memory. */
+template <int kvType>
+CHAIRLIFT_DEVICE NewTokens<kvType> prepareStaged(const AttentionArgs& args, const AttentionPiece& piece, int kvHead,
+                                                 const HeadLayout<kvType>& layout, const FewShared& shared, bool isFirst) {
+  const int thread = threadIndex(), warps = threadCount() / 32, lane = thread % 32;
+  NewTokens<kvType> added(shared.stages + warps * args.stagesOfWarp * stageBytesOfFew, shared.stride, layout.keyRow);
   if (args.places && args.place.stores) {
     // Those of the sequence that the piece sees in its segments.
     const int from = piece.firstSegment * tokensOfSegment, end = piece.endSegment * tokensOfSegment;
-    const int last = back.last < end ? back.last : end - 1, until = last < piece.end ? last + 1 : piece.end;
+    const int seen = seenBy(args, piece, piece.queries - 1).last, last = seen < end ? seen : end - 1;
+    const int until = last < piece.end ? last + 1 : piece.end;
     added.position = piece.position > from ? piece.position : from;
     added.count = until > added.position ? until - added.position : 0;
   }
-  if (thread < queries) shared.seen[thread] = seenBy(args, piece, thread);
-  if (thread < piece.queries) shared.joined[thread] = startState(args, queryPlace(args, piece, kvHead, thread).head);
+  if (thread < shared.stride) shared.seen[thread] = seenBy(args, piece, thread);
+  if (thread < piece.queries) {
+    const QueryPlace place = queryPlace(args, piece, kvHead, thread);
+    shared.joined[thread] = startState(args, place.head);
+    shared.outputs[thread] = int64_t(place.row) * args.outputStride + int64_t(place.head) * layout.valueSize;
+  }
+  if (isFirst) waitForPrevious();
+  if (args.places) {
+    placeRows<kvType>(args, piece, kvHead, layout, shared, added);
+    return added;
+  }
+  for (int q = thread / 32; q < piece.queries; q += warps) {
+    const QueryPlace place = queryPlace(args, piece, kvHead, q);
+    const float* const from = args.queries + int64_t(place.row) * args.queryStride + int64_t(place.head) * layout.size;
+#pragma unroll 4
+    for (int d = lane; d < layout.size; d += 32) shared.queries[d * shared.stride + q] = from[d];
+  }
+  return added;
+}
+
+/** `queries`: those of the piece, padded. */
+template <int kvType, int queries>
+CHAIRLIFT_DEVICE void attendStaged(const AttentionArgs& args, const AttentionPiece& piece, int kvHead,
+                                   const HeadLayout<kvType>& layout, const FewShared& shared, const NewTokens<kvType>& added) {
+  const int thread = threadIndex(), warp = thread / 32, warps = threadCount() / 32;
+  // Later rows see no less at the end, and no more at the start.
+  const Seen front = seenBy(args, piece, 0), back = seenBy(args, piece, piece.queries - 1);
+  StagedBlocks<kvType> blocks(args, kvHead, layout, shared);
+#pragma unroll 1
   for (int segment = piece.firstSegment; segment < piece.endSegment; segment++) {
-    const BlockRange range = blocksSeen(seenByAny, segment, segment + 1);
-    blocks.count = range.end - range.first;
-    if (thread < blocks.count) shared.table[thread] = args.tables[piece.tableStart + range.first + thread];
+    const BlockRange range = blocksSeen({front.first, back.last}, segment, segment + 1);
+    const int count = range.end - range.first;
+    if (thread < count) shared.table[thread] = args.tables[piece.tableStart + range.first + thread];
     syncBlock();
-    if (isFirst && segment == piece.firstSegment) waitForPrevious();
-    OwnQueries own;
-    if (segment == piece.firstSegment) {
-      if (args.places) placeRows<kvType>(args, piece, kvHead, layout, shared, added);
-      else own.load(args, piece, kvHead, layout.size);
-    }
-    int round = -blocks.keyItems();
-    for (int i = 0; i < blocks.depth; i++) blocks.copy(round + i);
-    if (segment == piece.firstSegment) {
-      if (!args.places) own.store(shared, layout.size);
-      syncBlock();
-    }
-    for (int pair = warp; pair * 2 < blocks.count; pair += warps, round += blocks.keyItemsOfPair()) {
-      scorePair<kvType, queries>(args, blocks, shared, added, range.first, pair, round);
+    int stage = blocks.start(count);
+#pragma unroll 1
+    for (int pair = warp; pair * 2 < count; pair += warps) {
+      scorePair<kvType, queries>(args, blocks, shared, added, range.first, pair, stage);
     }
     syncBlock();
-    weightsOfSegment<kvType, queries>(args, layout, shared, blocks.base, shared.table, {0, blocks.count}, range.first, 0,
+    weightsOfSegment<kvType, queries>(args, layout, shared, blocks.base, shared.table, {0, count}, range.first, 0,
                                       [&](int position, const float* stored) { return added.scaleAt(position, 1, stored); });
-    const int units = (layout.padded + 63) / 64 * ((queries + 1) / 2);
-    if (queries <= 4 || units <= warps) {
-      addValues<kvType, queries, 1>(args, piece, kvHead, blocks, shared, added, seenByAll, segment, range.first);
-    } else {
-      addValues<kvType, queries, 2>(args, piece, kvHead, blocks, shared, added, seenByAll, segment, range.first);
-    }
+    constexpr int most = queries > 4 ? 2 : 1;
+    addValues<kvType, queries, most>(args, piece, kvHead, blocks, shared, added, {back.first, front.last}, segment, range.first);
     // The next segment's copies and scores go where this one's were.
     waitForCopies<0>();
     syncBlock();
@@ -505,6 +562,18 @@ CHAIRLIFT_DEVICE void prefetchPiece(const AttentionArgs& args, const AttentionPi
     const int64_t block = args.tables[piece.tableStart + from + i / linesOfBlock];
     prefetch(args.kv + block * args.blockStride + int64_t(kvHead) * args.headBytes + i % linesOfBlock * line);
   }
+}
+
+/** Of heads with at most 128 values; `isFirst`: no kernel before has been waited for, and only what hosts write is read before. */
+template <int kvType>
+CHAIRLIFT_DEVICE void attendSmall(const AttentionArgs& args, const AttentionPiece& piece, int kvHead, bool isFirst) {
+  const HeadLayout<kvType> layout(args);
+  const FewShared shared(piece.queries <= 2 ? piece.queries : piece.queries <= 4 ? 4 : fewQueries, layout.keyRow);
+  const NewTokens<kvType> added = prepareStaged<kvType>(args, piece, kvHead, layout, shared, isFirst);
+  if (piece.queries == 1) attendStaged<kvType, 1>(args, piece, kvHead, layout, shared, added);
+  else if (piece.queries == 2) attendStaged<kvType, 2>(args, piece, kvHead, layout, shared, added);
+  else if (piece.queries <= 4) attendStaged<kvType, 4>(args, piece, kvHead, layout, shared, added);
+  else attendStaged<kvType, fewQueries>(args, piece, kvHead, layout, shared, added);
 }
 
 /** Where this was the last part, joins all. */
@@ -534,10 +603,7 @@ CHAIRLIFT_DEVICE void attendFew(const AttentionArgs& args) {
   bool isFirst = true;
   while (i < count) {
     if (isLarge) attendLarge<kvType>(args, piece, kvHead);
-    else if (piece.queries == 1) attendStaged<kvType, 1>(args, piece, kvHead, isFirst);
-    else if (piece.queries == 2) attendStaged<kvType, 2>(args, piece, kvHead, isFirst);
-    else if (piece.queries <= 4) attendStaged<kvType, 4>(args, piece, kvHead, isFirst);
-    else attendStaged<kvType, fewQueries>(args, piece, kvHead, isFirst);
+    else attendSmall<kvType>(args, piece, kvHead, isFirst);
     isFirst = false;
     if (piece.parts > 1) joinParts<kvType>(args, piece, kvHead);
     i += blocks;

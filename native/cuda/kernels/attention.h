@@ -51,11 +51,21 @@ struct HeadLayout {
   }
 };
 
-/** The score of a product of a query and a key. */
+/** The score of a product of a query and a key, before it is capped. */
+template <int kvType>
+CHAIRLIFT_DEVICE float scaledScore(const AttentionArgs& args, float product, float keyScale) {
+  return (kvType == kvByte ? product * keyScale : product) * args.scale;
+}
+
+/** Caps scores in shared memory, apart from where they are made, because few models need it. */
+CHAIRLIFT_DEVICE void capScores(const AttentionArgs& args, float* scores, int count) {
+#pragma unroll 1
+  for (int i = 0; i < count; i++) scores[i] = softcap(Vec{scores[i]}, args.softcap).lane;
+}
+
 template <int kvType>
 CHAIRLIFT_DEVICE float scoreOf(const AttentionArgs& args, float product, const float* keyScale) {
-  if (kvType == kvByte) product = product * *keyScale;
-  const float score = product * args.scale;
+  const float score = scaledScore<kvType>(args, product, kvType == kvByte ? *keyScale : 1.0f);
   return args.softcap > 0 ? softcap(Vec{score}, args.softcap).lane : score;
 }
 
