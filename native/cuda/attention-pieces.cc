@@ -32,15 +32,16 @@ struct ManyForm {
   const char* name;
   int headSize, tileTokens, threads, blocksOfMultiprocessor;
 
-  size_t sharedBytes(size_t size, size_t padded, bool isHalf) const {
-    const size_t tokens = size_t(tileTokens), scales = isHalf ? 0 : 2 * tokens;
-    const size_t floats = size + tokens + tokens / tokensOfBlock + 3;
-    return (floats * manyQueries + tokens + scales) * 4 + (size + padded) * tokens * (isHalf ? 2 : 1) + 16;
+  size_t sharedBytes(size_t size, size_t padded, size_t element) const {
+    const size_t tokens = size_t(tileTokens), scales = element == 1 ? 2 * tokens : 0;
+    const size_t floats = (size + tokens + tokens / tokensOfBlock + 3) * manyQueries + tokens + scales;
+    return floats * 4 + (size + padded) * tokens * element + 16;
   }
 };
-// The narrow one is for GPUs with little shared memory.
-constexpr std::array<ManyForm, 4> manyForms{ManyForm{"64", 64, 64, 128, 4}, ManyForm{"128", 128, 64, 128, 2},
-                                            ManyForm{"128_narrow", 128, 32, 128, 3}, ManyForm{"256", 256, 32, 256, 2}};
+// The narrow ones are for GPUs with little shared memory.
+constexpr ManyForm narrow{"128_narrow", 128, 32, 128, 3}, widest{"256", 256, 32, 256, 2};
+constexpr std::array<ManyForm, 4> halfForms{ManyForm{"64", 64, 64, 128, 4}, ManyForm{"128", 128, 64, 128, 2}, narrow, widest};
+constexpr std::array<ManyForm, 4> byteForms{ManyForm{"64", 64, 64, 128, 4}, ManyForm{"128", 128, 128, 128, 2}, narrow, widest};
 
 size_t powerOfTwoFrom(size_t n) {
   size_t power = 1;
@@ -221,8 +222,9 @@ void AttentionPieces::launch(Work& work, AttentionArgs args) {
   if (fewBytes(shape.fewQueries, leastStages) > device.sharedBytes()) {
     throw DeviceError("heads of " + std::to_string(size) + " values need more shared memory than " + device.name() + " has");
   }
+  const auto& manyForms = isHalf ? halfForms : byteForms;
   const auto many = std::find_if(manyForms.begin(), manyForms.end(), [&](const ManyForm& form) {
-    return size <= size_t(form.headSize) && form.sharedBytes(size, padded, isHalf) <= device.sharedBytes();
+    return size <= size_t(form.headSize) && form.sharedBytes(size, padded, element) <= device.sharedBytes();
   });
   shape.hasMany = args.valuesInKeys == 0 && many != manyForms.end();
   const PieceLists made = lists(work, shape);
@@ -256,7 +258,7 @@ void AttentionPieces::launch(Work& work, AttentionArgs args) {
   if (load_.hasMany && shape.hasMany) {
     args.pieces = made.many.pieces;
     args.pieceCount = made.many.count;
-    const size_t bytes = many->sharedBytes(size, padded, isHalf);
+    const size_t bytes = many->sharedBytes(size, padded, element);
     args.sharedBytes = int32_t(bytes);
     const std::string name = std::string(isHalf ? "attend_many_f16_" : "attend_many_q8_") + many->name;
     device.launch(name.c_str(), {multiprocessors * many->blocksOfMultiprocessor, 1, many->threads, bytes}, args);

@@ -5,16 +5,24 @@
 
 namespace {
 
+/** One or two elements, packed. */
+template <int kvType, int count>
+CHAIRLIFT_DEVICE uint32_t loadSome(const uint8_t* from) {
+  if (count == 2) return loadPair<kvType>(from);
+  return kvType == kvHalf ? uint32_t(*(const uint16_t*)from) : uint32_t(*from);
+}
+
 /**
  * Keys and values of a segment on their way through stages, a ring of which every warp has its own. First come the keys of the
- * warp's pairs of blocks, some values of both blocks at a time, [value][token of the pair]; then values of some tokens, [token][value].
+ * warp's blocks or pairs of blocks, some values at a time, [value][token]; then values of some tokens, [token][value]. `width`: tokens
+ * of a lane, and blocks of a warp.
  */
-template <int kvType>
+template <int kvType, int width>
 struct StagedBlocks {
-  static constexpr int element = HeadLayout<kvType>::element;
-  static constexpr int keyValues = 64 / element, valueTokens = 32 / element;
+  static constexpr int element = HeadLayout<kvType>::element, keyTokens = width * tokensOfBlock;
   // Of a value's keys, and of a token's values.
-  static constexpr int keyBytes = 2 * tokensOfBlock * element, rowBytes = mostStagedValues * element;
+  static constexpr int keyBytes = keyTokens * element, rowBytes = mostStagedValues * element;
+  static constexpr int keyValues = stageBytesOfFew / keyBytes, valueTokens = stageBytesOfFew / rowBytes;
   const HeadLayout<kvType>& layout;
   const uint8_t* base;
   int64_t blockStride;
@@ -25,8 +33,8 @@ struct StagedBlocks {
   int depth, warps;
   // Blocks of the segment.
   int count = 0;
-  // What this warp copies next, and to which stage.
-  int pair = 0, first = 0, token = 0, next = 0;
+  // What this warp copies next: values from `first` on of a group of blocks, or a token's; and to which stage.
+  int group = 0, first = 0, token = 0, next = 0;
 
   CHAIRLIFT_METHOD StagedBlocks(const AttentionArgs& args, int kvHead, const HeadLayout<kvType>& itsLayout, const FewShared& shared)
       : layout(itsLayout),
@@ -44,10 +52,10 @@ struct StagedBlocks {
   }
   /** Starts a segment; gives the stage of the first keys. Values start with the first stage of all. */
   CHAIRLIFT_METHOD int start(int itsCount) {
-    const int warp = threadIndex() / 32, pairs = (itsCount + 1) / 2;
-    const int own = (pairs + warps - 1 - warp) >> (warps == 8 ? 3 : 2);
+    const int warp = threadIndex() / 32, groups = (itsCount + width - 1) / width;
+    const int own = (groups + warps - 1 - warp) >> (warps == 8 ? 3 : 2);
     count = itsCount;
-    pair = warp;
+    group = warp;
     first = 0;
     token = warp * valueTokens;
     next = -own * ((layout.size + keyValues - 1) / keyValues);
@@ -60,19 +68,19 @@ struct StagedBlocks {
   CHAIRLIFT_METHOD void copyNext() {
     const int lane = threadIndex() % 32;
     uint8_t* const to = stage(next++, threadIndex() / 32);
-    if (2 * pair < count) {
-      constexpr int vectors = keyBytes / 16, own = vectors / 2;
-      const int index = 2 * pair + lane % vectors / own, end = layout.size - first;
+    if (width * group < count) {
+      constexpr int vectors = keyBytes / 16, own = vectors / width;
+      const int index = width * group + lane % vectors / own, end = layout.size - first;
       // The second of a pair may be missing.
       if (index < count) {
-        const uint8_t* const from = block(index) + first * keyBytes / 2 + lane % own * 16;
+        const uint8_t* const from = block(index) + first * keyBytes / width + lane % own * 16;
 #pragma unroll 2
         for (int d = lane / vectors; d < keyValues; d += 32 / vectors) {
-          if (d < end) copyToShared(to + d * keyBytes + lane % vectors * 16, from + d * keyBytes / 2);
+          if (d < end) copyToShared(to + d * keyBytes + lane % vectors * 16, from + d * keyBytes / width);
         }
       }
       first += keyValues;
-      if (first >= layout.size) first = 0, pair += warps;
+      if (first >= layout.size) first = 0, group += warps;
     } else if (token < count * tokensOfBlock) {
       constexpr int vectors = rowBytes / 16;
       const int bytes = layout.padded * element, at = lane % vectors * 16;
@@ -123,22 +131,22 @@ struct NewTokens {
     return at >= position && at < position + count ? scales[2 * (at - position) + which] : *stored;
   }
 
-  /** Elements `first` … `first` + `size` - 1 of keys go to a stage of a pair of blocks, of which the first token is at `from`. */
-  CHAIRLIFT_METHOD void patchKeys(uint8_t* stage, int from, int first, int size) const {
+  /** Elements `first` … `first` + `size` - 1 of keys go to a stage with `tokens` tokens from `from` on. */
+  CHAIRLIFT_METHOD void patchKeys(uint8_t* stage, int from, int tokens, int first, int size) const {
     for (int i = 0; i < count; i++) {
       const int token = position + i - from;
-      if (token < 0 || token >= 2 * tokensOfBlock) continue;
+      if (token < 0 || token >= tokens) continue;
       for (int d = threadIndex() % 32; d < size; d += 32) {
-        copyElement(stage + (d * 2 * tokensOfBlock + token) * element, keys(i) + (first + d) * element);
+        copyElement(stage + (d * tokens + token) * element, keys(i) + (first + d) * element);
       }
     }
     syncWarp();
   }
-  /** Rows of `padded` values go to a stage with the tokens from `from` on. */
-  CHAIRLIFT_METHOD void patchValues(uint8_t* stage, int from, int padded) const {
+  /** Rows of `padded` values go to a stage with `tokens` tokens from `from` on. */
+  CHAIRLIFT_METHOD void patchValues(uint8_t* stage, int from, int tokens, int padded) const {
     for (int i = 0; i < count; i++) {
       const int token = position + i - from;
-      if (token < 0 || token >= StagedBlocks<kvType>::valueTokens) continue;
+      if (token < 0 || token >= tokens) continue;
       for (int d = threadIndex() % 32; d < padded; d += 32) {
         copyElement(stage + (token * mostStagedValues + d) * element, values(i) + d * element);
       }
@@ -164,198 +172,136 @@ struct NewTokens {
   }
 };
 
-/** Some values of all queries and of the keys of two tokens, as they are in shared memory. */
-template <int kvType, int queries, int values>
-struct KeyOperands {
-  uint32_t pairs[values];
-  QueryFloats<queries * values == 1 ? 1 : queries * values == 2 ? 2 : 4> left[(queries * values + 3) / 4];
-
-  CHAIRLIFT_METHOD void load(const float* from, const uint8_t* keys) {
+/** Adds the products of `values` values of all queries and of the keys of `width` tokens. */
+template <int kvType, int values, int queries, int width>
+CHAIRLIFT_DEVICE void addProducts(const float* from, const uint8_t* keys, float (&sums)[queries][width]) {
+  constexpr int total = queries * values, each = total % 4 == 0 ? 4 : total % 2 == 0 ? 2 : 1;
+  uint32_t own[values];
+  QueryFloats<each> left[total / each];
 #pragma unroll
-    for (int i = 0; i < values; i++) pairs[i] = loadPair<kvType>(keys + i * StagedBlocks<kvType>::keyBytes);
+  for (int i = 0; i < values; i++) own[i] = loadSome<kvType, width>(keys + i * StagedBlocks<kvType, width>::keyBytes);
 #pragma unroll
-    for (int i = 0; i < queries * values; i += 4) left[i / 4].load(from + i);
-  }
-  CHAIRLIFT_METHOD void addTo(float (&sums)[queries][2]) const {
+  for (int i = 0; i < total / each; i++) left[i].load(from + i * each);
 #pragma unroll
-    for (int i = 0; i < values; i++) {
-      const float first = kvOf<kvType>(pairs[i], 0), second = kvOf<kvType>(pairs[i], 1);
+  for (int i = 0; i < values; i++) {
+#pragma unroll
+    for (int t = 0; t < width; t++) {
+      const float key = kvOf<kvType>(own[i], t);
 #pragma unroll
       for (int q = 0; q < queries; q++) {
-        const float own = left[(i * queries + q) / 4].of[(i * queries + q) % 4];
-        sums[q][0] = fusedMultiplyAdd(own, first, sums[q][0]);
-        sums[q][1] = fusedMultiplyAdd(own, second, sums[q][1]);
+        const int at = i * queries + q;
+        sums[q][t] = fusedMultiplyAdd(left[at / each].of[at % each], key, sums[q][t]);
       }
     }
   }
-};
-
-/** Adds the products of a stage. What is multiplied next is read before, so that nothing waits for shared memory. */
-template <int kvType, int queries>
-CHAIRLIFT_DEVICE void addKeys(const float* from, const uint8_t* keys, int size, float (&sums)[queries][2]) {
-  constexpr int values = queries <= 2 ? 8 : 4, keyBytes = StagedBlocks<kvType>::keyBytes;
-  int d = 0;
-  if (size >= 2 * values) {
-    KeyOperands<kvType, queries, values> even, odd;
-    even.load(from, keys);
-#pragma unroll 1
-    for (; d + 2 * values <= size; d += 2 * values) {
-      odd.load(from + (d + values) * queries, keys + (d + values) * keyBytes);
-      even.addTo(sums);
-      const int next = d + 3 * values <= size ? d + 2 * values : 0;
-      even.load(from + next * queries, keys + next * keyBytes);
-      odd.addTo(sums);
-    }
-  }
-#pragma unroll 1
-  for (; d < size; d++) {
-    KeyOperands<kvType, queries, 1> own;
-    own.load(from + d * queries, keys + d * keyBytes);
-    own.addTo(sums);
-  }
 }
 
-/** Scores of all queries and a pair of blocks, whose keys are in stages from `stage` on: a lane has two tokens. */
-template <int kvType, int queries>
-CHAIRLIFT_DEVICE void scorePair(const AttentionArgs& args, StagedBlocks<kvType>& blocks, const FewShared& shared,
-                                const NewTokens<kvType>& added, int firstBlock, int pair, int& stage) {
-  const int lane = threadIndex() % 32, size = blocks.layout.size, token = lane * 2, index = pair * 2 + token / tokensOfBlock;
+/** Scores of all queries and a group of blocks, whose keys are in stages from `stage` on. */
+template <int kvType, int queries, int width>
+CHAIRLIFT_DEVICE void scoreGroup(const AttentionArgs& args, StagedBlocks<kvType, width>& blocks, const FewShared& shared,
+                                 const NewTokens<kvType>& added, int firstBlock, int group, int& stage) {
+  constexpr int step = queries == 1 ? 16 : queries == 8 ? 4 : 8;
+  const int lane = threadIndex() % 32, size = blocks.layout.size, token = lane * width;
+  const int index = group * width + token / tokensOfBlock, inBlock = token % tokensOfBlock;
+  // The second block of a pair may be missing.
   const bool exists = index < blocks.count;
-  const float* const scales = blocks.layout.keyScales(blocks.block(exists ? index : pair * 2)) + token % tokensOfBlock;
-  const int firstPosition = (firstBlock + pair * 2) * tokensOfBlock, position = firstPosition + token;
-  float scale[2] = {};
-  if (kvType == kvByte) {
-    scale[0] = added.scaleAt(position, 0, scales);
-    scale[1] = added.scaleAt(position + 1, 0, scales + 1);
+  const int firstPosition = (firstBlock + group * width) * tokensOfBlock, position = firstPosition + token;
+  float scale[width] = {};
+  if (kvType == kvByte && exists) {
+    const float* const scales = blocks.layout.keyScales(blocks.block(index)) + inBlock;
+#pragma unroll
+    for (int t = 0; t < width; t++) scale[t] = added.scaleAt(position + t, 0, scales + t);
   }
-  float sums[queries][2] = {};
+  float sums[queries][width] = {};
+#pragma unroll 1
   for (int first = 0; first < size; first += blocks.keyValues) {
     blocks.wait();
     syncWarp();
     const int end = size - first < blocks.keyValues ? size - first : blocks.keyValues;
     uint8_t* const keys = blocks.stage(stage++, threadIndex() / 32);
-    if (added.count > 0) added.patchKeys(keys, firstPosition, first, end);
-    addKeys<kvType, queries>(shared.queries + first * queries, keys + token * blocks.element, end, sums);
+    if (added.count > 0) added.patchKeys(keys, firstPosition, blocks.keyTokens, first, end);
+    const uint8_t* const own = keys + token * blocks.element;
+    const float* const from = shared.queries + first * queries;
+    int d = 0;
+#pragma unroll 1
+    for (; d + step <= end; d += step) addProducts<kvType, step>(from + d * queries, own + d * blocks.keyBytes, sums);
+#pragma unroll 1
+    for (; d < end; d++) addProducts<kvType, 1>(from + d * queries, own + d * blocks.keyBytes, sums);
     syncWarp();
     blocks.copyNext();
   }
-  float* const at = shared.weights + (pair * 2 * tokensOfBlock + token) * queries;
+  float* const at = shared.weights + (group * blocks.keyTokens + token) * queries;
   if (exists) {
 #pragma unroll
-    for (int e = 0; e < 2; e++) {
+    for (int t = 0; t < width; t++) {
       QueryFloats<queries> scores;
 #pragma unroll
-      for (int q = 0; q < queries; q++) scores.of[q] = scaledScore<kvType>(args, sums[q][e], scale[e]);
-      scores.store(at + e * queries);
+      for (int q = 0; q < queries; q++) scores.of[q] = scaledScore<kvType>(args, sums[q][t], scale[t]);
+      scores.store(at + t * queries);
     }
-    if (args.softcap > 0) capScores(args, at, 2 * queries);
+    if (args.softcap > 0) capScores(args, at, width * queries);
   }
   QueryFloats<queries> best;
 #pragma unroll
   for (int q = 0; q < queries; q++) best.of[q] = leastScore;
 #pragma unroll 1
-  for (int e = 0; e < 2 && exists; e++) {
+  for (int t = 0; t < width && exists; t++) {
     QueryFloats<queries> scores;
-    scores.load(at + e * queries);
+    scores.load(at + t * queries);
 #pragma unroll
     for (int q = 0; q < queries; q++) {
       const Seen seen = shared.seen[q];
-      const bool counts = position + e >= seen.first && position + e <= seen.last && scores.of[q] > best.of[q];
+      const bool counts = position + t >= seen.first && position + t <= seen.last && scores.of[q] > best.of[q];
       best.of[q] = counts ? scores.of[q] : best.of[q];
     }
   }
+  // Those of a block are neighbours.
 #pragma unroll 1
-  for (int half = 8; half > 0; half /= 2) {
+  for (int half = 16 / width; half > 0; half /= 2) {
 #pragma unroll
     for (int q = 0; q < queries; q++) {
       const float other = shuffleXor(best.of[q], half);
       best.of[q] = other > best.of[q] ? other : best.of[q];
     }
   }
-  if (exists && lane % 16 == 0) best.store(shared.maxima + index * queries);
+  if (exists && inBlock == 0) best.store(shared.maxima + index * queries);
 }
 
-/** Two values and the weights of some tokens, as they are in shared memory; `stride`: queries of the piece. */
-template <int kvType, int queries, int stride, int tokens>
-struct ValueOperands {
-  uint32_t words[tokens];
-  float weights[tokens][queries];
-
-  CHAIRLIFT_METHOD void load(const uint8_t* values, const float* from) {
-#pragma unroll
-    for (int t = 0; t < tokens; t++) {
-      words[t] = loadPair<kvType>(values + t * StagedBlocks<kvType>::rowBytes);
-      if (queries == 2) {
-        const Floats2 two = *(const Floats2*)(from + t * stride);
-        weights[t][0] = two.x, weights[t][queries - 1] = two.y;
-      } else if (t % 4 == 0) {
-        // A single query has no others between its weights.
-        const Floats4 four = *(const Floats4*)(from + t);
-        weights[t][0] = four.x, weights[t + 1][0] = four.y, weights[t + 2][0] = four.z, weights[t + 3][0] = four.w;
-      }
-    }
-  }
-  /** Tokens that are not seen are left out. */
-  template <bool isWhole>
-  CHAIRLIFT_METHOD void addTo(float (&sums)[queries][2]) const {
-#pragma unroll
-    for (int t = 0; t < tokens; t++) {
-#pragma unroll
-      for (int q = 0; q < queries; q++) {
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-          const float more = fusedMultiplyAdd(weights[t][q], kvOf<kvType>(words[t], i), sums[q][i]);
-          sums[q][i] = isWhole || weights[t][q] != unseenWeight ? more : sums[q][i];
-        }
-      }
-    }
-  }
-};
-
-/** What a lane adds up in a unit: two values of some queries. */
-template <int kvType, int queries, int stride>
+/** What a lane adds up in a unit: values of some queries; `stride`: queries of the piece. */
+template <int kvType, int queries, int values, int stride>
 struct ValueSums {
-  static constexpr int rowBytes = StagedBlocks<kvType>::rowBytes;
+  static constexpr int rowBytes = mostStagedValues * HeadLayout<kvType>::element;
   int query, value;
   bool exists;
-  float sums[queries][2];
+  float sums[queries][values];
 
   CHAIRLIFT_METHOD void start(const HeadLayout<kvType>& layout, int queryCount, int unit) {
-    const bool isNarrow = layout.padded <= 64;
-    query = (isNarrow ? unit : unit / 2) * queries;
-    value = ((isNarrow ? 0 : unit % 2 * 32) + threadIndex() % 32) * 2;
+    // Slices of a head: one, two or four.
+    const int slices = (layout.padded + 32 * values - 1) / (32 * values), shift = slices == 1 ? 0 : slices == 2 ? 1 : 2;
+    query = (unit >> shift) * queries;
+    value = ((unit & ((1 << shift) - 1)) * 32 + threadIndex() % 32) * values;
     exists = query < queryCount && value < layout.padded;
     if (!exists) query = value = 0;
-    for (int q = 0; q < queries; q++) sums[q][0] = sums[q][1] = 0;
+    for (int q = 0; q < queries; q++) {
+      for (int i = 0; i < values; i++) sums[q][i] = 0;
+    }
   }
   /** Adds whole blocks in the order of tokens, the first of which is `token` of the segment; `isWhole(token)`: all see its block. */
   template <class IsWhole>
   CHAIRLIFT_METHOD void add(const FewShared& shared, const uint8_t* rows, int token, int tokens, const IsWhole& isWhole) {
-    constexpr int some = 8;
-    const uint8_t* values = rows + value * HeadLayout<kvType>::element;
-    const float* weights = shared.weights + token * stride + query;
-    ValueOperands<kvType, queries, stride, some> even, odd;
-    even.load(values, weights);
+    const uint8_t* from = rows + value * HeadLayout<kvType>::element;
 #pragma unroll 1
-    for (int end = token + tokens; token < end; token += tokensOfBlock) {
+    for (const int end = token + tokens; token < end; token += tokensOfBlock) {
       const float* const decays = shared.decays + token / tokensOfBlock * stride + query;
 #pragma unroll
       for (int q = 0; q < queries; q++) {
         const float decay = decays[q];
-        sums[q][0] = sums[q][0] * decay;
-        sums[q][1] = sums[q][1] * decay;
+#pragma unroll
+        for (int i = 0; i < values; i++) sums[q][i] = sums[q][i] * decay;
       }
-      const bool all = isWhole(token);
-#pragma unroll 1
-      for (int t = 0; t < tokensOfBlock; t += 2 * some) {
-        odd.load(values + some * rowBytes, weights + some * stride);
-        addSome(even, all);
-        const bool isEnd = token + tokensOfBlock >= end && t + 2 * some >= tokensOfBlock;
-        values += isEnd ? 0 : 2 * some * rowBytes;
-        weights += isEnd ? 0 : 2 * some * stride;
-        even.load(values, weights);
-        addSome(odd, all);
-      }
+      if (isWhole(token)) addBlock<true>(from, shared.weights + token * stride + query);
+      else addBlock<false>(from, shared.weights + token * stride + query);
+      from += tokensOfBlock * rowBytes;
     }
   }
   CHAIRLIFT_METHOD void finish(const AttentionArgs& args, const AttentionPiece& piece, int kvHead, const HeadLayout<kvType>& layout,
@@ -367,14 +313,14 @@ struct ValueSums {
       if (query + q >= piece.queries) continue;
       if (piece.parts > 1) {
         float* const state = stateOf(args, piece, kvHead, segment, query + q, layout.padded) + stateHead + value;
-        *(Floats2*)state = {sums[q][0], sums[q][1]};
+        for (int i = 0; i < values; i++) state[i] = sums[q][i];
         continue;
       }
       // The output holds what is joined so far.
       float* const output = args.outputs + shared.outputs[query + q] + value;
       const JoinFactors factors = shared.factors[query + q];
 #pragma unroll
-      for (int i = 0; i < 2; i++) {
+      for (int i = 0; i < values; i++) {
         if (value + i >= layout.valueSize) continue;
         const float joined = fusedMultiplyAdd(sums[q][i], factors.own, (isFirst ? 0.0f : output[i]) * factors.before);
         output[i] = isLast ? joined * shared.inverses[query + q] : joined;
@@ -383,10 +329,38 @@ struct ValueSums {
   }
 
  private:
-  template <class Operands>
-  CHAIRLIFT_METHOD void addSome(const Operands& operands, bool isWhole) {
-    if (isWhole) operands.template addTo<true>(sums);
-    else operands.template addTo<false>(sums);
+  /** Tokens that are not seen are left out. */
+  template <bool isWhole>
+  CHAIRLIFT_METHOD void addBlock(const uint8_t* from, const float* weights) {
+    constexpr int step = 16;
+#pragma unroll 1
+    for (int first = 0; first < tokensOfBlock; first += step) {
+      uint32_t words[step];
+      float own[step][queries];
+#pragma unroll
+      for (int t = 0; t < step; t++) {
+        words[t] = loadSome<kvType, values>(from + (first + t) * rowBytes);
+        if (queries == 2) {
+          const Floats2 two = *(const Floats2*)(weights + (first + t) * stride);
+          own[t][0] = two.x, own[t][queries - 1] = two.y;
+        } else if (t % 4 == 0) {
+          // A single query has no others between its weights.
+          const Floats4 four = *(const Floats4*)(weights + first + t);
+          own[t][0] = four.x, own[t + 1][0] = four.y, own[t + 2][0] = four.z, own[t + 3][0] = four.w;
+        }
+      }
+#pragma unroll
+      for (int t = 0; t < step; t++) {
+#pragma unroll
+        for (int q = 0; q < queries; q++) {
+#pragma unroll
+          for (int i = 0; i < values; i++) {
+            const float more = fusedMultiplyAdd(own[t][q], kvOf<kvType>(words[t], i), sums[q][i]);
+            sums[q][i] = isWhole || own[t][q] != unseenWeight ? more : sums[q][i];
+          }
+        }
+      }
+    }
   }
 };
 
@@ -413,13 +387,13 @@ CHAIRLIFT_DEVICE void finishWeights(const AttentionArgs& args, const AttentionPi
 }
 
 /** Adds the weighted values of a segment in rounds, in each of which every warp has copied some tokens. */
-template <int kvType, int queries, int units>
-CHAIRLIFT_DEVICE void addValues(const AttentionArgs& args, const AttentionPiece& piece, int kvHead, StagedBlocks<kvType>& blocks,
-                                const FewShared& shared, const NewTokens<kvType>& added, Seen seenByAll, int segment,
+template <int kvType, int queries, int width, int units>
+CHAIRLIFT_DEVICE void addValues(const AttentionArgs& args, const AttentionPiece& piece, int kvHead,
+                                StagedBlocks<kvType, width>& blocks, const FewShared& shared, const NewTokens<kvType>& added, Seen seenByAll, int segment,
                                 int firstBlock) {
   const int warp = threadIndex() / 32, lane = threadIndex() % 32, warps = blocks.warps, firstPosition = firstBlock * tokensOfBlock;
   const int total = blocks.count * tokensOfBlock, most = warps * blocks.valueTokens;
-  ValueSums<kvType, queries == 1 ? 1 : 2, queries> sums[units];
+  ValueSums<kvType, queries == 1 ? 1 : 2, width, queries> sums[units];
 #pragma unroll
   for (int u = 0; u < units; u++) sums[u].start(blocks.layout, piece.queries, warp + u * warps);
   const auto isWhole = [&](int token) {
@@ -429,7 +403,8 @@ CHAIRLIFT_DEVICE void addValues(const AttentionArgs& args, const AttentionPiece&
     blocks.wait();
     if (added.count > 0) {
       syncWarp();
-      added.patchValues(blocks.stage(round, warp), firstPosition + token + warp * blocks.valueTokens, blocks.layout.padded);
+      const int own = firstPosition + token + warp * blocks.valueTokens;
+      added.patchValues(blocks.stage(round, warp), own, blocks.valueTokens, blocks.layout.padded);
     }
     syncBlock();
     // The last warp has the least values to add.
@@ -520,7 +495,9 @@ CHAIRLIFT_DEVICE void attendStaged(const AttentionArgs& args, const AttentionPie
   const int thread = threadIndex(), warp = thread / 32, warps = threadCount() / 32;
   // Later rows see no less at the end, and no more at the start.
   const Seen front = seenBy(args, piece, 0), back = seenBy(args, piece, piece.queries - 1);
-  StagedBlocks<kvType> blocks(args, kvHead, layout, shared);
+  // One token and one value for each lane have the least latency, two use shared memory better.
+  constexpr int width = queries <= 2 ? 1 : 2;
+  StagedBlocks<kvType, width> blocks(args, kvHead, layout, shared);
 #pragma unroll 1
   for (int segment = piece.firstSegment; segment < piece.endSegment; segment++) {
     const BlockRange range = blocksSeen({front.first, back.last}, segment, segment + 1);
@@ -529,14 +506,14 @@ CHAIRLIFT_DEVICE void attendStaged(const AttentionArgs& args, const AttentionPie
     syncBlock();
     int stage = blocks.start(count);
 #pragma unroll 1
-    for (int pair = warp; pair * 2 < count; pair += warps) {
-      scorePair<kvType, queries>(args, blocks, shared, added, range.first, pair, stage);
+    for (int group = warp; group * width < count; group += warps) {
+      scoreGroup<kvType, queries>(args, blocks, shared, added, range.first, group, stage);
     }
     syncBlock();
     weightsOfSegment<kvType, queries>(args, layout, shared, blocks.base, shared.table, {0, count}, range.first, 0,
                                       [&](int position, const float* stored) { return added.scaleAt(position, 1, stored); });
     constexpr int most = queries > 4 ? 2 : 1;
-    addValues<kvType, queries, most>(args, piece, kvHead, blocks, shared, added, {back.first, front.last}, segment, range.first);
+    addValues<kvType, queries, width, most>(args, piece, kvHead, blocks, shared, added, {back.first, front.last}, segment, range.first);
     // The next segment's copies and scores go where this one's were.
     waitForCopies<0>();
     syncBlock();

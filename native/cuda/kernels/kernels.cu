@@ -58,7 +58,7 @@ CHAIRLIFT_KERNEL(attend_many_f16_128, AttentionArgs, 128, 2, (attendMany<kvHalf,
 CHAIRLIFT_KERNEL(attend_many_f16_128_narrow, AttentionArgs, 128, 3, (attendMany<kvHalf, 32, 4, 4, 8>(args)))
 CHAIRLIFT_KERNEL(attend_many_f16_256, AttentionArgs, 256, 2, (attendMany<kvHalf, 32, 4, 2, 8>(args)))
 CHAIRLIFT_KERNEL(attend_many_q8_64, AttentionArgs, 128, 4, (attendMany<kvByte, 64, 8, 4, 4>(args)))
-CHAIRLIFT_KERNEL(attend_many_q8_128, AttentionArgs, 128, 2, (attendMany<kvByte, 64, 8, 4, 8>(args)))
+CHAIRLIFT_KERNEL(attend_many_q8_128, AttentionArgs, 128, 2, (attendMany<kvByte, 128, 8, 8, 8>(args)))
 CHAIRLIFT_KERNEL(attend_many_q8_128_narrow, AttentionArgs, 128, 3, (attendMany<kvByte, 32, 4, 4, 8>(args)))
 CHAIRLIFT_KERNEL(attend_many_q8_256, AttentionArgs, 256, 2, (attendMany<kvByte, 32, 4, 2, 8>(args)))
 CHAIRLIFT_KERNEL(scale_logits, ScaleLogitsArgs, 256, 1, scaleLogits(args))
