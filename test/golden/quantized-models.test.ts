@@ -5,36 +5,26 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { CreateBackend } from '../../src/compute/backend.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
-import { openModelFiles } from '../../src/weights/open-model.ts';
 import { readFloatRows, readFloats } from '../../src/weights/weight-source.ts';
-import { cosine } from '../support/backend-properties.ts';
-import { formulaLogits, knownLogits } from '../support/formula-model.ts';
+import { quantizedGoldens } from '../contract/golden-contract.ts';
 import { createOnCpu, hasAddon } from '../support/native.ts';
-import { type QuantizedModel, quantizedModels, writeQuantizedFolder } from '../support/quantized-folder.ts';
+import {
+  openQuantized,
+  type QuantizedModel,
+  quantizedLikeness,
+  quantizedModels,
+} from '../support/quantized-folder.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'chairlift-quantized-'));
 afterAll(() => rmSync(root, { recursive: true }));
 
-function open(model: QuantizedModel) {
-  return openModelFiles(writeQuantizedFolder(mkdtempSync(join(root, 'model-')), model));
-}
+const open = (model: QuantizedModel) => openQuantized(model, root);
 
 function digest(values: Float32Array): string {
   // Zeros have no sign here.
   const bytes = values.map((value) => value + 0);
   return createHash('sha256').update(new Uint8Array(bytes.buffer)).digest('hex');
-}
-
-/** Of the logits that are known. */
-async function likeness(create: CreateBackend, model: QuantizedModel): Promise<number> {
-  const opened = open(model);
-  const formula = { ...model, tensors: {} };
-  const logits = await formulaLogits(create, formula, opened);
-  opened.weights.close();
-  const { known, computed } = knownLogits(formula, logits);
-  return cosine(known, computed);
 }
 
 const models = Object.entries(quantizedModels);
@@ -66,10 +56,11 @@ describe('a quantized model', () => {
   });
 
   it.each(models)('has the logits of transformers in float32: %s', async (_, model) => {
-    expect(await likeness(createReferenceBackend, model)).toBeGreaterThan(0.999999);
-  });
-
-  it.skipIf(!hasAddon).each(models)('has its logits on the cpu backend: %s', async (_, model) => {
-    expect(await likeness(createOnCpu, model)).toBeGreaterThan(0.999);
+    expect(await quantizedLikeness(createReferenceBackend, model, root)).toBeGreaterThan(0.999999);
   });
 });
+
+describe.skipIf(!hasAddon)(
+  'a quantized model on the cpu backend (skipped where the addon is not built)',
+  () => quantizedGoldens(createOnCpu),
+);

@@ -1,9 +1,12 @@
 // Quantized models whose parts follow a formula, with what the Python packages make of them: tools/quantized-models made them.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { CreateBackend } from '../../src/compute/backend.ts';
+import { type OpenedModel, openModelFiles } from '../../src/weights/open-model.ts';
 import { toHalf } from '../../src/weights/quants/floats.ts';
-import type { FormulaModel } from './formula-model.ts';
+import { cosine } from './backend-properties.ts';
+import { type FormulaModel, formulaLogits, knownLogits } from './formula-model.ts';
 import { type SafetensorsWriterTensor, writeSafetensors } from './safetensors-writer.ts';
 
 interface Part {
@@ -43,11 +46,26 @@ function quantizedTensors({ parts }: QuantizedModel): readonly SafetensorsWriter
   });
 }
 
-/** Writes config.json and model.safetensors into an empty folder. */
-export function writeQuantizedFolder(folder: string, model: QuantizedModel): string {
+/** Writes config.json and model.safetensors into a new folder of `root`, and opens it. */
+export function openQuantized(model: QuantizedModel, root: string): OpenedModel {
+  const folder = mkdtempSync(join(root, 'model-'));
   writeFileSync(join(folder, 'config.json'), JSON.stringify(model.config));
   writeFileSync(join(folder, 'model.safetensors'), writeSafetensors(quantizedTensors(model)));
-  return folder;
+  return openModelFiles(folder);
+}
+
+/** The cosine of the logits that are known and those that a backend computes. */
+export async function quantizedLikeness(
+  create: CreateBackend,
+  model: QuantizedModel,
+  root: string,
+): Promise<number> {
+  const opened = openQuantized(model, root);
+  const formula = { ...model, tensors: {} };
+  const logits = await formulaLogits(create, formula, opened);
+  opened.weights.close();
+  const { known, computed } = knownLogits(formula, logits);
+  return cosine(known, computed);
 }
 
 /** Has a twin in tools/quantized-models/golden.py. */
