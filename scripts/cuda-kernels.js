@@ -1,5 +1,6 @@
 // Compiles the kernels of the CUDA backend with NVIDIA's compiler. Usage: node scripts/cuda-kernels.js writes the PTX that the
-// repository keeps, native/cuda/kernels.ptx.br; with --check it only says whether that file is of the present sources.
+// repository keeps, native/cuda/kernels.ptx.br, and the compiler's report, kernels.txt; with --check it only says whether both are of
+// the present sources, and where there is a compiler of the report's release, whether that still reports the same.
 
 import { spawnSync } from 'node:child_process';
 import {
@@ -16,11 +17,13 @@ import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
 import { hashOf, nativeFolder, runCompiler, textsOf } from './build-native.js';
+import { readReport, releaseOf, reportOf } from './cuda-report.js';
 import { Progress } from './progress.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const source = 'cuda/kernels/kernels.cu';
 const output = join(nativeFolder, 'cuda', 'kernels.ptx.br');
+const report = join(nativeFolder, 'cuda', 'kernels.txt');
 
 /** Each runs on every GPU of this compute capability or a higher one: the driver compiles it for that. */
 const portableTargets = [75, 80, 90];
@@ -53,10 +56,29 @@ function pack(sources, images) {
   });
 }
 
-/** The hash of the sources that a packed file was compiled from. */
-export function packedSourcesHash(path = output) {
+/** What a packed file holds, and the hash of the sources that it was compiled from. */
+function unpack(path = output) {
   const all = brotliDecompressSync(readFileSync(path));
-  return JSON.parse(all.subarray(0, all.indexOf('\n')).toString()).sources;
+  const header = all.indexOf('\n');
+  const { sources, images } = JSON.parse(all.subarray(0, header).toString());
+  let start = header + 1;
+  return {
+    sources,
+    images: images.map(({ kind, capability, bytes }) => {
+      start += bytes;
+      return { kind, capability, content: all.subarray(start - bytes, start) };
+    }),
+  };
+}
+
+/** Of the PTX that the repository keeps. */
+function ownReport(compiler) {
+  const { sources, images } = unpack();
+  const texts = images.map(({ capability, content }) => ({
+    capability,
+    text: content.toString().slice(0, -1),
+  }));
+  return reportOf(assemblerOf(compiler), sources, texts);
 }
 
 function works(program) {
@@ -87,6 +109,8 @@ export function findCudaCompiler() {
     fromPyPi('cuda-compiler', compilerPackages, 'nvcc')
   );
 }
+
+const assemblerOf = (compiler) => join(dirname(compiler), 'ptxas');
 
 export const noCudaCompiler =
   'CUDA’s compiler was not found: put nvcc on the PATH, set CUDA_HOME, or install Python 3 with pip';
@@ -173,16 +197,38 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     progress.log(line);
     process.exit(1);
   };
-  if (existsSync(output) && packedSourcesHash() === kernelSourcesHash()) {
+  const isOf = (path, sourcesOf) => existsSync(path) && sourcesOf(path) === kernelSourcesHash();
+  const compiled = isOf(output, (path) => unpack(path).sources);
+  const reported = isOf(report, (path) => readReport(readFileSync(path, 'utf8')).sources);
+  const during = (name, work) => progress.during(name, work).catch((error) => fail(error.message));
+  const writeReport = async (compiler) => {
+    writeFileSync(report, await ownReport(compiler));
+    return report;
+  };
+  const check = async () => {
+    if (!compiled || !reported) {
+      fail('the sources have changed since: node scripts/cuda-kernels.js compiles them again.');
+    }
+    const compiler = findCudaCompiler();
+    const kept = readFileSync(report, 'utf8');
+    const release = compiler && (await releaseOf(assemblerOf(compiler)));
+    if (release !== readReport(kept).release) {
+      progress.log(
+        `the report was not checked: ${compiler ? `the compiler is of ${release}` : noCudaCompiler}`,
+      );
+    } else if ((await during('assembling CUDA kernels', () => ownReport(compiler))) !== kept) {
+      fail(`${report} is not what the compiler reports: node scripts/cuda-kernels.js writes it again.`);
+    }
     progress.log('the kernels are up to date.');
-  } else if (process.argv.includes('--check')) {
-    fail('the sources have changed since: node scripts/cuda-kernels.js compiles them again.');
+  };
+  if (process.argv.includes('--check')) {
+    await check();
+  } else if (compiled && reported) {
+    progress.log('the kernels are up to date.');
   } else {
     const compiler = findCudaCompiler() ?? fail(noCudaCompiler);
     const log = (line) => progress.log(line);
-    const write = () => writePtx(compiler, { log });
-    progress.log(
-      await progress.during('compiling CUDA kernels', write).catch((error) => fail(error.message)),
-    );
+    if (!compiled) progress.log(await during('compiling CUDA kernels', () => writePtx(compiler, { log })));
+    progress.log(await during('assembling CUDA kernels', () => writeReport(compiler)));
   }
 }

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { kernelSourcesHash } from '../../../scripts/cuda-kernels.js';
+import { readReport } from '../../../scripts/cuda-report.js';
 import { fittingImage, type KernelImage, kernelsFor, ptxPath, readKernelFile } from './kernel-images.ts';
 
 const image = (kind: KernelImage['kind'], capability: number): KernelImage => ({
@@ -33,6 +35,41 @@ describe('the compiled CUDA kernels', () => {
     expect(kernelsFor(89).capability).toBeGreaterThanOrEqual(80);
     expect(kernelsFor(121).capability).toBeGreaterThanOrEqual(90);
     expect(() => kernelsFor(70)).toThrow('only from 7.5 on');
+  });
+});
+
+describe("the compiler's report", () => {
+  const { sources, kernels, spills } = readReport(
+    readFileSync(new URL('../../../native/cuda/kernels.txt', import.meta.url), 'utf8'),
+  );
+
+  /** Bytes of registers that a kernel may store to memory; the first that fits counts, and no other kernel may store any. */
+  const allowed: readonly (readonly [kernels: RegExp, bytes: number])[] = [
+    [/^attend_many_\w+_256$/, 960],
+    [/^attend_/, 80],
+    [/^few\d_(unsigned_)?byte_f32_32_minimum$/, 620],
+    [/^few\d_/, 150],
+    [/^update_delta_128$/, 110],
+  ];
+
+  it('is of the PTX, and of all kernels in it', () => {
+    const file = readKernelFile(ptxPath);
+    expect(sources).toBe(file.sources);
+    for (const { content } of file.images) {
+      expect(
+        Buffer.from(content)
+          .toString('latin1')
+          .match(/\.entry /g),
+      ).toHaveLength(kernels);
+    }
+  });
+
+  it('lists no kernel that spills more than it may', () => {
+    const beyond = spills.filter(
+      ({ name, spilled }) => spilled > (allowed.find(([pattern]) => pattern.test(name))?.[1] ?? 0),
+    );
+    expect(spills.length).toBeGreaterThan(0);
+    expect(beyond).toEqual([]);
   });
 });
 
