@@ -46,3 +46,8 @@ it('norms and scales are ones, biases are not', () => {
   for (const name of ones) expect([...readFloats(weights, name)]).toEqual(new Array(8).fill(1));
   expect(new Set(readFloats(weights, 'blk.0.attn_q.bias')).size).toBe(8);
 });
+
+it('recurrent states decay', () => {
+  const weights = dummyWeights([{ name: 'blk.0.ssm_a', type: 'F32', shape: [8] }]);
+  for (const exponent of readFloats(weights, 'blk.0.ssm_a')) expect(exponent).toBeLessThan(0);
+});

@@ -58,6 +58,8 @@ export const dummyTypes = [
 
 /** Norms and other factors. */
 const factorNames = /(norm(_\d)?|layer_output_scale|rope_freqs)\.weight$|\.scale$/;
+/** Exponents of decay: recurrent states would grow without end if one were positive. */
+const decayNames = /\.ssm_a$/;
 
 /** Rows start at distinct offsets; the odd stride meets each once. */
 const STARTS = 2 ** 22;
@@ -89,9 +91,10 @@ type FillRow = (random: Uint8Array, row: Uint8Array) => void;
 function rowFiller(tensor: TensorInfo): FillRow {
   const columns = columnsOf(tensor);
   const type = tensor.type as DummyType;
-  if (factorNames.test(tensor.name)) {
-    const ones = new Uint8Array(new Float32Array(columns).fill(1).buffer);
-    return (_, row) => row.set(ones);
+  const constant = factorNames.test(tensor.name) ? 1 : decayNames.test(tensor.name) ? -1 : undefined;
+  if (constant !== undefined) {
+    const values = new Uint8Array(new Float32Array(columns).fill(constant).buffer);
+    return (_, row) => row.set(values);
   }
   const spread = columns ** -0.5;
   if (type === 'MXFP4') return fourBitFiller(spread);
