@@ -10,7 +10,7 @@ import { type BatchSequence, buildBatch } from '#src/compute/batch.ts';
 import { createCpuBackend } from '#src/compute/cpu/backend.ts';
 import { createCudaBackend } from '#src/compute/cuda/backend.ts';
 import { buildSpec } from '#src/model/build-spec.ts';
-import { countFrom, dummyFrom, openAddon, print, report } from './harness.ts';
+import { countFrom, dummyFrom, giveUp, openAddon, print, report } from './harness.ts';
 import { answersTogether, SEEDED_BLOCKS, seededAnswers } from './seeded-answers.ts';
 
 const PROMPT = 700;
@@ -56,6 +56,7 @@ for (const { shape, type } of models.split(',').map(dummyFrom)) {
     const rows: Float32Array[] = [];
     const step = async (sequences: readonly BatchSequence[], kept: number) => {
       const { logits } = await backend.step(buildBatch(sequences));
+      if (logits.some(Number.isNaN)) giveUp('logits are no numbers');
       rows.push(logits.slice(kept * spec.vocabSize, (kept + 1) * spec.vocabSize));
     };
     await step([sequence(0, 0, PROMPT)], 0);
