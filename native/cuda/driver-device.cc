@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "cuda/driver.h"
+#include "cuda/kernel-modules.h"
 
 namespace chairlift {
 namespace cuda {
@@ -61,7 +62,7 @@ class DriverDevice final : public Device {
     check(driver.cuDevicePrimaryCtxRetain(&context_, device), "cuDevicePrimaryCtxRetain");
     try {
       use();
-      check(driver.cuModuleLoadData(&module_, image), "cuModuleLoadData");
+      kernels_.emplace(driver, image);
       check(driver.cuStreamCreate(&stream_, 1), "cuStreamCreate");
     } catch (...) {
       driver.cuDevicePrimaryCtxRelease(device);
@@ -77,8 +78,13 @@ class DriverDevice final : public Device {
     }
     if (downloads_) driver_.cuMemFreeHost(downloads_);
     driver_.cuStreamDestroy(stream_);
-    driver_.cuModuleUnload(module_);
+    kernels_.reset();
     driver_.cuDevicePrimaryCtxRelease(device_);
+  }
+
+  void prepareProducts(const std::string& format) override {
+    use();
+    kernels_->load(format);
   }
 
   const std::string& name() const override { return name_; }
@@ -298,7 +304,7 @@ class DriverDevice final : public Device {
     if (found == functions_.end()) {
       Function function{};
       function.sharedBytes = 48 << 10;
-      check(driver_.cuModuleGetFunction(&function.handle, module_, kernel), kernel);
+      function.handle = kernels_->find(kernel);
       found = functions_.emplace(kernel, function).first;
     }
     return found->second;
@@ -307,7 +313,7 @@ class DriverDevice final : public Device {
   const Driver& driver_;
   const CUdevice device_;
   CUcontext context_ = nullptr;
-  CUmodule module_ = nullptr;
+  std::optional<KernelModules> kernels_;
   CUstream stream_ = nullptr;
   std::string name_;
   int capability_ = 0, multiprocessors_ = 0;

@@ -46,6 +46,16 @@ constexpr size_t stagedBytes = 32 << 20;
 
 }  // namespace
 
+std::string formatName(const MatrixView& matrix) {
+  static const char* const encodings[] = {"f32",           "f16",    "bf16",            "f8",      "byte",
+                                          "unsigned_byte", "nibble", "unsigned_nibble", "codebook"};
+  static const char* const scales[] = {"f16", "bf16", "f32", "super", "power"};
+  const std::string codes = encodings[matrix.encoding];
+  if (matrix.scaleInputs == 0) return codes;
+  const std::string inputs = matrix.scaleInputs > inputsOfGroup ? "shared" : std::to_string(matrix.scaleInputs);
+  return codes + "_" + scales[matrix.scaleType] + "_" + inputs + (matrix.hasMinimum ? "_minimum" : "");
+}
+
 size_t DeviceMatrix::bytesOf(const PackedMatrix& shape, int panels, int members) {
   return layOut(shape).total(size_t(panels) * size_t(members));
 }
@@ -78,6 +88,7 @@ DeviceMatrix::DeviceMatrix(Device& device, const PackedMatrix& shape, int panels
   view_.blockInputs = shape.blockInputs;
   view_.unit = shape.codebook ? shape.codebook->unit : 1.0f;
   if (shape.codebook) memcpy(view_.codebook, shape.codebook->values, sizeof view_.codebook);
+  device_.prepareProducts(formatName(view_));
   // What pads groups and scales stays zero.
   device_.clear(memory_.as<uint8_t>(), memory_.bytes());
 }

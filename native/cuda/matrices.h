@@ -1,6 +1,7 @@
 // Weights on the device: matrices in the order of fragments, and vectors.
 #pragma once
 
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -11,6 +12,9 @@
 
 namespace chairlift {
 namespace cuda {
+
+/** The name of a matrix's format among kernels: see kernels/formats.h. */
+std::string formatName(const MatrixView& matrix);
 
 /** A matrix on the device, filled panel by panel from the processor's layout. */
 class DeviceMatrix {

@@ -24,15 +24,6 @@ constexpr int mostFloatWarps = 8;
 // How fast products of four tiles and of many are, measured on an H200 in 10^12 operations a second.
 constexpr double fewSpeed = 190, manySpeed = 305;
 
-/** The name of a matrix's format in kernels/formats.h. */
-std::string formatName(const MatrixView& matrix) {
-  static const char* const encodings[] = {"", "", "", "", "byte", "unsigned_byte", "nibble", "unsigned_nibble", "codebook"};
-  static const char* const scales[] = {"f16", "bf16", "f32", "super", "power"};
-  const std::string inputs = matrix.scaleInputs > inputsOfGroup ? "shared" : std::to_string(matrix.scaleInputs);
-  const std::string codes = encodings[matrix.encoding];
-  return codes + "_" + scales[matrix.scaleType] + "_" + inputs + (matrix.hasMinimum ? "_minimum" : "");
-}
-
 /** Whether parts of a linear can share a launch. */
 bool areAlike(const MatrixView& one, const MatrixView& other) {
   return one.encoding == other.encoding && one.scaleType == other.scaleType && one.scaleInputs == other.scaleInputs &&
@@ -133,8 +124,7 @@ Multiplier::Choice Multiplier::choose(const MatrixView& matrix, const Extent& ex
 }
 
 Multiplier::Choice Multiplier::chooseFloats(const MatrixView& matrix, const Extent& extent) const {
-  static const char* const names[] = {"f32", "f16", "bf16", "f8"};
-  const std::string name = names[matrix.encoding];
+  const std::string name = formatName(matrix);
   const size_t shared = manyFloatsSharedBytes(matrix);
   const int x = divideUp(extent.panels, floatPanels), y = divideUp(extent.tiles, floatTiles);
   // A router's matrix is too small to keep a GPU busy with large blocks.
