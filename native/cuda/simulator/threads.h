@@ -85,9 +85,10 @@ CHAIRLIFT_DEVICE uint32_t ballot(bool vote) {
 }
 CHAIRLIFT_DEVICE void syncWarp() { ballot(true); }
 CHAIRLIFT_DEVICE uint32_t largestOfWarp(uint32_t value) {
-  uint32_t all[32];
-  simulator::exchange(&value, all, sizeof value);
-  for (const uint32_t other : all) value = other > value ? other : value;
+  for (int half = 16; half > 0; half /= 2) {
+    const uint32_t other = shuffleXor(value, half);
+    value = other > value ? other : value;
+  }
   return value;
 }
 
