@@ -90,7 +90,11 @@ export function encoderGoldens(create: CreateBackend): void {
 }
 
 /** Vectors of texts; `least` of a model whose weights are quantized, with texts of up to `mostTokens`. */
-export function vectorGoldens(create: CreateBackend, least: number, mostTokens = Number.POSITIVE_INFINITY): void {
+export function vectorGoldens(
+  create: CreateBackend,
+  least: number,
+  mostTokens = Number.POSITIVE_INFINITY,
+): void {
   it('gives the vectors that PyTorch computes with the embedded model', async () => {
     const texts = embeddingGoldens.embedded.filter(({ ids }) => ids.length <= mostTokens);
     const cosine = await leastEmbeddingCosine(create, embeddedModelPath, texts);

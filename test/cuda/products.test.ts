@@ -93,9 +93,12 @@ describe.skipIf(compiler === undefined)('a product on a GPU (skipped without a c
     }
   });
 
-  it.each(['Q4_0', 'Q8_0', 'Q4_K'] as const)('keeps the order of sums where a block takes inputs in chunks: %s', (type) => {
-    for (const rows of [3, 13, 30]) expectSameBits({ type, inputs: 10 * 512 + 256, rows, family: 'few' });
-  });
+  it.each(['Q4_0', 'Q8_0', 'Q4_K'] as const)(
+    'keeps the order of sums where a block takes inputs in chunks: %s',
+    (type) => {
+      for (const rows of [3, 13, 30]) expectSameBits({ type, inputs: 10 * 512 + 256, rows, family: 'few' });
+    },
+  );
 
   it.each(floats)('has the bits of the processor with floats and any number of rows: %s', (type) => {
     for (const family of ['few', 'many']) {
