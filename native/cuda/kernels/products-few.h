@@ -107,10 +107,9 @@ class SegmentWeights {
   }
 
   CHAIRLIFT_METHOD GroupScales<F> scalesOf(int i, int part, int sharing) const {
-    const int at = F::isShared && sharing == 4 ? i / 4 : i * F::parts / F::sharing + part;
     GroupScales<F> own{};
-    own.scale = quadAt(scales_, at, i, sharing).read(at % 4);
-    if constexpr (F::hasMinimum) own.minimum = quadAt(minimums_, at, i, sharing).read(at % 4);
+    own.scale = read(scales_, i, part, sharing);
+    if constexpr (F::hasMinimum) own.minimum = read(minimums_, i, part, sharing);
     if constexpr (F::scaleType == scaleSuper) {
       own.scale = timesHalves(own.scale, supers_[i / 8].x);
       if constexpr (F::hasMinimum) own.minimum = timesHalves(own.minimum, supers_[i / 8].y);
@@ -127,10 +126,15 @@ class SegmentWeights {
     scales_[quad].load(next.scales + at, isWanted);
     if constexpr (F::hasMinimum) minimums_[quad].load(next.minimums + at, isWanted);
   }
-  static CHAIRLIFT_METHOD const Quad& quadAt(const Quad (&quads)[F::quads], int at, int i, int sharing) {
-    // Registers have no index: both are known when this is compiled, or one of two is chosen.
-    if constexpr (F::isShared) return sharing == 4 ? quads[0] : quads[i / 8];
-    return quads[at / 4];
+  /** Registers have no index: of what is known only at run time, both are read. */
+  static CHAIRLIFT_METHOD PairScales read(const Quad (&quads)[F::quads], int i, int part, int sharing) {
+    const int at = i * F::parts / F::sharing + part;
+    const PairScales own = quads[at / 4].read(at % 4);
+    if constexpr (F::isShared) {
+      const PairScales wide = quads[0].read(i / 4);
+      return {sharing == 4 ? wide.first : own.first, sharing == 4 ? wide.second : own.second};
+    }
+    return own;
   }
 
   Words4 codes_[F::loads] = {};
