@@ -251,7 +251,10 @@ function cutOffOnClose(app: FastifyInstance): void {
   app.addHook('preClose', async () => {
     // Node closes connections that wait for their next request, but not those that wait for their first one.
     for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
-    setTimeout(() => app.server.closeAllConnections(), LAST_READ_MS).unref();
+    // Node's closeAllConnections would leave out those whose TLS handshake has not ended.
+    setTimeout(() => {
+      for (const socket of connections) socket.destroy();
+    }, LAST_READ_MS).unref();
   });
 }
 

@@ -1,8 +1,10 @@
 // The running program at its edge: HTTPS, an address of its own for administrators, a reload, and what is left on
 // the disk in the end.
 
+import { once } from 'node:events';
 import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { fileURLToPath } from 'node:url';
@@ -93,9 +95,20 @@ describe('a server with a certificate and a port for administrators', () => {
     expect(await fetchSecurely(`${server.url}/health`)).toMatchObject({ status: 200, organisation: 'next' });
   });
 
-  it('leaves its database and nothing beside it on the disk', async () => {
+  it('ends on SIGTERM, though a client has begun a TLS handshake and says no more', async () => {
+    const client = connect(Number(new URL(server.url).port), '127.0.0.1');
+    const left = once(client, 'close');
+    // The header of a ClientHello of 512 bytes, and its first byte.
+    client.write(Buffer.from([0x16, 3, 1, 2, 0, 1]));
+    // This one is served after the bytes above were read.
+    await fetchSecurely(`${server.url}/health`);
     server.signal('SIGTERM');
     expect(await server.exited).toBe(0);
+    await left;
+    expect(server.log()).not.toContain('could not be closed');
+  });
+
+  it('leaves its database and nothing beside it on the disk', () => {
     expect(readdirSync(home.folder).filter((name) => name.startsWith('test.db'))).toEqual(['test.db']);
   });
 });
