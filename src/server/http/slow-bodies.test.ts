@@ -1,6 +1,6 @@
 import { request as httpRequest } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { startBatchServer } from '../../../test/support/batch-server.ts';
 import { start } from '../../../test/support/keyed-server.ts';
 
@@ -69,6 +69,33 @@ describe('a request body', () => {
     request.write('--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\nsome');
     expect(await outcome).toMatchObject({ status: 408, body: { error: { code: 'request_stalled' } } });
     expect((await call('mine', 'GET', '/v1/files')).json()).toMatchObject({ data: [] });
+  });
+
+  it.each([
+    [
+      '/v1/files',
+      'multipart/form-data; boundary=b',
+      '--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\nsome',
+    ],
+    ['/v1/chat/completions', 'application/json', '{"messages":'],
+  ])('whose client leaves counts as a client that left: %s', async (path, type, beginning) => {
+    const { server, secrets } = await startBatchServer({ mine: {} });
+    const arrived = new Promise((resolve) =>
+      server.app.server.once('request', (message) => message.once('data', resolve)),
+    );
+    const { request, outcome } = upload(`${await server.listen()}${path}`, {
+      authorization: `Bearer ${secrets.mine}`,
+      'content-type': type,
+    });
+    request.write(beginning);
+    await arrived;
+    request.destroy();
+    await expect(outcome).rejects.toThrow();
+    const errors = async () =>
+      (await server.app.inject('/metrics')).body.match(/^chairlift_\w*errors\w*\{.*$/gm);
+    await vi.waitFor(async () =>
+      expect(await errors()).toEqual([expect.stringContaining('kind="client_left"} 1')]),
+    );
   });
 
   it('that comes after its refusal is not waited for without end', async () => {

@@ -3,7 +3,7 @@
 
 import { Transform, type TransformCallback } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { ApiError } from './errors.ts';
+import { ApiError, ClientLeft } from './errors.ts';
 
 /** A body that brings less than this within the time stalls. */
 const LEAST_BYTES = 16 * 1024;
@@ -12,7 +12,8 @@ export function refuseSlowBodies(app: FastifyInstance, stallMs: number): void {
   app.addHook('preParsing', async (request, _reply, payload) => {
     if (!hasBody(request)) return payload;
     const body = new FlowingBody(stallMs);
-    payload.on('error', (error) => body.destroy(error));
+    // Node calls it an error of the request that its connection has closed.
+    payload.on('error', () => body.destroy(new ClientLeft()));
     payload.on('close', () => {
       if (!payload.readableEnded) body.destroy();
     });
