@@ -3,7 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ChatRoom } from './chat-room.ts';
 import { Composer } from './composer.tsx';
-import type { Conversation, LaneSettings } from './conversation.ts';
+import type { Conversation, LaneSettings, Turn } from './conversation.ts';
 import { LaneSettingsForm } from './lane-settings-form.tsx';
 import { TurnView } from './turn-view.tsx';
 
@@ -76,7 +76,7 @@ export function ConversationView({ room, conversation, models }: ConversationVie
         </div>
       </div>
       <p class="offscreen" role="status">
-        {answering ? 'The answer is being written' : turns.length > 0 ? 'The answer is complete' : ''}
+        {answering ? 'The answer is being written' : outcomeOf(turns.at(-1))}
       </p>
       <Composer
         askable={lanes.every(({ model }) => model !== '')}
@@ -121,6 +121,13 @@ function LaneHead({ name, settings, models, onChange }: LaneHeadProps) {
       </select>
     </label>
   );
+}
+
+function outcomeOf(turn: Turn | undefined): string {
+  if (turn === undefined) return '';
+  const states = turn.answers.map((answer) => answer?.state);
+  if (states.includes('failed')) return 'The answer has failed';
+  return states.includes('stopped') ? 'The answer was stopped' : 'The answer is complete';
 }
 
 /**
