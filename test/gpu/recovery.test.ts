@@ -11,7 +11,7 @@ import { type Answer, type StreamBody, StreamClient } from '../support/stream-cl
 
 const losableGpu = fileURLToPath(new URL('../support/losable-gpu.js', import.meta.url));
 
-const TOKENS = isSlowGpu ? 24 : 60;
+const TOKENS = isSlowGpu ? 24 : 120;
 
 const heroes = ['miller', 'fox', 'queen', 'smith', 'owl', 'king', 'baker', 'bear'];
 const bodies: readonly StreamBody[] = heroes.map((hero, n) => ({
@@ -51,7 +51,7 @@ describeOnFastestGpu('a server on a GPU with eight streams', () => {
   async function answersAfter(signal: NodeJS.Signals): Promise<Answer[]> {
     const struck = server.enginePid();
     const clients = bodies.map((body) => new StreamClient(server.url, body));
-    await waitUntil(() => clients.every(({ pieces }) => pieces >= TOKENS / 4));
+    await waitUntil(() => clients.every(({ pieces }) => pieces >= TOKENS / 8));
     process.kill(struck, signal);
     expect(clients.every(({ pieces }) => pieces < TOKENS)).toBe(true);
     const answers = await Promise.all(clients.map(({ answer }) => answer));
