@@ -88,7 +88,7 @@ async function findAdapter(name: string | undefined): Promise<GPUAdapter> {
   if (adapter !== null) return adapter;
   throw new GpuUnavailableError(
     name === undefined
-      ? 'no GPU was found; its driver must offer Vulkan 1.1, Metal or Direct3D 12'
+      ? 'no GPU was found; its driver must offer CUDA 12 (NVIDIA), Vulkan 1.1, Metal or Direct3D 12'
       : `no GPU named ${name} was found`,
   );
 }
