@@ -154,24 +154,32 @@ std::optional<Multiplier::Choice> Multiplier::chooseMany(const MatrixView& matri
 Multiplier::Choice Multiplier::chooseFew(const MatrixView& matrix, const Extent& extent) const {
   const std::string format = formatName(matrix);
   const int atOnce = extent.hasMembers || extent.tiles == 1 ? 1 : extent.tiles == 2 || !isCommon(format) ? 2 : 4;
-  const int all = segmentsOf(matrix);
-  for (int most = fewShapes(atOnce).segments;; most /= 2) {
-    if (most == 0) throw std::runtime_error("a multiprocessor has too little shared memory for products");
-    // Chunks of the same length, nearly.
-    const int segments = divideUp(all, divideUp(all, most));
-    const int y = divideUp(extent.tiles, atOnce), blocks = work_.device.multiprocessors() * fewShapes(atOnce).blocks;
-    const int x = std::clamp(blocks / y, 1, extent.panels);
-    const FewPlan plan = planFew(matrix, atOnce, divideUp(extent.panels, x), segments);
+  const FewShape shape = fewShapes(atOnce);
+  const int all = segmentsOf(matrix), blocks = work_.device.multiprocessors() * shape.blocks, rowsOfBlocks = divideUp(extent.tiles, atOnce);
+  const bool sharesBlocks = extent.countsTiles && rowsOfBlocks <= blocks;
+  const int x = std::clamp(blocks / rowsOfBlocks, 1, extent.panels), panels = divideUp(extent.panels, x);
+  // That with the fewest rounds, in which each warp has a segment; of several, that with the fewest chunks, nearly of one length.
+  std::optional<FewPlan> best;
+  std::pair<int, int> least;
+  for (int segments = 1; segments <= shape.segments; segments++) {
+    const FewPlan plan = planFew(matrix, atOnce, panels, segments);
     if (plan.panels == 0) continue;
-    const int threads = fewShapes(atOnce).warps * 32;
-    return {"few" + std::to_string(atOnce) + "_" + format, {x, y, threads, fewSharedBytes(matrix, atOnce, plan)}, plan};
+    const int chunks = divideUp(all, segments), batches = divideUp(panels, plan.panels);
+    const std::pair<int, int> cost{batches * chunks * divideUp(std::min(panels, plan.panels), plan.panelsAtOnce), chunks};
+    if (best && cost >= least) continue;
+    best = plan;
+    least = cost;
   }
+  if (!best) throw std::runtime_error("a multiprocessor has too little shared memory for products");
+  best->sharesBlocks = sharesBlocks;
+  const Grid grid{sharesBlocks ? blocks : x, sharesBlocks ? 1 : rowsOfBlocks, shape.warps * 32, fewSharedBytes(matrix, atOnce, *best)};
+  return {"few" + std::to_string(atOnce) + "_" + format, grid, *best};
 }
 
 /** `panels`: of a block. Without panels, where shared memory does not suffice. */
 FewPlan Multiplier::planFew(const MatrixView& matrix, int tiles, int panels, int segments) const {
   const bool isOne = segments >= segmentsOf(matrix);
-  FewPlan plan{segments, isOne ? 1 : 2, fewShapes(tiles).warps / segments, 0};
+  FewPlan plan{segments, isOne ? 1 : 2, fewShapes(tiles).warps / segments, 0, false};
   const size_t base = fewSharedBytes(matrix, tiles, plan), room = work_.device.sharedBytes() / size_t(fewShapes(tiles).blocks);
   if (base > room) return plan;
   // Sums are kept from chunk to chunk.
@@ -292,7 +300,7 @@ void Multiplier::multiply(const Linear& linear, const InputView& input, int rows
     }
     const int tilesOfMember = tiles.tiles ? divideUp(tileCount, members) : tileCount;
     const Extent extent{panels, tiles.tiles ? rowsOfTile : std::min(rows, rowsOfTile), tileCount, tilesOfMember,
-                        tiles.tiles != nullptr};
+                        tiles.tiles != nullptr, tiles.count != nullptr};
     const Choice choice = choose(matrix, extent);
     args.few = choice.few;
     work_.device.launch(choice.kernel.c_str(), choice.grid, args);

@@ -141,6 +141,8 @@ class Multiplier {
     int rows;
     int tiles, tilesOfMember;
     bool hasMembers;
+    // Whether the device knows how many tiles there are.
+    bool countsTiles;
   };
   Choice choose(const MatrixView& matrix, const Extent& extent) const;
   Choice chooseFloats(const MatrixView& matrix, const Extent& extent) const;

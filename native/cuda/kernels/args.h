@@ -136,6 +136,8 @@ struct FewPlan {
   int32_t segments, buffers;
   // Panels that warps have between two barriers, and those whose sums are kept from chunk to chunk.
   int32_t panelsAtOnce, panels;
+  // Whether tiles share all blocks out.
+  bool sharesBlocks;
 };
 
 struct ProductArgs {
@@ -203,6 +205,13 @@ struct FinishPartArgs {
   // The norm of the next input, and where its codes go; no weight: it is made elsewhere.
   NormArgs nextNorm;
   CodesTarget next;
+
+  /** Whether the part, a row of whole groups, is added to the stream as it is, and an RMS norm without a bias reads it next. */
+  bool isPlain() const {
+    const bool hasNorms = partNorm.weight || branchNorm.weight || streamNorm.weight;
+    const bool isNextPlain = nextNorm.weight && !nextNorm.bias && nextNorm.kind == 0 && scales[0] && !scales[1];
+    return isLast && !branch && !hasNorms && streamScale == 1.0f && isNextPlain && size % 32 == 0;
+  }
 };
 
 struct MeasureArgs {

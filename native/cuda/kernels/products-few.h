@@ -157,11 +157,13 @@ class FewRows {
         ownSegment_(threadIndex() / 32 - ownPanel_ * plan_.segments),
         segments_((matrix_.inputs + inputsOfSegment - 1) / inputsOfSegment),
         allPanels_(panelsOf(args)),
+        ownBlock_(blockX()),
+        blocks_(blocksX()),
         firstTile_(blockY() * tiles) {}
 
   CHAIRLIFT_METHOD void run() {
     if (args_.tiles) waitForPrevious();
-    if (args_.tileCount && firstTile_ >= *args_.tileCount) return;
+    if (args_.tileCount && !takeTile(*args_.tileCount)) return;
     own_ = args_.tiles ? args_.tiles[firstTile_] : Tile{0, firstTile_ * rowsOfTile, args_.rows - firstTile_ * rowsOfTile};
     if (F::encoding == codeCodebook) {
       for (int i = 0; i < 4; i++) book_[i] = matrix_.codebook[i];
@@ -189,6 +191,16 @@ class FewRows {
   }
 
  private:
+  /** Whether this block has a tile. Where they share the blocks out, as many as there are take part, not as many as there can be. */
+  CHAIRLIFT_METHOD bool takeTile(int count) {
+    if (plan_.sharesBlocks && count > 0) {
+      blocks_ = blocksX() / count;
+      firstTile_ = blockX() / blocks_;
+      ownBlock_ = blockX() % blocks_;
+    }
+    return firstTile_ < count;
+  }
+
   static constexpr int rows = rowsOfTile * tiles;
   // Lanes that write side by side have different banks.
   static constexpr int rowStride = panelOutputs + 4;
@@ -209,7 +221,7 @@ class FewRows {
   }
   /** Whether the batch has a panel. */
   CHAIRLIFT_METHOD bool has(const Round& round, int panel) const {
-    return panel < plan_.panels && blockX() + (round.first + panel) * blocksX() < allPanels_;
+    return panel < plan_.panels && ownBlock_ + (round.first + panel) * blocks_ < allPanels_;
   }
   CHAIRLIFT_METHOD bool isOver(const Round& round) const { return !has(round, 0); }
   CHAIRLIFT_METHOD bool isLastChunk(const Round& round) const { return round.segment + plan_.segments >= segments_; }
@@ -230,7 +242,7 @@ class FewRows {
     return ownPanel_ < plan_.panelsAtOnce && has(round, round.panel + ownPanel_) && ownSegment_ < segmentsOf(round);
   }
   CHAIRLIFT_METHOD ProductPlace placeOfPanel(const Round& round, int panel) const {
-    return placeOf(args_, blockX() + (round.first + round.panel + panel) * blocksX());
+    return placeOf(args_, ownBlock_ + (round.first + round.panel + panel) * blocks_);
   }
   CHAIRLIFT_METHOD SegmentSource<F> sourceOf(const Round& round) const {
     if (!hasSegment(round)) return {};
@@ -373,12 +385,15 @@ class FewRows {
   const int sharing_, warps_;
   // Where each warp has a segment of its own, it copies that alone, and waits for nobody.
   const bool copiesOwn_;
-  const int ownPanel_, ownSegment_, segments_, allPanels_, firstTile_;
+  const int ownPanel_, ownSegment_, segments_, allPanels_;
+  // Of those that share the panels of a tile.
+  int ownBlock_, blocks_;
+  int firstTile_;
   Tile own_{};
   uint32_t book_[4] = {};
 };
 
-/** Blocks: x share all parts' panels out, y are `tiles` tiles. */
+/** Blocks: x share all parts' panels out, y are `tiles` tiles, unless x share those out, too. */
 template <class F, int tiles>
 CHAIRLIFT_DEVICE void multiplyFew(const ProductArgs& args) {
   startNext();
