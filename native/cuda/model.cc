@@ -380,7 +380,8 @@ void CudaModel::launchBranch(const Branch& branch, const Norm* next) {
     args.epsilon = parts_.normEpsilon;
     for (size_t kind = 0; kind < 2; kind++) args.scales[kind] = work_.stream.scales[kind];
     const size_t shared = (paddedLength(parts_.hiddenSize) + 64) * sizeof(float);
-    device_->launch(args.mixture.given ? "finish_mixture" : "finish_part", {work_.rows, 1, 512, shared}, args);
+    const std::string kernel = args.mixture.given ? "finish_mixture" : "finish_part";
+    device_->launch((args.isPlain() ? kernel + "_plain" : kernel).c_str(), {work_.rows, 1, 512, shared}, args);
   }
 }
 

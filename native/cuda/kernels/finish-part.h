@@ -3,8 +3,11 @@
 
 namespace {
 
-/** A row of a branch on its way to the stream, in shared memory: each thread changes its own values, by fours. */
-template <bool isMixture>
+/**
+ * A row of a branch on its way to the stream, in shared memory: each thread changes its own values, by fours. `isPlain`: no norms but
+ * the next one, see FinishPartArgs; then the code is short, and code comes from memory, too.
+ */
+template <bool isMixture, bool isPlain>
 class FinishedRow {
  public:
   CHAIRLIFT_METHOD FinishedRow(const FinishPartArgs& args)
@@ -15,6 +18,23 @@ class FinishedRow {
         first_(int64_t(blockX()) * args.stride) {}
 
   CHAIRLIFT_METHOD void finish() {
+    if constexpr (isPlain) {
+      load(false, true);
+      store(args_.stream + first_);
+      syncBlock();
+      const float* const row = (const float*)own_;
+      const Scale scale = scaleOfRow(normRms, row, args_.size, args_.epsilon, at_);
+      if (threadIndex() == 0) args_.scales[normRms][blockX()] = scale;
+      makeNextInput(args_.nextNorm.weight, nullptr, scale, row, fours_ * 4 / inputsOfGroup, args_.next, blockX());
+    } else {
+      finishAll();
+    }
+  }
+
+ private:
+  static constexpr int atOnce = 2;
+
+  CHAIRLIFT_METHOD void finishAll() {
     const bool isBranch = !args_.partNorm.weight, isSum = args_.isLast && isBranch && !args_.branchNorm.weight;
     // What no norm is between is added at once.
     load(isBranch && args_.branch, isSum);
@@ -34,9 +54,6 @@ class FinishedRow {
     measure();
   }
 
- private:
-  static constexpr int atOnce = 2;
-
   CHAIRLIFT_METHOD int paddedSize() const { return (args_.size + inputsOfGroup - 1) / inputsOfGroup * inputsOfGroup; }
   CHAIRLIFT_METHOD Floats4 part(int i) const {
     if constexpr (isMixture) return mixedFour(args_.mixture, blockX(), args_.stride, 4 * i);
@@ -54,7 +71,7 @@ class FinishedRow {
             fusedMultiplyAdd(a.w, 1.0f, b.w)};
   }
   CHAIRLIFT_METHOD Floats4 addToStream(Floats4 a, Floats4 b) const {
-    const float scale = args_.scale, after = args_.streamScale;
+    const float scale = args_.scale, after = isPlain ? 1.0f : args_.streamScale;
     const Floats4 sum{fusedMultiplyAdd(a.x, scale, b.x), fusedMultiplyAdd(a.y, scale, b.y), fusedMultiplyAdd(a.z, scale, b.z),
                       fusedMultiplyAdd(a.w, scale, b.w)};
     return after == 1.0f ? sum : Floats4{sum.x * after, sum.y * after, sum.z * after, sum.w * after};
@@ -63,6 +80,7 @@ class FinishedRow {
   /** All loads of some steps are under way before the first is used. */
   CHAIRLIFT_METHOD void load(bool addsBranch, bool addsStream) {
     const int threads = threadCount();
+#pragma unroll 1
     for (int first = threadIndex(); first < fours_; first += atOnce * threads) {
       Floats4 parts[atOnce], branches[atOnce], streams[atOnce];
 #pragma unroll
@@ -85,8 +103,9 @@ class FinishedRow {
 
   /** Values beyond the row stay as they are. */
   CHAIRLIFT_METHOD void store(float* to) const {
+#pragma unroll 1
     for (int i = threadIndex(); i < fours_; i += threadCount()) {
-      if (4 * i + 4 <= args_.size) {
+      if (isPlain || 4 * i + 4 <= args_.size) {
         ((Floats4*)to)[i] = own_[i];
       } else {
         for (int k = 4 * i; k < args_.size; k++) to[k] = ((const float*)own_)[k];
@@ -111,7 +130,8 @@ class FinishedRow {
       if (threadIndex() == 0) args_.scales[kind][blockX()] = scale;
       if (kind == args_.nextNorm.kind) next = scale;
     }
-    if (args_.nextNorm.weight) makeNextInput(args_.nextNorm, next, row, paddedSize() / inputsOfGroup, args_.next, blockX());
+    if (!args_.nextNorm.weight) return;
+    makeNextInput(args_.nextNorm.weight, args_.nextNorm.bias, next, row, paddedSize() / inputsOfGroup, args_.next, blockX());
   }
 
   const FinishPartArgs& args_;
@@ -123,11 +143,16 @@ class FinishedRow {
 };
 
 /** A block has one row. Shared memory: the row, in whole groups, and 64 floats. */
-template <bool isMixture>
+template <bool isMixture, bool isPlain>
 CHAIRLIFT_DEVICE void finishPart(const FinishPartArgs& args) {
   startNext();
+  if constexpr (isPlain) {
+    // No kernel writes weights.
+    constexpr int line = 32;
+    if (threadIndex() * line < args.size) prefetch(args.nextNorm.weight + threadIndex() * line);
+  }
   waitForPrevious();
-  FinishedRow<isMixture>(args).finish();
+  FinishedRow<isMixture, isPlain>(args).finish();
 }
 
 }  // namespace

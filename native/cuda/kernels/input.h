@@ -30,7 +30,10 @@ CHAIRLIFT_DEVICE Four readFour(const float* from, bool isAligned) {
 CHAIRLIFT_DEVICE Four normalizedFour(Four x, Scale scale, const float* weight, const float* bias, int first) {
   const Four weights = readFour(weight + first, true), biases = bias ? readFour(bias + first, true) : Four{};
 #pragma unroll
-  for (int i = 0; i < 4; i++) x.of[i] = normalizedValue(x.of[i], scale, weights.of, bias ? biases.of : nullptr, i);
+  for (int i = 0; i < 4; i++) {
+    x.of[i] = normalizedValue(x.of[i], scale, weights.of[i]);
+    if (bias) x.of[i] = x.of[i] + biases.of[i];
+  }
   return x;
 }
 
@@ -141,14 +144,14 @@ CHAIRLIFT_DEVICE void makeInput(const MakeInputArgs& args) {
 }
 
 /** Makes codes of a row in shared memory that all threads see, with a norm; `row` is padded with zeros to whole groups. */
-CHAIRLIFT_DEVICE void makeNextInput(const NormArgs& norm, Scale scale, const float* row, int groups, const CodesTarget& to,
-                                    int index) {
+CHAIRLIFT_DEVICE void makeNextInput(const float* weight, const float* bias, Scale scale, const float* row, int groups,
+                                    const CodesTarget& to, int index) {
   const int lane = threadIndex() % 32, rowOfTile = index % rowsOfTile;
+#pragma unroll 1
   for (int firstGroup = threadIndex() / 32 * 4; firstGroup < to.groups; firstGroup += threadCount() / 32 * 4) {
     const int group = firstGroup + lane / 8, first = group * inputsOfGroup + lane % 8 * 4;
     const bool isPadding = group >= groups;
-    const Four values =
-        isPadding ? Four{} : normalizedFour(readFour(row + first, true), scale, norm.weight, norm.bias, first);
+    const Four values = isPadding ? Four{} : normalizedFour(readFour(row + first, true), scale, weight, bias, first);
     const int64_t at = int64_t(index / rowsOfTile) * to.groups + group;
     const GroupScale made = quantizeGroups(to.codes + at * 64, rowOfTile, values, isPadding);
     if (lane % 8 == rowOfTile) storeScale(to, at, rowOfTile, made);

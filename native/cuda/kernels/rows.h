@@ -42,8 +42,9 @@ CHAIRLIFT_DEVICE Scale scaleOfRow(int kind, const float* row, int count, float e
   return {mean, divided(1.0f, squareRoot(divided(sumRow(squares, at), float(count)) + epsilon))};
 }
 
+CHAIRLIFT_DEVICE float normalizedValue(float x, Scale scale, float weight) { return (x - scale.mean) * scale.factor * weight; }
 CHAIRLIFT_DEVICE float normalizedValue(float x, Scale scale, const float* weight, const float* bias, int i) {
-  const float value = (x - scale.mean) * scale.factor * weight[i];
+  const float value = normalizedValue(x, scale, weight[i]);
   return bias ? value + bias[i] : value;
 }
 
