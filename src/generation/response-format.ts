@@ -1,5 +1,6 @@
 // What the text of an answer must be: a JSON schema, a regular expression, choices or a grammar.
 
+import { isDeepStrictEqual } from 'node:util';
 import type { Expression } from '../grammar/expression.ts';
 import type { AnswerRequirements } from './answer-plan.ts';
 import { invalid } from './generation-error.ts';
@@ -24,12 +25,14 @@ export function requirementsFor(
   };
 }
 
+/** Some clients send one format under the names of several servers. */
 export function onlyResponseFormat(
   asked: readonly (ResponseFormat | undefined)[],
 ): ResponseFormat | undefined {
-  const [first, second] = asked.filter((one) => one !== undefined);
-  if (second === undefined) return first;
-  throw invalid(second.name, `contradicts ${first?.name}: an answer has one structure`);
+  const [first, ...others] = asked.filter((one) => one !== undefined);
+  const other = others.find(({ expression }) => !isDeepStrictEqual(expression, first?.expression));
+  if (other === undefined) return first;
+  throw invalid(other.name, `contradicts ${first?.name}: an answer has one structure`);
 }
 
 export function schemaFormat(name: string, given: unknown): ResponseFormat {
