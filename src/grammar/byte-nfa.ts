@@ -40,6 +40,8 @@ const encoder = new TextEncoder();
 
 export class ByteNfa implements HexWriter {
   readonly states: NfaState[] = [];
+  /** States between two characters of a counted string. */
+  readonly between = new Set<number>();
 
   add(): number {
     if (this.states.length >= MAX_STATES) throw tooLarge('a rule');
@@ -84,7 +86,7 @@ export class ByteNfa implements HexWriter {
         stringCharacter(this, from, to);
         break;
       case 'counted-string':
-        this.#countedString(from, to);
+        this.#countedString(node.dfa, from, to);
         break;
       case 'token':
         this.at(from).tokens.push({ token: node.id, to });
@@ -159,7 +161,7 @@ export class ByteNfa implements HexWriter {
     for (const [start, node, end] of edges) this.build(node, own[start] as number, own[end] as number);
   }
 
-  #language({ states }: CharacterDfa, encoding: Encoding, from: number, to: number): void {
+  #language({ states }: CharacterDfa, encoding: Encoding, from: number, to: number): readonly number[] {
     const own = states.map(() => this.add());
     if (own[0] !== undefined) this.at(from).silent.push(own[0]);
     for (const [index, { accepts, edges }] of states.entries()) {
@@ -170,14 +172,22 @@ export class ByteNfa implements HexWriter {
         else jsonCharacter(this, set, at, own[target] as number);
       }
     }
+    return own;
   }
 
-  /** The first quote leads to the counted state; see CountedRule in tables.ts. */
-  #countedString(from: number, to: number): void {
+  /** See CountedRule in tables.ts. */
+  #countedString(dfa: CharacterDfa | undefined, from: number, to: number): void {
     const body = this.add();
     this.byte(from, 0x22, 0x22, body);
-    stringCharacter(this, body, body);
-    this.byte(body, 0x22, 0x22, to);
+    if (dfa === undefined) {
+      this.between.add(body);
+      stringCharacter(this, body, body);
+      this.byte(body, 0x22, 0x22, to);
+      return;
+    }
+    const end = this.add();
+    for (const state of this.#language(dfa, 'json', body, end)) this.between.add(state);
+    this.byte(end, 0x22, 0x22, to);
   }
 
   /** Tracks how much of each forbidden text has been read; its last byte has no edge. */

@@ -79,7 +79,7 @@ function assemble(
       }
       for (const list of [bytes, calls, tokens]) list.close();
     }
-    const counted = countedOf(rules[rule] as Node, states, (state) => numberOf(rule, state));
+    const counted = countedOf(rules[rule] as Node, states, alive[rule] as boolean[]);
     if (counted !== undefined) content.update(`counted ${counted.least} ${counted.most}`);
     const isLeaf = states.every((state) => state.calls.length === 0);
     traits.push({ leaf: isLeaf ? content.digest('base64') : undefined, counted });
@@ -107,12 +107,46 @@ function assemble(
 function countedOf(
   node: Node,
   states: RuleDfa['states'],
-  numberOf: (state: number) => number,
+  alive: readonly boolean[],
 ): CountedRule | undefined {
   if (node.kind !== 'counted-string') return undefined;
-  // The first quote is the only edge of the start.
-  const body = states[0]?.bytes[0]?.to as number;
-  return { body: numberOf(body), least: node.least, most: node.most };
+  const all = neededCharacters(states);
+  const living = states.flatMap(({ between }, state) =>
+    alive[state] === true ? [{ between: between ? 1 : 0, need: all[state] as number }] : [],
+  );
+  const needs = living.map(({ need }) => need);
+  return {
+    between: living.map(({ between }) => between),
+    needs,
+    longestNeed: living.reduce((most, { between, need }) => Math.max(most, between * need), 0),
+    least: node.least,
+    most: node.most,
+  };
+}
+
+/** By state, how many characters must be completed before the rule ends; infinite where it cannot. */
+function neededCharacters(states: RuleDfa['states']): number[] {
+  const needs = states.map(() => Number.POSITIVE_INFINITY);
+  const sources: number[][] = states.map(() => []);
+  for (const [from, { bytes }] of states.entries()) for (const { to } of bytes) sources[to]?.push(from);
+  let open = states.flatMap(({ accepts }, state) => (accepts ? [state] : []));
+  for (const state of open) needs[state] = 0;
+  for (let need = 0; open.length > 0; need++) {
+    const later: number[] = [];
+    const now = new Set(open);
+    for (const state of now) {
+      // The first quote ends no character.
+      for (const from of sources[state] as number[]) {
+        const cost = states[state]?.between === true && from !== 0 ? 1 : 0;
+        if ((needs[from] as number) <= need + cost) continue;
+        needs[from] = need + cost;
+        if (cost === 0) now.add(from);
+        else later.push(from);
+      }
+    }
+    open = later.filter((state) => needs[state] === need + 1);
+  }
+  return needs;
 }
 
 function keyOf(tables: Omit<GrammarTables, 'key'>): string {

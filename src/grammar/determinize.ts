@@ -10,6 +10,8 @@ interface RuleState {
   readonly calls: readonly CallEdge[];
   readonly tokens: readonly TokenEdge[];
   readonly controls: readonly ControlEdge[];
+  /** Whether it is between two characters of a counted string. */
+  readonly between: boolean;
 }
 
 /** State 0 is the start. */
@@ -47,6 +49,7 @@ export function determinize(nfa: ByteNfa, start: number, end: number): RuleDfa {
         ({ token }) => String(token),
       ).map(([{ token }, targets]) => ({ token, to: subsets.numberOf(targets) })),
       controls: controls.map(([{ without }, targets]) => ({ without, to: subsets.numberOf(targets) })),
+      between: subsets.isBetween(at),
     });
   }
   return { states };
@@ -94,6 +97,7 @@ class Subsets {
   readonly #nfa: ByteNfa;
   readonly #numbers = new Map<string, number>();
   readonly #subsets: number[][] = [];
+  readonly #between = new Set<number>();
   #members = 0;
 
   constructor(nfa: ByteNfa) {
@@ -108,6 +112,10 @@ class Subsets {
     return this.#subsets[number] as number[];
   }
 
+  isBetween(number: number): boolean {
+    return this.#between.has(number);
+  }
+
   /** The number of the set's epsilon closure. */
   numberOf(states: readonly number[]): number {
     const closed = new Set(states);
@@ -120,6 +128,9 @@ class Subsets {
     this.#members += members.length;
     if (this.#subsets.length >= MAX_STATES || this.#members > MAX_MEMBERS) throw tooLarge('a rule');
     this.#numbers.set(name, this.#subsets.length);
+    const { between } = this.#nfa;
+    if (between.size > 0 && [...closed].some((state) => between.has(state)))
+      this.#between.add(this.#subsets.length);
     return this.#subsets.push(members) - 1;
   }
 

@@ -4,7 +4,7 @@
 
 import type { ParserState, ParserStates, Stack } from './parser-states.ts';
 import type { StepBudget } from './step-budget.ts';
-import { countAfter, countedRule, type GrammarTables } from './tables.ts';
+import { type CountedRule, countAfter, countedRule, type GrammarTables } from './tables.ts';
 import { type RestTree, restTree, type VocabularyTables } from './vocabulary.ts';
 
 /** What a state allows, independent of the caller. */
@@ -179,9 +179,9 @@ export class Masks {
       counted === undefined
         ? undefined
         : {
-            body: counted.body,
+            ...counted,
             least: Math.min(Math.max(counted.least - count, 0), reach),
-            most: Math.min(counted.most - count, reach),
+            most: Math.min(counted.most - count, reach + counted.longestNeed),
           };
     const parserState = state - (this.#tables.starts[rule] as number);
     const key = `${leaf} ${parserState} ${limits?.least ?? ''} ${limits?.most ?? ''}`;
@@ -189,7 +189,7 @@ export class Masks {
   }
 
   /** For a rule that calls no other: states suffice. */
-  #leaf(state: number, counted: { body: number; least: number; most: number } | undefined): StateMask {
+  #leaf(state: number, counted: CountedRule | undefined): StateMask {
     const { nodeByte, nodeDepth, nodeEnd, nodeToken, longestToken } = this.#vocabulary;
     const { accepts } = this.#tables;
     const tokens: number[] = [];

@@ -21,8 +21,13 @@ export type Node =
   | { readonly kind: 'network'; readonly states: number; readonly edges: readonly NetworkEdge[] }
   | { readonly kind: 'rule'; readonly rule: number }
   | { readonly kind: 'language'; readonly dfa: CharacterDfa; readonly encoding: Encoding }
-  /** A JSON string of `least` to `most` characters, counted while it is read. */
-  | { readonly kind: 'counted-string'; readonly least: number; readonly most: number }
+  /** A JSON string of `least` to `most` characters, counted while it is read; of a language where there is one. */
+  | {
+      readonly kind: 'counted-string';
+      readonly least: number;
+      readonly most: number;
+      readonly dfa?: CharacterDfa | undefined;
+    }
   /** A character of a JSON string, in any spelling. */
   | { readonly kind: 'string-character' }
   | { readonly kind: 'token'; readonly id: number }

@@ -29,12 +29,14 @@ export interface RuleTraits {
   readonly counted: CountedRule | undefined;
 }
 
-/**
- * A rule that counts: `body` is the state between two characters of a string. Returning to it counts one; the rule
- * ends only from there, after `least` to `most` of them.
- */
+/** A rule that counts the characters of a string: it ends after `least` to `most` of them. By state, from its first on. */
 export interface CountedRule {
-  readonly body: number;
+  /** 1 between two characters: entering such a state counts one. */
+  readonly between: readonly number[];
+  /** How many characters more there must be. */
+  readonly needs: readonly number[];
+  /** The largest of those between two characters. */
+  readonly longestNeed: number;
   readonly least: number;
   readonly most: number;
 }
@@ -59,12 +61,11 @@ export function countAfter(
   counted: CountedRule | undefined = countedRule(tables, from),
 ): number {
   if (counted === undefined) return 0;
-  const { body, least, most } = counted;
-  if (from === body) {
-    if (tables.accepts[to] === 1) return count < least ? -1 : count;
-    if (count >= most) return -1;
-  } else if (from === tables.starts[tables.ruleOf[from] as number]) return 0;
-  return to === body ? count + 1 : count;
+  const { between, needs, least, most } = counted;
+  if (tables.accepts[to] === 1) return count < least ? -1 : count;
+  const first = tables.starts[tables.ruleOf[from] as number] as number;
+  const after = from === first ? 0 : count + (between[to - first] as number);
+  return after + (needs[to - first] as number) > most ? -1 : after;
 }
 
 export function countedRule({ rules, ruleOf }: GrammarTables, state: number): CountedRule | undefined {

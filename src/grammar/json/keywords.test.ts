@@ -177,6 +177,17 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
   ],
   maxLength: [
     { schema: { type: 'string', maxLength: 2 }, valid: ['', 'ab', '😀\n'], invalid: ['abc', '😀😀😀'] },
+    // As Pydantic writes HttpUrl.
+    {
+      schema: { type: 'string', format: 'uri', minLength: 1, maxLength: 2083 },
+      valid: ['https://a.org/', `https://a.org/${'x'.repeat(2069)}`],
+      invalid: [`https://a.org/${'x'.repeat(2070)}`, 'a.org', ''],
+    },
+    {
+      schema: { type: 'string', pattern: '^[aé"]*😀$', minLength: 3, maxLength: 80 },
+      valid: ['aa😀', `${'é"'.repeat(39)}a😀`],
+      invalid: ['a😀', `${'é"'.repeat(40)}😀`, 'aaa'],
+    },
   ],
   pattern: [
     { schema: { type: 'string', pattern: '^[a-c]+\\d?$' }, valid: ['abc', 'a1'], invalid: ['', 'd', 'a12'] },

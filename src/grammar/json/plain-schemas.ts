@@ -1,6 +1,6 @@
 // What plain schemas that all hold require of each type of value, and whether no value can satisfy them.
 
-import { type CharacterDfa, intersection, lengthDfa } from '../regular/character-dfa.ts';
+import { type CharacterDfa, intersection, lengthDfa, shortest, textsDfa } from '../regular/character-dfa.ts';
 import { alternativesOf, type Conjunction } from './alternatives.ts';
 import { anyNumber, type NumberRules, nextDown, nextUp, numberNode } from './number.ts';
 import type { Schema, SchemaDocument, SchemaObject } from './schema-document.ts';
@@ -41,9 +41,14 @@ export function numberRules(plain: readonly SchemaObject[], fractions: boolean):
 interface TextLanguage {
   readonly least: number;
   readonly most: number | undefined;
-  /** Includes the lengths; absent where only they are restricted. */
+  /** Includes the lengths, except where `counts`; absent where only they are restricted. */
   readonly dfa: CharacterDfa | undefined;
+  /** Whether `most` is left to be counted: a state for each length would be too many. */
+  readonly counts: boolean;
 }
+
+/** Longer texts are counted. */
+const MAX_SPELLED_LENGTH = 64;
 
 export function textLanguage(plain: readonly SchemaObject[]): TextLanguage {
   const least = Math.max(0, ...plain.map(({ minLength }) => (minLength as number | undefined) ?? 0));
@@ -53,9 +58,14 @@ export function textLanguage(plain: readonly SchemaObject[]): TextLanguage {
     ...(format === undefined ? [] : [formatDfa(format as string)]),
   ]);
   const [first, ...others] = languages;
-  if (first === undefined) return { least, most, dfa: undefined };
-  const long = least === 0 && most === undefined ? [] : [lengthDfa(least, most)];
-  return { least, most, dfa: [...others, ...long].reduce(intersection, first) };
+  if (first === undefined) return { least, most, dfa: undefined, counts: false };
+  const counts = most !== undefined && most > MAX_SPELLED_LENGTH;
+  if (counts && least > most) return { least, most, dfa: textsDfa([]), counts: false };
+  const spelled = counts ? undefined : most;
+  const long = least === 0 && spelled === undefined ? [] : [lengthDfa(least, spelled)];
+  const dfa = [...others, ...long].reduce(intersection, first);
+  if (counts && shortest(dfa) > most) return { least, most, dfa: textsDfa([]), counts: false };
+  return { least, most, dfa, counts };
 }
 
 export function smallest(values: readonly (number | undefined)[]): number | undefined {

@@ -98,6 +98,17 @@ describe('a schema', () => {
     expect(accepts({ type: 'string', format: 'hostname' }, host(255))).toBe(false);
   });
 
+  it('leads nowhere from where a text of its length cannot end', () => {
+    const schema = { type: 'string', pattern: '^(ab)+cde$', maxLength: 70 };
+    const pairs = (count: number) => 'ab'.repeat(count);
+    expect(accepts(schema, `"${pairs(33)}cde"`)).toBe(true);
+    // After the 33rd pair there is room for `cde` and no other pair.
+    const verdict = checkBytes(tablesOf({ kind: 'schema', schema }), `"${pairs(34)}cde"`);
+    expect(verdict).toMatchObject({ accepted: false, at: 1 + 66 });
+    expect(refusal({ kind: 'schema', schema: { ...schema, pattern: '^a{71}b*$' } })).toBe('empty');
+    expect(refusal({ kind: 'schema', schema: { ...schema, minLength: 71 } })).toBe('empty');
+  });
+
   it('may say what tells its alternatives apart', () => {
     const kind = (name: string) => ({
       type: 'object',

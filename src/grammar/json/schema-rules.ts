@@ -124,13 +124,14 @@ class SchemaRules {
   }
 
   #string(plain: readonly SchemaObject[]): Node {
-    const { least, most, dfa } = textLanguage(plain);
-    if (dfa !== undefined) return this.#language(dfa);
+    const { least, most, dfa, counts } = textLanguage(plain);
+    if (dfa !== undefined) return this.#language(dfa, counts ? most : undefined);
     return this.#strings.any(this.#book, least, most);
   }
 
-  #language(dfa: CharacterDfa): Node {
-    return this.#book.named(`text ${this.#strings.name} ${JSON.stringify(dfa)}`, () => this.#strings.of(dfa));
+  #language(dfa: CharacterDfa, most?: number): Node {
+    const key = `text ${this.#strings.name} ${most ?? ''} ${JSON.stringify(dfa)}`;
+    return this.#book.named(key, () => this.#strings.of(dfa, most));
   }
 
   #array(plain: readonly SchemaObject[]): Node {

@@ -2,7 +2,13 @@
 // matches anywhere in a text, and `format`, which is the whole of it.
 
 import { GrammarError, tooLarge } from '../grammar-error.ts';
-import { type CharacterDfa, difference, lengthDfa, textsDfa } from '../regular/character-dfa.ts';
+import {
+  type CharacterDfa,
+  difference,
+  intersection,
+  lengthDfa,
+  textsDfa,
+} from '../regular/character-dfa.ts';
 import { repeatOf, spelled, toDfa } from '../regular/pattern.ts';
 import { anyCharacter, readRegex, searching } from '../regular/regex.ts';
 import type { Node, RuleBook } from '../rules.ts';
@@ -10,7 +16,8 @@ import type { Node, RuleBook } from '../rules.ts';
 export interface StringSpelling {
   /** Keeps rules of different spellings apart. */
   readonly name: string;
-  of(dfa: CharacterDfa): Node;
+  /** `most`: how many characters there may be, where the language does not say it. */
+  of(dfa: CharacterDfa, most?: number): Node;
   any(book: RuleBook, least: number, most: number | undefined): Node;
   key(name: string): Node;
 }
@@ -19,7 +26,9 @@ const MAX_LENGTH = 2 ** 24 - 1;
 
 export const jsonStrings: StringSpelling = {
   name: '',
-  of(dfa) {
+  of(dfa, most) {
+    if (most !== undefined)
+      return { kind: 'counted-string', dfa, least: 0, most: Math.min(most, MAX_LENGTH) };
     const quote: Node = { kind: 'text', text: '"' };
     return { kind: 'sequence', parts: [quote, { kind: 'language', dfa, encoding: 'json' }, quote] };
   },
@@ -50,9 +59,10 @@ export function stringsWithout(
   quote: Node | undefined,
 ): StringSpelling {
   const excluded = text === undefined ? undefined : toDfa(searching(spelled(text)));
-  const of = (dfa: CharacterDfa): Node => {
+  const of = (dfa: CharacterDfa, most?: number): Node => {
     const held = excluded === undefined ? dfa : difference(dfa, excluded);
-    if (quote === undefined) return jsonStrings.of(held);
+    if (quote === undefined) return jsonStrings.of(held, most);
+    if (most !== undefined) return of(intersection(held, lengthDfa(0, most)));
     return { kind: 'sequence', parts: [quote, { kind: 'language', dfa: held, encoding: 'plain' }, quote] };
   };
   const isBare = (key: string) => quote !== undefined && plainKey.test(key);

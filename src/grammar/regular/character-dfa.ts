@@ -177,3 +177,13 @@ export function accepts(dfa: CharacterDfa, text: string): boolean {
   }
   return dfa.states[state]?.accepts === true;
 }
+
+/** The length of the shortest text; infinite where there is none. */
+export function shortest({ states }: CharacterDfa): number {
+  const lengths = new Map<number, number>(states.length === 0 ? [] : [[0, 0]]);
+  for (const [state, length] of lengths) {
+    if (states[state]?.accepts === true) return length;
+    for (const { to } of states[state]?.edges ?? []) if (!lengths.has(to)) lengths.set(to, length + 1);
+  }
+  return Number.POSITIVE_INFINITY;
+}
