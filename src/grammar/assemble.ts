@@ -3,7 +3,8 @@
 import { ebnfNode } from './ebnf.ts';
 import type { Expression, StringMarks } from './expression.ts';
 import { GrammarError, malformed, tooLarge } from './grammar-error.ts';
-import { isObject } from './json/schema-document.ts';
+import { isObject } from './json/schema.ts';
+import { SchemaDocument } from './json/schema-document.ts';
 import { schemaNode } from './json/schema-rules.ts';
 import { jsonStrings, type StringSpelling, stringsWithout } from './json/strings.ts';
 import { codePoints, hasHalves } from './regular/code-points.ts';
@@ -20,8 +21,10 @@ const MAX_REPEAT = 20_000;
 
 interface Assembled {
   readonly rules: Rules;
-  /** Keywords of a schema that are not enforced. */
+  /** What of schemas is unknown or not enforced. */
   readonly notes: readonly string[];
+  /** Whether the rules match more than is valid. */
+  readonly isLoose: boolean;
 }
 
 export function rulesOf(expression: Expression, findControl: FindControl): Assembled {
@@ -29,13 +32,14 @@ export function rulesOf(expression: Expression, findControl: FindControl): Assem
   const root = book.reserve();
   const assembly = new Assembly(book, findControl);
   book.define(root, assembly.node(expression, 0));
-  return { rules: book.rules, notes: assembly.notes };
+  return { rules: book.rules, notes: [...assembly.notes], isLoose: assembly.isLoose };
 }
 
 class Assembly {
   readonly #book: RuleBook;
   readonly #findControl: FindControl;
-  readonly notes: string[] = [];
+  readonly notes = new Set<string>();
+  isLoose = false;
   #scopes = 0;
 
   constructor(book: RuleBook, findControl: FindControl) {
@@ -69,7 +73,7 @@ class Assembly {
       case 'free':
         return this.#free(expression.without);
       case 'schema':
-        return expression.lenient === true ? this.#lenient(expression) : this.#schema(expression);
+        return this.#schema(expression);
       case 'regex':
         return this.#regex(expression.pattern);
       case 'grammar':
@@ -77,8 +81,35 @@ class Assembly {
     }
   }
 
-  #schema({ schema, strings }: SchemaExpression): Node {
-    return schemaNode(schema, this.#book, `schema ${this.#scopes++}`, this.#spelling(strings));
+  #schema(expression: SchemaExpression): Node {
+    const { schema, lenient, strings } = expression;
+    const spelling = this.#spelling(strings);
+    const scope = `schema ${this.#scopes++}`;
+    const make = (book: RuleBook) => {
+      const document = new SchemaDocument(schema, lenient === undefined);
+      return { node: schemaNode(document, book, scope, spelling), notes: document.notes };
+    };
+    // A separate book, so that a failure leaves no rules.
+    const refusal = lenient === 'type' ? refusalOf(() => make(new RuleBook())) : undefined;
+    if (refusal !== undefined) {
+      this.#note(refusal.message);
+      const known = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
+      const type = isObject(schema) ? known.find((name) => name === schema.type) : undefined;
+      return this.#schema({
+        kind: 'schema',
+        schema: type === undefined ? true : { type },
+        ...(strings && { strings }),
+      });
+    }
+    const { node, notes } = make(this.#book);
+    if (notes.unknown.size > 0) this.notes.add(`unknown in the schema: ${[...notes.unknown].join(', ')}`);
+    for (const note of notes.notEnforced) this.#note(note);
+    return node;
+  }
+
+  #note(what: string): void {
+    this.isLoose = true;
+    this.notes.add(`not enforced: ${what}`);
   }
 
   #spelling(marks: StringMarks | undefined): StringSpelling {
@@ -88,21 +119,6 @@ class Assembly {
     const held = this.#findControl(without) === undefined ? without : undefined;
     if (quote === undefined && held === undefined) return jsonStrings;
     return stringsWithout(JSON.stringify(marks), held, quote === undefined ? undefined : this.#mark(quote));
-  }
-
-  #lenient(expression: SchemaExpression): Node {
-    const { schema } = expression;
-    // A separate book, so that a failure leaves no rules.
-    try {
-      schemaNode(schema, new RuleBook(), '', this.#spelling(expression.strings));
-      return this.#schema(expression);
-    } catch (error) {
-      if (!(error instanceof GrammarError)) throw error;
-      this.notes.push(error.message);
-      const known = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
-      const type = isObject(schema) ? known.find((name) => name === schema.type) : undefined;
-      return this.#schema({ ...expression, schema: type === undefined ? true : { type } });
-    }
   }
 
   #mark(spelling: string): Node {
@@ -123,5 +139,15 @@ class Assembly {
       dfa: toDfa(readRegex(pattern)),
       encoding: 'plain',
     }));
+  }
+}
+
+function refusalOf(make: () => unknown): GrammarError | undefined {
+  try {
+    make();
+    return undefined;
+  } catch (error) {
+    if (error instanceof GrammarError) return error;
+    throw error;
   }
 }

@@ -31,13 +31,14 @@ export type Expression =
    */
   | { readonly kind: 'free'; readonly without: readonly string[] }
   /**
-   * JSON text that is valid against the schema. `lenient`: where the schema cannot be enforced, any value of its type
-   * matches, and a note says so. `strings`: how they are written, if not as in JSON.
+   * JSON text that is valid against the schema. `lenient`: where a keyword cannot be enforced, more than the valid texts
+   * match, and a note says so; with `type` any value of the schema's type where the schema is malformed or too large.
+   * `strings`: how they are written, if not as in JSON.
    */
   | {
       readonly kind: 'schema';
       readonly schema: unknown;
-      readonly lenient?: boolean;
+      readonly lenient?: 'closest' | 'type';
       readonly strings?: StringMarks;
     }
   | { readonly kind: 'regex'; readonly pattern: string }

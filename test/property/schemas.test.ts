@@ -7,6 +7,8 @@ import { rulesOf } from '../../src/grammar/assemble.ts';
 import { checkBytes } from '../../src/grammar/check-text.ts';
 import { compileRules } from '../../src/grammar/compile.ts';
 import { GrammarError } from '../../src/grammar/grammar-error.ts';
+import { SchemaDocument } from '../../src/grammar/json/schema-document.ts';
+import { isValid as isValidHere } from '../../src/grammar/json/validate.ts';
 import { SharedMasks } from '../../src/grammar/masks.ts';
 import { Grammar, Matcher } from '../../src/grammar/matcher.ts';
 import type { GrammarTables } from '../../src/grammar/tables.ts';
@@ -121,6 +123,7 @@ describe('a random schema', () => {
         }
         continue;
       }
+      const own = new SchemaDocument(schema);
       const answer = sampled(tables, random);
       if (answer !== undefined && !isBeyondJudging(schema, answer)) {
         count.sampled++;
@@ -131,6 +134,9 @@ describe('a random schema', () => {
         const text = JSON.stringify(document, null, at % 3 === 0 ? 2 : 0);
         if (isBeyondJudging(schema, text)) continue;
         const isValid = validate(JSON.parse(text));
+        expect(isValidHere(JSON.parse(text), own.root, own), `our validator: ${where()}\n${text}`).toBe(
+          isValid,
+        );
         count[isValid ? 'valid' : 'invalid']++;
         const accepted =
           checkBytes(tables, text).accepted || (isValid && isOnlyOutOfOrder(tables, JSON.parse(text)));

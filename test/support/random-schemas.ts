@@ -91,7 +91,33 @@ export class SchemaMaker {
       );
     }
     if (this.#random(25) === 0) return this.#one<Schema>([true, {}]);
-    return this.#one(makers)();
+    const made = this.#one(makers)();
+    return depth > 0 && this.#random(5) === 0 ? { ...made, ...this.#condition(depth) } : made;
+  }
+
+  /** What denies schemas, or depends on them. */
+  #condition(depth: number): Record<string, unknown> {
+    const inner = () => this.schema(depth - 2);
+    const name = () => this.#one(names.filter((one) => one !== ''));
+    return this.#one<() => Record<string, unknown>>([
+      () => ({ not: inner() }),
+      () => ({ not: this.#object(depth - 1) }),
+      () => ({ not: this.#array(depth - 1) }),
+      () => ({ if: inner(), [this.#one(['then', 'else'])]: inner() }),
+      () => ({ if: this.#object(depth - 1), ['then' as string]: this.#object(depth - 1), else: inner() }),
+      () => ({ dependentRequired: { [name()]: [name()], [name()]: [...new Set([name(), name()])] } }),
+      () => ({ dependentSchemas: { [name()]: inner() } }),
+      () => ({
+        contains: inner(),
+        ...this.#one([{}, { minContains: 0 }, { minContains: 2 }, { maxContains: 1 }]),
+      }),
+      () => ({ uniqueItems: true, items: this.#listed() }),
+      () => ({
+        unevaluatedProperties: this.#one<Schema>([false, { type: 'string' }]),
+        anyOf: [this.#object(depth - 1), inner()],
+      }),
+      () => ({ unevaluatedItems: false, allOf: [this.#array(depth - 1)] }),
+    ])();
   }
 
   #string(): Record<string, unknown> {

@@ -3,7 +3,7 @@
 // read as infinity.
 
 import { GrammarError, tooLarge } from '../grammar-error.ts';
-import { type CharacterDfa, intersection } from '../regular/character-dfa.ts';
+import { type CharacterDfa, difference, intersection, union } from '../regular/character-dfa.ts';
 import {
   choiceOf,
   nothing,
@@ -15,23 +15,29 @@ import {
   toDfa,
 } from '../regular/pattern.ts';
 import type { Node } from '../rules.ts';
+import { type Decimal, decimalOf } from './decimal.ts';
+import { EXACT_DIGITS, multiples, otherThanMultiples } from './multiples.ts';
 
 export interface NumberRules {
-  readonly integer: boolean;
+  readonly kinds: 'integers' | 'fractions' | 'all';
   /** Both included. */
   readonly least: number;
   readonly most: number;
   readonly multiplesOf: readonly number[];
+  readonly notMultiplesOf: readonly number[];
+  readonly excluded: readonly number[];
 }
 
 export const anyNumber: NumberRules = {
-  integer: false,
+  kinds: 'all',
   least: -Number.MAX_VALUE,
   most: Number.MAX_VALUE,
   multiplesOf: [],
+  notMultiplesOf: [],
+  excluded: [],
 };
 
-const MAX_DIVISOR = 10_000;
+const MAX_EXCLUDED = 200;
 /** Digits before the point, without an exponent. Programs write at most twenty, except for integers. */
 const MAX_DIGITS = 100;
 const MAX_FRACTION = 60;
@@ -40,6 +46,8 @@ const MAX_MANTISSA = 20;
 /** From here on programs write integers with an exponent. */
 const WHOLE_EXPONENT = 21;
 const MIN_EXPONENT = -400;
+/** Of a number that is not read as zero. */
+const SMALLEST_EXPONENT = -323;
 const MAX_EXPONENT = 308;
 
 const digit = range('0', '9');
@@ -50,8 +58,24 @@ const anyFraction = repeatOf(fraction, 0, 1);
 const point = choiceOf(spelled('e'), spelled('E'));
 
 export function numberNode(rules: NumberRules): Node | undefined {
-  const { least, most } = rules;
-  if (least > most) return undefined;
+  if (rules.excluded.length > MAX_EXCLUDED) throw tooLarge('a list of numbers');
+  const options = rangesOf(rules).flatMap(([least, most]) => rangeNodes(rules, least, most));
+  return options.length === 0 ? undefined : { kind: 'choice', options };
+}
+
+/** Between the excluded numbers. */
+function rangesOf({ least, most, excluded }: NumberRules): [least: number, most: number][] {
+  const holes = [...new Set(excluded)]
+    .filter((value) => value >= least && value <= most)
+    .sort((a, b) => a - b);
+  const starts = [least, ...holes.map(nextUp)];
+  const ends = [...holes.map(nextDown), most];
+  return starts
+    .map((start, at): [number, number] => [start, ends[at] as number])
+    .filter(([start, end]) => start <= end);
+}
+
+function rangeNodes(rules: NumberRules, least: number, most: number): Node[] {
   const options: Node[] = [];
   const add = (sign: string, low: number, high: number) => {
     const dfa = magnitudes(rules, low, high);
@@ -60,8 +84,9 @@ export function numberNode(rules: NumberRules): Node | undefined {
     options.push({ kind: 'sequence', parts: [{ kind: 'text', text: sign }, language] });
   };
   if (most >= 0) add('', Math.max(0, least), most);
+  // Zero may have a sign.
   if (least < 0) add('-', Math.max(0, -most), -least);
-  return options.length === 0 ? undefined : { kind: 'choice', options };
+  return options;
 }
 
 /** Turns an exclusive bound into an inclusive one. */
@@ -80,23 +105,44 @@ export function nextDown(value: number): number {
 const known = new Map<string, CharacterDfa>();
 const MAX_KNOWN = 256;
 
-function magnitudes({ integer, multiplesOf }: NumberRules, low: number, high: number): CharacterDfa {
-  const key = [integer, low, high, ...multiplesOf].join();
+function magnitudes(rules: NumberRules, low: number, high: number): CharacterDfa {
+  const { kinds, multiplesOf, notMultiplesOf } = rules;
+  const key = [kinds, low, high, multiplesOf.join(), notMultiplesOf.join()].join(' ');
   const found = known.get(key);
   if (found !== undefined) return found;
-  const whole = integer || multiplesOf.length > 0;
+  const isDivided = multiplesOf.length + notMultiplesOf.length > 0;
   let dfa = intersection(toDfa(atLeast(low)), toDfa(atMost(high)));
-  if (whole) dfa = intersection(dfa, toDfa(wholeNumber));
-  if (multiplesOf.length > 0 && low >= 10 ** EXACT_DIGITS) {
+  if (kinds === 'integers') dfa = intersection(dfa, toDfa(wholeNumber));
+  if (kinds === 'fractions') dfa = intersection(dfa, fractionalNumber());
+  if (isDivided && low >= 10 ** EXACT_DIGITS) {
     const message = `'multipleOf' cannot be enforced for numbers of more than ${EXACT_DIGITS} digits`;
     throw new GrammarError('unsupported', message, 'multipleOf');
   }
-  for (const divisor of multiplesOf) dfa = intersection(intersection(dfa, exact), multiples(divisor));
+  for (const divisor of multiplesOf) dfa = intersection(dfa, multiples(divisor));
+  for (const divisor of notMultiplesOf) dfa = intersection(dfa, otherThanMultiples(divisor));
   // Unusual spellings, such as 12E3, only without bounds.
-  if (!whole && low === 0 && high === Number.MAX_VALUE) dfa = toDfa(choiceOf(loose, atMost(high)));
+  const isFree = kinds === 'all' && !isDivided && low === 0 && high === Number.MAX_VALUE;
+  if (isFree) dfa = toDfa(choiceOf(loose, atMost(high)));
   if (known.size >= MAX_KNOWN) known.clear();
   known.set(key, dfa);
   return dfa;
+}
+
+/**
+ * No integer, as a double either: among the digits after the point that a double tells apart, one is no zero and one no
+ * nine. Or an exponent that makes it less than one, and not so small that it is read as zero.
+ */
+function fractionalNumber(): CharacterDfa {
+  const [spelledOut, nearlyWhole]: [Pattern[], Pattern[]] = [[], []];
+  for (let before = 1; before < EXACT_DIGITS; before++) {
+    const whole = before === 1 ? digit : sequenceOf(nonzero, repeatOf(digit, before - 1, before - 1));
+    const exact = EXACT_DIGITS - before;
+    const start = sequenceOf(whole, spelled('.'));
+    spelledOut.push(sequenceOf(start, repeatOf(spelled('0'), 0, exact - 1), nonzero, digits));
+    nearlyWhole.push(sequenceOf(start, repeatOf(spelled('9'), exact, exact), digits));
+  }
+  const plain = difference(toDfa(choiceOf(...spelledOut)), toDfa(choiceOf(...nearlyWhole)));
+  return union(plain, toDfa(scientific(anyMantissa, SMALLEST_EXPONENT, -1)));
 }
 
 const loose = sequenceOf(
@@ -124,26 +170,6 @@ const wholeNumber = choiceOf(
     exponents(WHOLE_EXPONENT, MAX_EXPONENT),
   ),
 );
-
-interface Decimal {
-  readonly whole: string;
-  readonly fraction: string;
-}
-
-/** The shortest digits, as JavaScript writes them, without an exponent. */
-function decimalOf(value: number): Decimal {
-  const [mantissa = '0', power = '0'] = String(value).split('e');
-  const [whole = '0', part = ''] = mantissa.split('.');
-  const shift = Number(power);
-  const all = whole + part;
-  const at = whole.length + shift;
-  const padded = at <= 0 ? '0'.repeat(1 - at) + all : all.padEnd(at, '0');
-  const cut = Math.max(at, 1);
-  return {
-    whole: padded.slice(0, cut).replace(/^0+(?=\d)/, ''),
-    fraction: padded.slice(cut).replace(/0+$/, ''),
-  };
-}
 
 function scientificOf(value: number): Decimal & { readonly exponent: number } {
   const [mantissa = '0', power = '0'] = value.toExponential().split('e');
@@ -281,25 +307,4 @@ function fractionFrom(part: string, beyond: DigitRange): Pattern {
     options.push(sequenceOf(spelled(`.${part}`), isAbove ? digits : repeatOf(spelled('0'), 0)));
   }
   return choiceOf(...options);
-}
-
-/** Beyond that, a double may differ from its digits, and so may divisibility. */
-const EXACT_DIGITS = 15;
-const exact = toDfa(repeatOf(digit, 1, EXACT_DIGITS));
-
-function multiples(divisor: number): CharacterDfa {
-  if (!Number.isInteger(divisor) || divisor < 1) {
-    const message = `multipleOf: ${divisor} cannot be enforced; whole numbers above 0 can`;
-    throw new GrammarError('unsupported', message, 'multipleOf');
-  }
-  if (divisor > MAX_DIVISOR) throw tooLarge(`multipleOf ${divisor}`);
-  const states = Array.from({ length: divisor }, (_, remainder) => ({
-    accepts: remainder === 0,
-    edges: Array.from({ length: 10 }, (_, value) => ({
-      set: [[0x30 + value, 0x30 + value]] as const,
-      to: ((remainder * 10 + value) % divisor) + 1,
-    })),
-  }));
-  const start = { accepts: false, edges: (states[0] as (typeof states)[0]).edges };
-  return { states: [start, ...states] };
 }

@@ -1,40 +1,72 @@
-// What plain schemas that all hold require of each type of value, and whether no value can satisfy them.
+// What plain schemas that all hold require of each kind of value.
 
-import { type CharacterDfa, intersection, lengthDfa, shortest, textsDfa } from '../regular/character-dfa.ts';
-import { alternativesOf, type Conjunction } from './alternatives.ts';
-import { anyNumber, type NumberRules, nextDown, nextUp, numberNode } from './number.ts';
-import type { Schema, SchemaDocument, SchemaObject } from './schema-document.ts';
-import { formatDfa, patternDfa } from './strings.ts';
-import { isValid, propertySchemas } from './validate.ts';
+import { GrammarError } from '../grammar-error.ts';
+import {
+  accepts,
+  type CharacterDfa,
+  difference,
+  intersection,
+  lengthDfa,
+  shortest,
+  textsDfa,
+  union,
+} from '../regular/character-dfa.ts';
+import { anyNumber, type NumberRules, nextDown, nextUp } from './number.ts';
+import {
+  allKinds,
+  type Conjunction,
+  itemSchema,
+  type Kind,
+  propertySchemas,
+  type SchemaObject,
+} from './schema.ts';
+import type { SchemaDocument } from './schema-document.ts';
+import { formatDfa, isPattern, patternDfa } from './strings.ts';
+
+export type Plain = readonly SchemaObject[];
 
 /** The values of the first list; other lists filter them. */
-export function listedValues(plain: readonly SchemaObject[]): readonly unknown[] | undefined {
-  const listing = plain.find((schema) => Object.hasOwn(schema, 'const') || Array.isArray(schema.enum));
-  if (listing === undefined) return undefined;
-  return Object.hasOwn(listing, 'const') ? [listing.const] : (listing.enum as unknown[]);
+export function listedValues(plain: Plain): readonly unknown[] | undefined {
+  return plain.find(({ values }) => values !== undefined)?.values;
 }
 
-const allTypes = ['null', 'boolean', 'number', 'integer', 'string', 'array', 'object'];
-
-export function typesOf(plain: readonly SchemaObject[]): Set<string> {
-  let types = new Set(allTypes);
-  for (const { type } of plain) {
-    if (type === undefined) continue;
-    const own = new Set((Array.isArray(type) ? type : [type]) as string[]);
-    if (own.has('number')) own.add('integer');
-    types = new Set([...types].filter((name) => own.has(name)));
-  }
-  return types;
+export function kindsOf(plain: Plain): ReadonlySet<Kind> {
+  return new Set(
+    allKinds.filter((kind) => plain.every(({ kinds }) => kinds === undefined || kinds.includes(kind))),
+  );
 }
 
-export function numberRules(plain: readonly SchemaObject[], fractions: boolean): NumberRules {
-  const all = (keyword: string) =>
-    plain.flatMap((schema) => (schema[keyword] === undefined ? [] : [schema[keyword] as number]));
+/** What one keyword says in each of the schemas that have it. */
+export function all<Key extends keyof SchemaObject>(
+  plain: Plain,
+  key: Key,
+): NonNullable<SchemaObject[Key]>[] {
+  return plain.flatMap((schema) => {
+    const value = schema[key];
+    return value === undefined ? [] : [value as NonNullable<SchemaObject[Key]>];
+  });
+}
+
+export function largest(plain: Plain, key: 'minItems' | 'minProperties' | 'minLength'): number {
+  return all(plain, key).reduce((most, one) => Math.max(most, one), 0);
+}
+
+export function smallest(plain: Plain, key: 'maxItems' | 'maxProperties' | 'maxLength'): number | undefined {
+  const given = all(plain, key);
+  return given.length === 0 ? undefined : given.reduce((least, one) => Math.min(least, one));
+}
+
+export function numberRules(plain: Plain, kinds: ReadonlySet<Kind>): NumberRules {
+  const fails = all(plain, 'fails');
   return {
-    integer: !fractions,
-    least: Math.max(anyNumber.least, ...all('minimum'), ...all('exclusiveMinimum').map(nextUp)),
-    most: Math.min(anyNumber.most, ...all('maximum'), ...all('exclusiveMaximum').map(nextDown)),
-    multiplesOf: all('multipleOf'),
+    kinds: kinds.has('integer') ? (kinds.has('fraction') ? 'all' : 'integers') : 'fractions',
+    least: Math.max(anyNumber.least, ...all(plain, 'minimum'), ...all(plain, 'exclusiveMinimum').map(nextUp)),
+    most: Math.min(anyNumber.most, ...all(plain, 'maximum'), ...all(plain, 'exclusiveMaximum').map(nextDown)),
+    multiplesOf: all(plain, 'multipleOf'),
+    notMultiplesOf: all(fails, 'multipleOf'),
+    excluded: all(fails, 'values')
+      .flat()
+      .filter((value) => typeof value === 'number'),
   };
 }
 
@@ -50,97 +82,91 @@ interface TextLanguage {
 /** Longer texts are counted. */
 const MAX_SPELLED_LENGTH = 64;
 
-export function textLanguage(plain: readonly SchemaObject[]): TextLanguage {
-  const least = Math.max(0, ...plain.map(({ minLength }) => (minLength as number | undefined) ?? 0));
-  const most = smallest(plain.map(({ maxLength }) => maxLength as number | undefined));
-  const languages = plain.flatMap(({ pattern, format }) => [
-    ...(pattern === undefined ? [] : [patternDfa(pattern as string)]),
-    ...(format === undefined ? [] : [formatDfa(format as string)]),
-  ]);
-  const [first, ...others] = languages;
+export function textLanguage(plain: Plain): TextLanguage {
+  const least = largest(plain, 'minLength');
+  const most = smallest(plain, 'maxLength');
+  const fails = all(plain, 'fails');
+  const excluded = [
+    ...languagesOf(fails),
+    ...all(fails, 'values').map((values) => textsDfa(values.filter((value) => typeof value === 'string'))),
+  ];
+  const [first, ...others] = [
+    ...languagesOf(plain),
+    ...(excluded.length > 0 ? [lengthDfa(0, undefined)] : []),
+  ];
   if (first === undefined) return { least, most, dfa: undefined, counts: false };
   const counts = most !== undefined && most > MAX_SPELLED_LENGTH;
-  if (counts && least > most) return { least, most, dfa: textsDfa([]), counts: false };
   const spelled = counts ? undefined : most;
   const long = least === 0 && spelled === undefined ? [] : [lengthDfa(least, spelled)];
-  const dfa = [...others, ...long].reduce(intersection, first);
-  if (counts && shortest(dfa) > most) return { least, most, dfa: textsDfa([]), counts: false };
-  return { least, most, dfa, counts };
+  const dfa = excluded.reduce(difference, [...others, ...long].reduce(intersection, first));
+  const isEmpty = most !== undefined && (least > most || shortest(dfa) > most);
+  return isEmpty ? { least, most, dfa: textsDfa([]), counts: false } : { least, most, dfa, counts };
 }
 
-export function smallest(values: readonly (number | undefined)[]): number | undefined {
-  const given = values.filter((value) => value !== undefined);
-  return given.length === 0 ? undefined : Math.min(...given);
+function languagesOf(schemas: Plain): CharacterDfa[] {
+  return schemas.flatMap(({ pattern, format }) => {
+    const known = format === undefined ? undefined : formatDfa(format);
+    return [...(pattern === undefined ? [] : [patternDfa(pattern)]), ...(known === undefined ? [] : [known])];
+  });
 }
 
-const MAX_DEPTH = 6;
-
-/** For `oneOf`, which can be enforced only where its schemas exclude each other. Where it is not certain, the answer is no. */
-export class Impossible {
-  readonly #document: SchemaDocument;
-
-  constructor(document: SchemaDocument) {
-    this.#document = document;
-  }
-
-  is(conjunction: Conjunction, depth = 0): boolean {
-    if (depth > MAX_DEPTH) return false;
-    // Whether nested alternatives exclude each other is checked elsewhere.
-    const alternatives = alternativesOf(conjunction, this.#document, () => true);
-    return alternatives.every((plain) => this.#isImpossible(plain, depth));
-  }
-
-  #isImpossible(plain: readonly SchemaObject[], depth: number): boolean {
-    const values = listedValues(plain);
-    if (values !== undefined) {
-      const own = plain.map(withoutCombinations);
-      return !values.some((value) => own.every((schema) => isValid(value, schema, this.#document)));
-    }
-    const types = typesOf(plain);
-    if (types.has('null') || types.has('boolean')) return false;
-    const tests: Readonly<Record<string, () => boolean>> = {
-      number: () => numberNode(numberRules(plain, true)) === undefined,
-      integer: () => numberNode(numberRules(plain, false)) === undefined,
-      string: () => this.#noText(plain),
-      array: () => this.#noArray(plain, depth),
-      object: () => this.#noObject(plain, depth),
-    };
-    return [...types].every((type) => tests[type]?.() ?? true);
-  }
-
-  #noText(plain: readonly SchemaObject[]): boolean {
-    const { least, most, dfa } = textLanguage(plain);
-    return dfa === undefined ? most !== undefined && least > most : dfa.states.length === 0;
-  }
-
-  #noArray(plain: readonly SchemaObject[], depth: number): boolean {
-    const least = Math.max(0, ...plain.map(({ minItems }) => (minItems as number | undefined) ?? 0));
-    const most = smallest(plain.map(({ maxItems }) => maxItems as number | undefined));
-    if (most !== undefined && least > most) return true;
-    return Array.from({ length: Math.min(least, 16) }, (_, at) => at).some((at) =>
-      this.is(
-        plain.flatMap(({ prefixItems, items = true }) => [
-          ((prefixItems as Schema[] | undefined)?.[at] ?? items) as Schema,
-        ]),
-        depth + 1,
-      ),
-    );
-  }
-
-  #noObject(plain: readonly SchemaObject[], depth: number): boolean {
-    const required = new Set(plain.flatMap((schema) => (schema.required as string[] | undefined) ?? []));
-    const most = smallest(plain.map(({ maxProperties }) => maxProperties as number | undefined));
-    if (most !== undefined && required.size > most) return true;
-    return [...required].some((name) =>
-      this.is(
-        plain.flatMap((schema) => propertySchemas(name, schema)),
-        depth + 1,
-      ),
-    );
-  }
+/** The texts that any of these alternatives allows. */
+export function textsOf(alternatives: readonly Plain[], isValid: (text: string) => boolean): CharacterDfa {
+  return alternatives.map((plain) => textsOfOne(plain, isValid)).reduce(union, textsDfa([]));
 }
 
-function withoutCombinations(schema: SchemaObject): SchemaObject {
-  const { $ref: _ref, allOf: _allOf, anyOf: _anyOf, oneOf: _oneOf, ...own } = schema;
-  return own;
+function textsOfOne(plain: Plain, isValid: (text: string) => boolean): CharacterDfa {
+  if (!kindsOf(plain).has('string')) return textsDfa([]);
+  const values = listedValues(plain);
+  if (values !== undefined)
+    return textsDfa(values.filter((value): value is string => typeof value === 'string' && isValid(value)));
+  const { least, most, dfa, counts } = textLanguage(plain);
+  if (dfa === undefined) return lengthDfa(least, most);
+  return counts ? intersection(dfa, lengthDfa(0, most)) : dfa;
+}
+
+export function itemAt(plain: Plain, at: number): Conjunction {
+  return plain.flatMap((schema) => itemSchema(schema, at) ?? []);
+}
+
+export function propertyOf(plain: Plain, name: string): Conjunction {
+  return plain.flatMap((schema) =>
+    propertySchemas(schema, name, (pattern) => accepts(patternDfa(pattern), name)),
+  );
+}
+
+/**
+ * The schemas without patterns that no automaton recognizes. Properties of such names may then be anything, and none is
+ * additional for certain.
+ */
+export function recognizable(schema: SchemaObject, document: SchemaDocument): SchemaObject {
+  const { pattern, patternProperties, fails } = schema;
+  const isKnown = (one: string) => document.enforced('pattern', () => isPattern(one)) === true;
+  let result = schema;
+  if (pattern !== undefined && !isKnown(pattern)) {
+    const { pattern: _, ...rest } = result;
+    result = rest;
+  }
+  const names = [...(patternProperties ?? [])];
+  if (!names.every(([one]) => isKnown(one))) {
+    const { additionalProperties: _, ...rest } = result;
+    result = { ...rest, patternProperties: new Map(names.filter(([one]) => isKnown(one))) };
+  }
+  const failing = fails && [fails.pattern ?? [], ...(fails.patternProperties?.keys() ?? [])].flat();
+  if (failing?.every(isKnown) === false) {
+    const { fails: _, ...rest } = result;
+    result = rest;
+  }
+  return result;
+}
+
+/** Refuses what only a part of a `fails` says. */
+export function unknownFailure(fails: SchemaObject): string | undefined {
+  if (fails.uniqueItems !== undefined) return 'uniqueItems';
+  if (fails.unevaluatedItems !== undefined) return 'unevaluatedItems';
+  return fails.unevaluatedProperties === undefined ? undefined : 'unevaluatedProperties';
+}
+
+export function isTooLarge(error: unknown): boolean {
+  return error instanceof GrammarError && error.problem === 'too-large';
 }

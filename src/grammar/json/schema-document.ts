@@ -1,99 +1,67 @@
-// A JSON Schema document: resolves references and checks keywords. A keyword that cannot be enforced is refused by
-// name; none is ignored.
+// A JSON Schema document: follows references, reads each schema once, and notes what of it is not enforced.
 
 import { GrammarError, malformed } from '../grammar-error.ts';
+import { readSchema } from './read-schema.ts';
+import { isObject, type Reference, type Schema, type SchemaObject } from './schema.ts';
 
-export type Schema = boolean | SchemaObject;
-export type SchemaObject = Readonly<Record<string, unknown>>;
-
-/** Do not affect validity. */
-const annotations: ReadonlySet<string> = new Set([
-  '$schema',
-  '$id',
-  '$anchor',
-  '$comment',
-  '$vocabulary',
-  '$defs',
-  'definitions',
-  'title',
-  'description',
-  'default',
-  'examples',
-  'example',
-  'deprecated',
-  'readOnly',
-  'writeOnly',
-  'contentEncoding',
-  'contentMediaType',
-  'contentSchema',
-  // Of OpenAPI, where it changes nothing about what is valid.
-  'discriminator',
-]);
-
-type Check = (value: unknown) => boolean;
-
-const isCount: Check = (value) => Number.isInteger(value) && (value as number) >= 0;
-const isNumber: Check = (value) => typeof value === 'number' && Number.isFinite(value);
-const isText: Check = (value) => typeof value === 'string';
-const isTexts: Check = (value) => Array.isArray(value) && value.every(isText);
-const isSchema: Check = (value) => typeof value === 'boolean' || isObject(value);
-const isSchemas: Check = (value) => Array.isArray(value) && value.length > 0 && value.every(isSchema);
-const isSchemaMap: Check = (value) => isObject(value) && Object.values(value).every(isSchema);
-/** A number that is too large for a double has been read as infinity, which JSON cannot write. */
-function isWritable(value: unknown): boolean {
-  if (typeof value === 'number') return Number.isFinite(value);
-  return typeof value !== 'object' || value === null || Object.values(value).every(isWritable);
-}
-
-const typeNames = ['null', 'boolean', 'number', 'integer', 'string', 'array', 'object'];
-const isType: Check = (value) => {
-  const names = Array.isArray(value) ? value : [value];
-  return names.length > 0 && names.every((name) => typeNames.includes(name as string));
-};
-
-export const enforcedKeywords: Readonly<Record<string, Check>> = {
-  $ref: isText,
-  type: isType,
-  enum: (value) => Array.isArray(value) && value.every(isWritable),
-  const: isWritable,
-  allOf: isSchemas,
-  anyOf: isSchemas,
-  oneOf: isSchemas,
-  properties: isSchemaMap,
-  patternProperties: isSchemaMap,
-  additionalProperties: isSchema,
-  propertyNames: isSchema,
-  required: isTexts,
-  minProperties: isCount,
-  maxProperties: isCount,
-  prefixItems: isSchemas,
-  items: isSchema,
-  minItems: isCount,
-  maxItems: isCount,
-  uniqueItems: (value) => typeof value === 'boolean',
-  minLength: isCount,
-  maxLength: isCount,
-  pattern: isText,
-  format: isText,
-  minimum: isNumber,
-  maximum: isNumber,
-  exclusiveMinimum: isNumber,
-  exclusiveMaximum: isNumber,
-  multipleOf: (value) => isNumber(value) && (value as number) > 0,
-};
+type RawSchema = Readonly<Record<string, unknown>>;
 
 const MAX_DEPTH = 200;
 const MAX_SCHEMAS = 20_000;
+/** Where the document has no `$id`. */
+const NO_BASE = 'schema:/';
+
+/** What of a schema is not enforced. */
+export interface SchemaNotes {
+  /** Keywords and formats that are not known and so say nothing about what is valid. */
+  readonly unknown: Set<string>;
+  /** Keywords that the grammar does not enforce, and why. Empty where it allows valid values alone. */
+  readonly notEnforced: Set<string>;
+}
 
 export class SchemaDocument {
   readonly root: Schema;
-  readonly #anchors = new Map<string, Schema>();
+  readonly notes: SchemaNotes = { unknown: new Set(), notEnforced: new Set() };
+  /** Where a keyword depends on which others were applied, all that apply must be known. */
+  tracksEvaluation = false;
+  readonly isStrict: boolean;
+  readonly #raw: unknown;
+  readonly #resources = new Map<string, unknown>();
+  readonly #anchors = new Map<string, unknown>();
+  readonly #dynamicAnchors = new Map<string, number>();
+  readonly #bases = new Map<object, string>();
+  readonly #schemas = new Map<object, SchemaObject>();
   readonly #numbers = new Map<Schema, number>();
+  readonly #unions = new Map<string, SchemaObject>();
+  #depth = 0;
 
-  constructor(root: unknown) {
-    if (!isSchema(root)) throw malformed('a schema must be an object, true or false');
-    this.root = root as Schema;
-    this.#check(this.root, 0);
+  /** `strict`: what cannot be enforced is refused. */
+  constructor(root: unknown, strict = true) {
+    if (typeof root !== 'boolean' && !isObject(root))
+      throw malformed('a schema must be an object, true or false');
+    this.#raw = root;
+    this.isStrict = strict;
+    this.#locate(root, NO_BASE, 0);
+    this.root = this.#read(root);
+  }
+
+  /** Throws where the document is strict; else what follows allows more than is valid, and a note says so. */
+  cannotEnforce(keyword: string, why: string): void {
+    if (this.isStrict)
+      throw new GrammarError('unsupported', `'${keyword}' cannot be enforced ${why}`.trim(), keyword);
+    this.notes.notEnforced.add(`'${keyword}' ${why}`.trim());
+  }
+
+  /** The same for a part that throws. */
+  enforced<Part>(keyword: string, make: () => Part): Part | undefined {
+    if (this.isStrict) return make();
+    try {
+      return make();
+    } catch (error) {
+      if (!(error instanceof GrammarError) || error.problem === 'malformed') throw error;
+      this.notes.notEnforced.add(`'${keyword}': ${error.message}`);
+      return undefined;
+    }
   }
 
   numberOf(schema: Schema): number {
@@ -103,107 +71,136 @@ export class SchemaDocument {
     return this.#numbers.size - 1;
   }
 
-  resolve(reference: string): Schema {
-    if (!reference.startsWith('#')) {
-      const message = `$ref: '${reference.slice(0, 80)}' leads outside of the schema`;
-      throw new GrammarError('unsupported', message, '$ref');
+  /** The same object each time. */
+  anyOf(schemas: readonly Schema[]): SchemaObject {
+    const key = schemas.map((schema) => this.numberOf(schema)).join();
+    const known = this.#unions.get(key) ?? { anyOf: schemas };
+    this.#unions.set(key, known);
+    return known;
+  }
+
+  resolve({ text, base, dynamic }: Reference): Schema {
+    const [address, fragment] = addressOf(text, base);
+    if (!this.#resources.has(address)) {
+      this.cannotEnforce(
+        dynamic ? '$dynamicRef' : '$ref',
+        `where it leads outside of the schema: '${text.slice(0, 80)}'`,
+      );
+      return true;
     }
-    const fragment = decodeFragment(reference.slice(1));
+    const isOnly = fragment !== '' || new Set(this.#resources.values()).size === 1;
+    if (dynamic && !(isOnly && (this.#dynamicAnchors.get(fragment) ?? 0) <= 1)) {
+      this.cannotEnforce('$dynamicRef', `where several schemas have the anchor '${fragment.slice(0, 80)}'`);
+      return true;
+    }
     const found =
-      fragment === '' || fragment.startsWith('/') ? this.#point(fragment) : this.#anchors.get(fragment);
-    if (!isSchema(found)) throw malformed(`$ref: there is no schema at '${reference.slice(0, 80)}'`);
-    // A location that no keyword leads to is not checked yet.
-    if (!this.#numbers.has(found as Schema)) this.#check(found as Schema, 0);
-    return found as Schema;
+      fragment === '' || fragment.startsWith('/')
+        ? pointed(this.#resources.get(address), fragment)
+        : this.#anchors.get(`${address}#${fragment}`);
+    if (typeof found !== 'boolean' && !isObject(found))
+      throw malformed(`$ref: there is no schema at '${text.slice(0, 80)}'`);
+    return this.#read(found);
   }
 
-  #point(pointer: string): unknown {
-    const steps = pointer
-      .split('/')
-      .slice(1)
-      .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
-    return steps.reduce<unknown>(
-      (value, step) =>
-        typeof value === 'object' && value !== null && Object.hasOwn(value, step)
-          ? (value as Record<string, unknown>)[step]
-          : undefined,
-      this.root,
-    );
-  }
-
-  #check(schema: Schema, depth: number, hasOwnBase = false): void {
-    if (typeof schema === 'boolean' || this.#numbers.has(schema)) return;
+  /** Finds the addresses of schemas and anchors. */
+  #locate(raw: unknown, outer: string, depth: number): void {
+    if (!isObject(raw)) return;
     if (depth > MAX_DEPTH)
       throw new GrammarError('too-large', `the schema is more than ${MAX_DEPTH} levels deep`);
-    if (this.numberOf(schema) > MAX_SCHEMAS) {
+    const { $id, $anchor, $dynamicAnchor } = raw;
+    const base = typeof $id === 'string' ? addressOf($id, outer)[0] || outer : outer;
+    if (raw === this.#raw || base !== outer) this.#resources.set(base, raw);
+    if (raw === this.#raw) this.#resources.set(NO_BASE, raw);
+    this.#bases.set(raw, base);
+    for (const name of [$anchor, $dynamicAnchor])
+      if (typeof name === 'string') this.#anchors.set(`${base}#${name}`, raw);
+    if (typeof $dynamicAnchor === 'string')
+      this.#dynamicAnchors.set($dynamicAnchor, (this.#dynamicAnchors.get($dynamicAnchor) ?? 0) + 1);
+    for (const [keyword, value] of Object.entries(raw))
+      for (const inner of innerSchemas(keyword, value)) this.#locate(inner, base, depth + 1);
+  }
+
+  #read(raw: unknown): Schema {
+    if (typeof raw === 'boolean') return raw;
+    const known = this.#schemas.get(raw as object);
+    if (known !== undefined) return known;
+    if (this.#depth > MAX_DEPTH)
+      throw new GrammarError('too-large', `the schema is more than ${MAX_DEPTH} levels deep`);
+    if (this.#schemas.size > MAX_SCHEMAS)
       throw new GrammarError('too-large', `the schema consists of more than ${MAX_SCHEMAS} schemas`);
-    }
-    if (typeof schema.$anchor === 'string') this.#anchors.set(schema.$anchor, schema);
-    // References within are relative to it, not to the root.
-    const ownBase = hasOwnBase || (schema !== this.root && isBase(schema.$id));
-    if (ownBase && schema.$ref !== undefined) {
-      throw new GrammarError('unsupported', "'$ref' cannot be followed below an '$id' of its own", '$ref');
-    }
-    for (const [keyword, value] of Object.entries(schema)) {
-      checkKeyword(keyword, value, schema);
-      for (const inner of innerSchemas(keyword, value)) this.#check(inner, depth + 1, ownBase);
-    }
+    this.#depth++;
+    const read = readSchema(raw as RawSchema, {
+      base: this.#bases.get(raw as object) ?? NO_BASE,
+      inner: (inner) => this.#read(inner),
+      unknown: (keyword) => this.notes.unknown.add(`'${keyword.slice(0, 40)}'`),
+    });
+    this.#depth--;
+    if (read.unevaluatedProperties !== undefined || read.unevaluatedItems !== undefined)
+      this.tracksEvaluation = true;
+    this.#schemas.set(raw as object, read);
+    this.numberOf(read);
+    return read;
   }
 }
 
-function checkKeyword(keyword: string, value: unknown, schema: SchemaObject): void {
-  if (value === undefined || isIdle(keyword, value, schema)) return;
-  const check = Object.hasOwn(enforcedKeywords, keyword) ? enforcedKeywords[keyword] : undefined;
-  if (check === undefined) {
-    if (annotations.has(keyword) || keyword.startsWith('x-')) return;
-    throw new GrammarError('unsupported', `'${keyword}' cannot be enforced`, keyword);
+const holdNamedSchemas = [
+  'properties',
+  'patternProperties',
+  'dependentSchemas',
+  'dependencies',
+  '$defs',
+  'definitions',
+];
+const holdSchemas = [
+  'allOf',
+  'anyOf',
+  'oneOf',
+  'not',
+  'if',
+  'then',
+  'else',
+  'additionalProperties',
+  'unevaluatedProperties',
+  'propertyNames',
+  'prefixItems',
+  'items',
+  'additionalItems',
+  'unevaluatedItems',
+  'contains',
+];
+
+function innerSchemas(keyword: string, value: unknown): readonly unknown[] {
+  if (holdSchemas.includes(keyword)) return [value].flat();
+  return holdNamedSchemas.includes(keyword) && isObject(value) ? Object.values(value) : [];
+}
+
+/** The address without its fragment, and the fragment. */
+function addressOf(reference: string, base: string): [address: string, fragment: string] {
+  const [before = '', ...after] = reference.split('#');
+  const fragment = decoded(after.join('#'));
+  if (before === '') return [base, fragment];
+  try {
+    return [new URL(before, base).href, fragment];
+  } catch {
+    return [before, fragment];
   }
-  if (!check(value))
-    throw malformed(`'${keyword}' of the schema has a value that JSON Schema does not allow`);
-  if (keyword === 'uniqueItems' && value === true && !hasOneItem(schema)) {
-    throw new GrammarError(
-      'unsupported',
-      "'uniqueItems' cannot be enforced where there is more than one item",
-      keyword,
-    );
-  }
 }
 
-/** In older drafts a fragment is a name. */
-function isBase(id: unknown): boolean {
-  return typeof id === 'string' && !id.startsWith('#');
+function pointed(root: unknown, pointer: string): unknown {
+  const steps = pointer
+    .split('/')
+    .slice(1)
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+  return steps.reduce<unknown>(
+    (value, step) =>
+      typeof value === 'object' && value !== null && Object.hasOwn(value, step)
+        ? (value as Record<string, unknown>)[step]
+        : undefined,
+    root,
+  );
 }
 
-function isIdle(keyword: string, value: unknown, schema: SchemaObject): boolean {
-  if (keyword === 'then' || keyword === 'else') return schema.if === undefined;
-  if (keyword === 'minContains' || keyword === 'maxContains') return schema.contains === undefined;
-  if (keyword === 'unevaluatedProperties' || keyword === 'unevaluatedItems') return value === true;
-  if (keyword === 'nullable') return value === false;
-  if (keyword === 'not') return value === false;
-  return false;
-}
-
-function hasOneItem({ maxItems, prefixItems, items }: SchemaObject): boolean {
-  if (typeof maxItems === 'number' && maxItems <= 1) return true;
-  return items === false && (prefixItems === undefined || (prefixItems as unknown[]).length <= 1);
-}
-
-const holdSchemas = ['allOf', 'anyOf', 'oneOf', 'prefixItems'];
-const holdNamedSchemas = ['properties', 'patternProperties', '$defs', 'definitions'];
-const holdOneSchema = ['additionalProperties', 'propertyNames', 'items'];
-
-function innerSchemas(keyword: string, value: unknown): Schema[] {
-  if (holdSchemas.includes(keyword)) return value as Schema[];
-  if (holdOneSchema.includes(keyword)) return [value as Schema];
-  if (!holdNamedSchemas.includes(keyword) || !isObject(value)) return [];
-  return Object.values(value).filter(isSchema) as Schema[];
-}
-
-export function isObject(value: unknown): value is SchemaObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function decodeFragment(fragment: string): string {
+function decoded(fragment: string): string {
   try {
     return decodeURIComponent(fragment);
   } catch {

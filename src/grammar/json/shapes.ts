@@ -41,31 +41,44 @@ function space(book: RuleBook): Node {
   }));
 }
 
-interface ArrayShape {
-  readonly prefix: readonly Node[];
-  readonly rest: Node | undefined;
-  readonly least: number;
-  readonly most: number | undefined;
+/** What an array may be after the items so far. The start is never returned to. */
+export interface ArrayStates<State> {
+  readonly start: State;
+  /** Equal names, equal states. */
+  nameOf(state: State): string;
+  next(state: State): readonly (readonly [item: Node, to: State])[];
+  isEnd(state: State): boolean;
 }
 
-/** State 2 + n: n items have been read. */
-export function arrayNode(book: RuleBook, { prefix, rest, least, most }: ArrayShape): Node {
-  const end = Math.min(
-    most ?? Number.POSITIVE_INFINITY,
-    rest === undefined ? prefix.length : Number.POSITIVE_INFINITY,
-  );
-  const last = Number.isFinite(end) ? end : Math.max(prefix.length, least, 1);
-  if (last > MAX_STATES) throw tooLarge("'minItems' or 'maxItems'");
+export function arrayNode<State>(book: RuleBook, states: ArrayStates<State>): Node {
+  const found = [states.start];
+  const numbers = new Map([[states.nameOf(states.start), 2]]);
+  const numberOf = (state: State) => {
+    const name = states.nameOf(state);
+    const known = numbers.get(name);
+    if (known !== undefined) return known;
+    if (found.length >= MAX_STATES) throw tooLarge("the number of an array's items");
+    numbers.set(name, found.push(state) + 1);
+    return found.length + 1;
+  };
   const edges: NetworkEdge[] = [[0, open('[', book), 2]];
-  for (let count = 0; count <= last; count++) {
-    const item = prefix[count] ?? rest;
-    const to = count < last ? count + 1 : count;
-    if (item !== undefined && (count < last || !Number.isFinite(end))) {
-      edges.push([2 + count, separated(count === 0, [item], book), 2 + to]);
-    }
-    if (count >= least) edges.push([2 + count, close(']', book), 1]);
+  for (const state of found) {
+    const from = numberOf(state);
+    for (const [item, to] of states.next(state))
+      edges.push([from, separated(state === states.start, [item], book), numberOf(to)]);
+    if (states.isEnd(state)) edges.push([from, close(']', book), 1]);
   }
-  return { kind: 'network', states: last + 3, edges };
+  return { kind: 'network', states: found.length + 2, edges };
+}
+
+/** These items and no others. */
+export function tupleNode(book: RuleBook, items: readonly Node[]): Node {
+  return arrayNode<number>(book, {
+    start: 0,
+    nameOf: String,
+    next: (count) => (count < items.length ? [[items[count] as Node, count + 1]] : []),
+    isEnd: (count) => count === items.length,
+  });
 }
 
 export interface Property {
@@ -79,13 +92,16 @@ interface ObjectShape {
   readonly others: readonly Omit<Property, 'required'>[];
   readonly least: number;
   readonly most: number | undefined;
+  /** One of these must come last; undefined where none must. */
+  readonly last?: readonly Omit<Property, 'required'>[] | undefined;
 }
 
 /** A state is how many properties have been decided on and how many are present, as far as that matters. */
-export function objectNode(book: RuleBook, { properties, others, least, most }: ObjectShape): Node {
+export function objectNode(book: RuleBook, { properties, others, least, most, last }: ObjectShape): Node {
   const counted = Math.max(1, least, most === undefined ? 0 : most + 1);
-  const width = Math.min(counted, properties.length + (others.length === 0 ? 0 : counted)) + 1;
-  if (width * (properties.length + 1) > MAX_STATES) throw tooLarge("'minProperties' or 'maxProperties'");
+  const isOpen = others.length > 0 || last !== undefined;
+  const width = Math.min(counted, properties.length + (isOpen ? counted : 0)) + 1;
+  if (width * (properties.length + 2) > MAX_STATES) throw tooLarge("'minProperties' or 'maxProperties'");
   const stateOf = (decided: number, there: number) => 2 + decided * width + Math.min(there, width - 1);
   const isFull = (there: number) => most !== undefined && there >= most;
   const edges: NetworkEdge[] = [[0, open('{', book), stateOf(0, 0)]];
@@ -102,9 +118,13 @@ export function objectNode(book: RuleBook, { properties, others, least, most }: 
     const all = stateOf(properties.length, there);
     if (!isFull(there))
       for (const other of others) add(all, there, other, stateOf(properties.length, there + 1));
-    if (there >= least) edges.push([all, close('}', book), 1]);
+    const end = stateOf(properties.length + 1, there);
+    if (last === undefined) edges.push([all, { kind: 'sequence', parts: [] }, end]);
+    else if (!isFull(there))
+      for (const one of last) add(all, there, one, stateOf(properties.length + 1, there + 1));
+    if (there >= least) edges.push([end, close('}', book), 1]);
   }
-  return { kind: 'network', states: 2 + width * (properties.length + 1), edges };
+  return { kind: 'network', states: 2 + width * (properties.length + 2), edges };
 }
 
 function open(bracket: string, book: RuleBook): Node {

@@ -1,16 +1,17 @@
 // Strings and keys: as in JSON or without escapes between a model's own marks; and the languages of `pattern`, which
 // matches anywhere in a text, and `format`, which is the whole of it.
 
-import { GrammarError, tooLarge } from '../grammar-error.ts';
+import { tooLarge } from '../grammar-error.ts';
 import {
+  anyText,
   type CharacterDfa,
   difference,
   intersection,
   lengthDfa,
   textsDfa,
 } from '../regular/character-dfa.ts';
-import { repeatOf, spelled, toDfa } from '../regular/pattern.ts';
-import { anyCharacter, readRegex, searching } from '../regular/regex.ts';
+import { spelled, toDfa } from '../regular/pattern.ts';
+import { readRegex, searching } from '../regular/regex.ts';
 import type { Node, RuleBook } from '../rules.ts';
 
 export interface StringSpelling {
@@ -47,8 +48,6 @@ export const jsonStrings: StringSpelling = {
   },
   key: (name) => jsonStrings.of(textsDfa([name])),
 };
-
-export const anyText = toDfa(repeatOf(anyCharacter, 0));
 
 const plainKey = /^[^\s:{}[\],"<]+$/;
 
@@ -94,13 +93,16 @@ const shortLabel = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,59}[A-Za-z0-9])?';
 const shorterLabel = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,28}[A-Za-z0-9])?';
 const hostname = String.raw`(?:${label}(?:\.${label}){0,2}|${shortLabel}(?:\.${label}){3}|${shorterLabel}(?:\.${shorterLabel}){4,7})`;
 const hextet = '[0-9A-Fa-f]{1,4}';
-/** All eight groups, or some with one gap. */
+/** All eight groups, or some with one gap; the last two may be an IPv4 address. */
 const ipv6 = [
   `(?:${hextet}:){7}${hextet}`,
   `(?:${hextet}:){1,7}:`,
   ...[1, 2, 3, 4, 5, 6].map((behind) => `(?:${hextet}:){1,${7 - behind}}(?::${hextet}){${behind}}`),
   `:(?::${hextet}){1,7}`,
   '::',
+  `(?:${hextet}:){6}${ipv4}`,
+  ...[0, 1, 2, 3, 4].map((behind) => `(?:${hextet}:){1,${5 - behind}}(?::${hextet}){${behind}}:${ipv4}`),
+  `:(?::${hextet}){0,5}:${ipv4}`,
 ].join('|');
 const hex = '[0-9A-Fa-f]';
 const atom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
@@ -108,12 +110,22 @@ const hostCharacter = `(?:[A-Za-z0-9._~!$&'()*+,;=-]|%${hex}${hex})`;
 const userCharacter = `(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%${hex}${hex})`;
 const uriCharacter = `(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%${hex}${hex})`;
 
+function uuidOf(version: number): string {
+  return `${hex}{8}-${hex}{4}-${version}${hex}{3}-[89abAB]${hex}{3}-${hex}{12}`;
+}
+
 export const formats: Readonly<Record<string, string>> = {
   date,
   time,
   'date-time': `(?:${date})[tT]${time}`,
   duration: String.raw`P(?:\d+W|(?:\d+Y)?(?:\d+M)?(?:\d+D)|(?:\d+Y)?(?:\d+M)|\d+Y|(?:(?:\d+Y)?(?:\d+M)?(?:\d+D)|(?:\d+Y)?(?:\d+M)|\d+Y)?T(?:(?:\d+H)?(?:\d+M)?(?:\d+S)|(?:\d+H)?(?:\d+M)|\d+H))`,
   uuid: `${hex}{8}-${hex}{4}-${hex}{4}-${hex}{4}-${hex}{12}`,
+  // Of Pydantic.
+  uuid1: uuidOf(1),
+  uuid3: uuidOf(3),
+  uuid4: uuidOf(4),
+  uuid5: uuidOf(5),
+  ipvanyaddress: `${ipv4}|${ipv6}`,
   email: String.raw`${atom}(?:\.${atom})*@(?:${label}\.)+${label}`,
   hostname,
   ipv4,
@@ -128,11 +140,15 @@ export function patternDfa(source: string): CharacterDfa {
   return remembered(`pattern ${source}`, () => toDfa(searching(readRegex(source))));
 }
 
-export function formatDfa(name: string): CharacterDfa {
-  if (!Object.hasOwn(formats, name)) {
-    const message = `'format' ${JSON.stringify(name.slice(0, 40))} cannot be enforced; ${Object.keys(formats).join(', ')} can`;
-    throw new GrammarError('unsupported', message, 'format');
-  }
+/** Throws where no automaton recognizes it. */
+export function isPattern(source: string): boolean {
+  patternDfa(source);
+  return true;
+}
+
+/** Undefined for a format that is not known: then it is an annotation. */
+export function formatDfa(name: string): CharacterDfa | undefined {
+  if (!Object.hasOwn(formats, name)) return undefined;
   return remembered(`format ${name}`, () => toDfa(readRegex(formats[name] as string)));
 }
 

@@ -9,7 +9,7 @@ import {
   intersect as intersectSets,
   type Partition,
   partition,
-  union,
+  union as unionOfSets,
 } from './code-points.ts';
 
 export interface CharacterEdge {
@@ -23,6 +23,8 @@ export interface CharacterDfa {
 }
 
 export const MAX_STATES = 20_000;
+
+export const anyText: CharacterDfa = { states: [{ accepts: true, edges: [{ set: everyCodePoint, to: 0 }] }] };
 
 export function distinct(sets: readonly CodePoints[]): CodePoints[] {
   return [...new Map(sets.map((set) => [set.join(';'), set])).values()];
@@ -50,7 +52,7 @@ export function trimmed(
       byTarget.set(to, sets);
     }
     const edges = [...byTarget].map(([to, sets]) => ({
-      set: union(...sets),
+      set: unionOfSets(...sets),
       to: numbers.get(to) as number,
     }));
     return { accepts: accepts[state] === true, edges };
@@ -79,6 +81,10 @@ export function intersection(a: CharacterDfa, b: CharacterDfa): CharacterDfa {
 
 export function difference(a: CharacterDfa, b: CharacterDfa): CharacterDfa {
   return product(a, b, (inA, inB) => inA && !inB);
+}
+
+export function union(a: CharacterDfa, b: CharacterDfa): CharacterDfa {
+  return difference(anyText, difference(difference(anyText, a), b));
 }
 
 /** -1 is the dead state. */

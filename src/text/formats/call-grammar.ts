@@ -24,7 +24,7 @@ export function schema(of: unknown, { strict }: Tool, strings?: StringMarks): Ex
   return {
     kind: 'schema',
     schema: of,
-    ...(strict ? {} : { lenient: true }),
+    ...(strict ? {} : { lenient: 'type' }),
     ...(strings === undefined ? {} : { strings }),
   };
 }
