@@ -122,7 +122,7 @@ export function structureOf({
   grammar,
 }: StructureOptions): ResponseFormat | undefined {
   return onlyResponseFormat([
-    schema === undefined ? undefined : schemaFormat('schema', checkSchema(schema)),
+    schema === undefined ? undefined : schemaFormat('schema', checkSchema(schema), true),
     regex === undefined ? undefined : regexFormat('regex', checkText('regex', regex)),
     choices === undefined ? undefined : choiceFormat('choices', checkChoices(choices)),
     grammar === undefined ? undefined : grammarFormat('grammar', checkText('grammar', grammar)),

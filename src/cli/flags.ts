@@ -103,7 +103,7 @@ export const ONE_OF = 'give one of --schema, --regex and --grammar';
 
 export function structureFrom({ schema, regex, grammar }: StructureFlags): ResponseFormat | undefined {
   if ([schema, regex, grammar].filter((flag) => flag !== undefined).length > 1) throw new UsageError(ONE_OF);
-  if (schema !== undefined) return schemaFormat('--schema', parseSchema(schema));
+  if (schema !== undefined) return schemaFormat('--schema', parseSchema(schema), true);
   if (grammar !== undefined) return grammarFormat('--grammar', readText(grammar));
   return regex === undefined ? undefined : regexFormat('--regex', regex);
 }

@@ -9,7 +9,7 @@ import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { type JobCaller, JobQueue, JobTooLong } from '../text/job-queue.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
-import type { Controls, GrammarJob, GrammarResult } from './grammar-worker.ts';
+import type { CheckedText, Controls, GrammarJob, GrammarResult } from './grammar-worker.ts';
 
 const entry = new URL('../../dist/generation/grammar-worker.js', import.meta.url);
 
@@ -20,8 +20,10 @@ const REFUSAL_BYTES = 1000;
 
 interface CompiledAnswer {
   readonly tables: GrammarTables;
-  /** Keywords of a schema that are not enforced. */
+  /** What of schemas is unknown or not enforced. */
   readonly notes: readonly string[];
+  /** Whether it allows more than is valid. */
+  readonly isLoose: boolean;
 }
 
 type GrammarModel = Pick<ServedModel, 'path' | 'tokenizer' | 'engine'>;
@@ -31,7 +33,7 @@ interface Vocabulary {
   readonly controls: Controls;
 }
 
-type Verdict = Exclude<GrammarResult, { kind: 'vocabulary' }>;
+type Verdict = Extract<GrammarResult, { kind: 'compiled' | 'refused' }>;
 
 export class AnswerGrammars {
   readonly #compiling = new JobQueue<GrammarJob, GrammarResult>({
@@ -58,6 +60,18 @@ export class AnswerGrammars {
     return verdict;
   }
 
+  /** Whether all of these texts are valid; null where that cannot be said, or not in time. */
+  async areValid(texts: readonly CheckedText[], caller: JobCaller): Promise<boolean | null> {
+    try {
+      const result = await this.#compiling.run({ kind: 'check', texts }, caller);
+      if (result.kind !== 'checked') throw new Error('the thread answered with no check');
+      return result.isValid;
+    } catch (error) {
+      if (error instanceof JobTooLong || isOutOfMemory(error)) return null;
+      throw error;
+    }
+  }
+
   async close(): Promise<void> {
     await Promise.all([this.#compiling.close(), this.#reading.close()]);
   }
@@ -78,7 +92,8 @@ export class AnswerGrammars {
   async #verdict(expression: Expression, controls: Controls, caller: JobCaller): Promise<Verdict> {
     try {
       const result = await this.#compiling.run({ kind: 'compile', expression, controls }, caller);
-      if (result.kind === 'vocabulary') throw new Error('the thread answered with a vocabulary');
+      if (result.kind === 'vocabulary' || result.kind === 'checked')
+        throw new Error('the thread answered with no grammar');
       return result;
     } catch (error) {
       if (error instanceof JobTooLong || isOutOfMemory(error)) return tooMuch;

@@ -12,6 +12,7 @@ import type { JobCaller } from '../text/job-queue.ts';
 import type { AnswerGrammars } from './answer-grammars.ts';
 import type { Prompt } from './context-room.ts';
 import { invalid } from './generation-error.ts';
+import type { CheckedText } from './grammar-worker.ts';
 
 export interface AnswerRequirements {
   readonly tools: readonly Tool[];
@@ -27,8 +28,15 @@ export interface AnswerPlan {
   readonly grammar: AnswerGrammar | undefined;
   /** Creates a reader per answer; undefined where all of it is text. */
   readonly newReader: (() => AnswerReader) | undefined;
-  /** Keywords of a schema that are not enforced. */
+  /** What of schemas is unknown or not enforced. */
   readonly notes: readonly string[];
+  /** Set where the grammar allows more than is valid: whether a finished answer is valid; null where that cannot be said. */
+  readonly check?: ((answer: WrittenAnswer) => Promise<boolean | null>) | undefined;
+}
+
+interface WrittenAnswer {
+  readonly text: string;
+  readonly calls: readonly { readonly name: string; readonly arguments: string }[];
 }
 
 export const plainAnswer: AnswerPlan = { grammar: undefined, newReader: undefined, notes: [] };
@@ -47,7 +55,22 @@ export async function planAnswer(
     grammar: compiled && { tables: compiled.tables, continues: prompt.continuation },
     newReader: readerOf(format, model, requirements, promptEnd),
     notes: compiled?.notes ?? [],
+    check: compiled?.isLoose
+      ? (answer) => grammars.areValid(checkedTexts(answer, requirements), caller)
+      : undefined,
   };
+}
+
+function checkedTexts(
+  { text, calls }: WrittenAnswer,
+  { tools, responseFormat }: AnswerRequirements,
+): CheckedText[] {
+  if (calls.length === 0)
+    return responseFormat?.kind === 'schema' ? [{ text, schema: responseFormat.schema }] : [];
+  return calls.flatMap((call) => {
+    const tool = tools.find(({ name }) => name === call.name);
+    return tool === undefined ? [] : [{ text: call.arguments, schema: tool.parameters }];
+  });
 }
 
 function expressionOf(
@@ -61,8 +84,7 @@ function expressionOf(
   if (tools.length === 0) return body;
   // The model may choose not to call: arguments follow their schema as far as that can be enforced.
   if (!mustCall && body === undefined) return format.grammar({ tools, mode: 'auto', parallel, opened });
-  const strict = tools.map((tool) => ({ ...tool, strict: true }));
-  const calls = format.grammar({ tools: strict, mode: 'required', parallel, opened });
+  const calls = format.grammar({ tools, mode: 'required', parallel, opened });
   return mustCall || body === undefined ? calls : { kind: 'choice', options: [calls, body] };
 }
 

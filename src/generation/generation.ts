@@ -19,6 +19,7 @@ import type { Prompt } from './context-room.ts';
 import { cancelAll, mergeStreams } from './engine-streams.ts';
 import type { ParameterNames } from './generation-error.ts';
 import { engineError, notContinued } from './generation-error.ts';
+import { WholeAnswer, type WholeChoice } from './whole-answer.ts';
 
 export interface GenerationRequest {
   readonly id: string;
@@ -72,6 +73,8 @@ export type GenerationEvent =
       /** The last call was cut off within its arguments. */
       readonly hasOpenCall?: true;
       readonly stop: string | undefined;
+      /** Where the grammar allowed more than is valid: whether the answer is; null where that cannot be said. */
+      readonly isValid?: boolean | null;
     };
 
 export interface GenerationObserver {
@@ -189,7 +192,25 @@ export class Generation {
   }
 
   /** Ends when the engine has released everything; an early return or an abort cancels what still runs. */
-  async *events(): AsyncGenerator<GenerationEvent, void, void> {
+  events(): AsyncGenerator<GenerationEvent, void, void> {
+    return this.#request.plans?.some(({ check }) => check !== undefined) ? this.#checked() : this.#events();
+  }
+
+  /** Holds back the end of each answer until it has been checked. One that was cut short is not. */
+  async *#checked(): AsyncGenerator<GenerationEvent, void, void> {
+    const { prompts, choices = 1, plans = [] } = this.#request;
+    const whole = new WholeAnswer(prompts.length * choices);
+    for await (const event of this.#events()) {
+      whole.add(event);
+      const { check } = plans[Math.floor(event.index / choices)] ?? plainAnswer;
+      if (event.kind === 'finish' && event.reason === 'stop' && check !== undefined) {
+        const isValid = await check(whole.choices[event.index] as WholeChoice);
+        yield { ...event, isValid };
+      } else yield event;
+    }
+  }
+
+  async *#events(): AsyncGenerator<GenerationEvent, void, void> {
     this.#signal.throwIfAborted();
     const { engine } = this.#request.model;
     try {

@@ -5,6 +5,7 @@ import { rulesOf } from '../grammar/assemble.ts';
 import { compileRules } from '../grammar/compile.ts';
 import type { Expression } from '../grammar/expression.ts';
 import { GrammarError, type GrammarProblem } from '../grammar/grammar-error.ts';
+import { isValidText } from '../grammar/json/validate.ts';
 import { type GrammarTables, tableBytes } from '../grammar/tables.ts';
 import { type VocabularyTables, vocabularyTables } from '../grammar/vocabulary.ts';
 import { messageOf } from '../runtime/error-message.ts';
@@ -16,11 +17,25 @@ export type Controls = ReadonlyMap<string, number>;
 
 export type GrammarJob =
   | { readonly kind: 'vocabulary'; readonly path: string }
-  | { readonly kind: 'compile'; readonly expression: Expression; readonly controls: Controls };
+  | { readonly kind: 'compile'; readonly expression: Expression; readonly controls: Controls }
+  | { readonly kind: 'check'; readonly texts: readonly CheckedText[] };
+
+/** JSON text, and the schema that it must be valid against. */
+export interface CheckedText {
+  readonly text: string;
+  readonly schema: unknown;
+}
 
 export type GrammarResult =
   | { readonly kind: 'vocabulary'; readonly tables: VocabularyTables; readonly controls: Controls }
-  | { readonly kind: 'compiled'; readonly tables: GrammarTables; readonly notes: readonly string[] }
+  | {
+      readonly kind: 'compiled';
+      readonly tables: GrammarTables;
+      readonly notes: readonly string[];
+      readonly isLoose: boolean;
+    }
+  /** Null where it cannot be said. */
+  | { readonly kind: 'checked'; readonly isValid: boolean | null }
   | {
       readonly kind: 'refused';
       readonly problem: GrammarProblem;
@@ -32,7 +47,19 @@ export type GrammarResult =
 const MAX_TABLE_BYTES = 8 * 2 ** 20;
 
 function resultOf(job: GrammarJob): GrammarResult {
-  return job.kind === 'vocabulary' ? readVocabulary(job.path) : compile(job.expression, job.controls);
+  switch (job.kind) {
+    case 'vocabulary':
+      return readVocabulary(job.path);
+    case 'compile':
+      return compile(job.expression, job.controls);
+    case 'check':
+      return { kind: 'checked', isValid: allValid(job.texts) };
+  }
+}
+
+function allValid(texts: readonly CheckedText[]): boolean | null {
+  const verdicts = texts.map(({ text, schema }) => isValidText(text, schema));
+  return verdicts.includes(false) ? false : verdicts.includes(null) ? null : true;
 }
 
 function readVocabulary(path: string): GrammarResult {
@@ -53,10 +80,10 @@ function readVocabulary(path: string): GrammarResult {
 
 function compile(expression: Expression, controls: Controls): GrammarResult {
   try {
-    const { rules, notes } = rulesOf(expression, (spelling) => controls.get(spelling));
+    const { rules, notes, isLoose } = rulesOf(expression, (spelling) => controls.get(spelling));
     const tables = compileRules(rules);
     if (tableBytes(tables) > MAX_TABLE_BYTES) throw new GrammarError('too-large', 'the grammar is too large');
-    return { kind: 'compiled', tables, notes };
+    return { kind: 'compiled', tables, notes, isLoose };
   } catch (error) {
     if (error instanceof GrammarError) return refusal(error);
     // Deeply nested input overflows the stack.

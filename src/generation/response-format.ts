@@ -35,11 +35,10 @@ export function onlyResponseFormat(
   throw invalid(other.name, `contradicts ${first?.name}: an answer has one structure`);
 }
 
-export function schemaFormat(name: string, given: unknown): ResponseFormat {
-  return {
-    name,
-    expression: { kind: 'schema', schema: typeof given === 'string' ? parsed(name, given) : given },
-  };
+/** `strict`: refuses a schema that cannot be enforced; else the grammar is the closest that allows all valid answers. */
+export function schemaFormat(name: string, given: unknown, strict: boolean): ResponseFormat {
+  const schema = typeof given === 'string' ? parsed(name, given) : given;
+  return { name, expression: { kind: 'schema', schema, ...(strict ? {} : { lenient: 'closest' }) } };
 }
 
 function parsed(name: string, text: string): unknown {

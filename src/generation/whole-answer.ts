@@ -18,6 +18,8 @@ export interface WholeChoice {
   /** Undefined until it ends. */
   readonly reason: FinishReason | undefined;
   readonly stop: string | undefined;
+  /** Set where the grammar allowed more than is valid; null where it cannot be said. */
+  readonly isValid?: boolean | null;
 }
 
 export interface WholeCall {
@@ -73,6 +75,7 @@ export class WholeAnswer {
       choice.reason = event.reason;
       choice.hasOpenCall = event.hasOpenCall ?? false;
       choice.stop = event.stop;
+      if (event.isValid !== undefined) choice.isValid = event.isValid;
       return;
     }
     if (event.token !== undefined) choice.tokens.push(event.token);

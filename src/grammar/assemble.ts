@@ -74,6 +74,9 @@ class Assembly {
         return this.#free(expression.without);
       case 'schema':
         return this.#schema(expression);
+      case 'noted':
+        this.#note(expression.note);
+        return inner(expression.part);
       case 'regex':
         return this.#regex(expression.pattern);
       case 'grammar':

@@ -41,6 +41,8 @@ export type Expression =
       readonly lenient?: 'closest' | 'type';
       readonly strings?: StringMarks;
     }
+  /** The part matches more than is valid: `note` says what of a schema is not enforced. */
+  | { readonly kind: 'noted'; readonly part: Expression; readonly note: string }
   | { readonly kind: 'regex'; readonly pattern: string }
   | { readonly kind: 'grammar'; readonly text: string };
 

@@ -92,7 +92,11 @@ export class SchemaMaker {
     }
     if (this.#random(25) === 0) return this.#one<Schema>([true, {}]);
     const made = this.#one(makers)();
-    return depth > 0 && this.#random(5) === 0 ? { ...made, ...this.#condition(depth) } : made;
+    if (depth === 0 || this.#random(5) > 0) return made;
+    const all: Record<string, unknown> = { ...made, ...this.#condition(depth) };
+    const { prefixItems, ...rest } = all;
+    // The judge takes an empty array for one that contains something where there are `prefixItems`.
+    return prefixItems === undefined || Object.hasOwn(rest, 'contains') ? rest : { ...rest, prefixItems };
   }
 
   /** What denies schemas, or depends on them. */

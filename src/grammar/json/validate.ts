@@ -14,11 +14,25 @@ import {
   type Schema,
   type SchemaObject,
 } from './schema.ts';
-import type { SchemaDocument } from './schema-document.ts';
+import { SchemaDocument } from './schema-document.ts';
 import { formatDfa, patternDfa } from './strings.ts';
 
 export function isValid(value: unknown, schema: Schema, document: SchemaDocument): boolean {
   return new Validator(document).valid(value, schema) !== undefined;
+}
+
+/** Whether a text is JSON that is valid; null where that cannot be said, as with a schema that is elsewhere. */
+export function isValidText(text: string, schema: unknown): boolean | null {
+  try {
+    const document = new SchemaDocument(schema, false);
+    const valid = isValid(JSON.parse(text), document.root, document);
+    return valid && document.notes.notEnforced.size > 0 ? null : valid;
+  } catch (error) {
+    if (error instanceof SyntaxError) return false;
+    // A malformed schema, or a value so deep that the stack overflows.
+    if (error instanceof GrammarError || error instanceof RangeError) return null;
+    throw error;
+  }
 }
 
 /** Which properties and items of a value some schema was applied to. */
@@ -166,7 +180,15 @@ function isMatch(pattern: string, value: string): boolean {
     return accepts(patternDfa(pattern), value);
   } catch (error) {
     if (!(error instanceof GrammarError) || error.problem === 'malformed') throw error;
-    return new RegExp(pattern, 'u').test(value);
+    return interpreted(pattern).test(value);
+  }
+}
+
+function interpreted(pattern: string): RegExp {
+  try {
+    return new RegExp(pattern, 'u');
+  } catch {
+    return new RegExp(pattern);
   }
 }
 

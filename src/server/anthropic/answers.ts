@@ -1,6 +1,7 @@
 // Schemas of what /v1/messages answers, for the OpenAPI document; tests check real answers against them.
 
 import { z } from 'zod';
+import { schemaValid } from '../openai/schemas/answers.ts';
 
 export const anthropicErrorSchema = z.strictObject({
   type: z.literal('error'),
@@ -22,6 +23,7 @@ const usage = {
 const stop = {
   stop_reason: z.enum(['end_turn', 'max_tokens', 'stop_sequence', 'tool_use']).nullable(),
   stop_sequence: z.string().nullable(),
+  schema_valid: schemaValid,
   stop_details: z.null(),
   container: z.null(),
 };

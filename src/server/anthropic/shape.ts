@@ -5,7 +5,13 @@ import type { GenerationPart, NamedCall } from '../../generation/answer-parts.ts
 import type { TokenUsage } from '../../generation/generation.ts';
 import type { WholeCall, WholeChoice } from '../../generation/whole-answer.ts';
 import { type Framing, namedEvents } from '../http/sse.ts';
-import type { AnswerShape, ChoiceEnd, ShapeOptions, StreamMessage } from '../jobs/answer-shape.ts';
+import {
+  type AnswerShape,
+  type ChoiceEnd,
+  type ShapeOptions,
+  type StreamMessage,
+  validity,
+} from '../jobs/answer-shape.ts';
 import { shownId } from './conversation.ts';
 import { anthropicError } from './errors.ts';
 import { shownThinking } from './thinking.ts';
@@ -32,6 +38,7 @@ export function messageShape({ base, promptTokens, request, omitsThinking }: Mes
     stop_details: null,
     container: null,
     usage: { ...usageOf(usage), service_tier: 'standard' },
+    ...validity(end ?? {}),
   });
   let ended: ChoiceEnd | undefined;
   return {
@@ -48,7 +55,7 @@ export function messageShape({ base, promptTokens, request, omitsThinking }: Mes
     closing: (usage) => [
       event({
         type: 'message_delta',
-        delta: { ...stopOf(ended), stop_details: null, container: null },
+        delta: { ...stopOf(ended), stop_details: null, container: null, ...validity(ended ?? {}) },
         usage: usageOf(usage),
       }),
       event({ type: 'message_stop' }),
@@ -56,8 +63,13 @@ export function messageShape({ base, promptTokens, request, omitsThinking }: Mes
     failure: (error) => [{ event: 'error', data: anthropicError(error, request) }],
     whole([choice], usage) {
       if (choice === undefined) throw new RangeError('a message is one choice');
-      const { reason, stop, calls } = choice;
-      const end = reason && { reason, stop, calls: calls.length };
+      const { reason, stop, calls, isValid } = choice;
+      const end = reason && {
+        reason,
+        stop,
+        calls: calls.length,
+        ...(isValid === undefined ? {} : { isValid }),
+      };
       return message(contentOf(choice, omitsThinking), end, usage);
     },
   };

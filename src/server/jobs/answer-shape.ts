@@ -28,6 +28,14 @@ export interface ChoiceEnd {
   readonly calls: number;
   readonly hasOpenCall?: boolean;
   readonly stop: string | undefined;
+  readonly isValid?: boolean | null;
+}
+
+/** Where the grammar allowed more than is valid. */
+export function validity({ isValid }: { readonly isValid?: boolean | null | undefined }): {
+  readonly schema_valid?: boolean | null;
+} {
+  return isValid === undefined ? {} : { schema_valid: isValid };
 }
 
 /** Made for one answer; what comes in a stream may depend on what came before. */

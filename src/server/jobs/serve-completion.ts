@@ -168,11 +168,7 @@ async function planAnswers(
   for (const prompt of prompts) {
     plans.push(await planAnswer(model, prompt, responseFormat, context.grammars, options));
   }
-  const notes = [...new Set(plans.flatMap((one) => one.notes))];
-  warn(
-    reply,
-    notes.map((note) => `not enforced: ${note}`),
-  );
+  warn(reply, [...new Set(plans.flatMap((one) => one.notes))]);
   return plans;
 }
 

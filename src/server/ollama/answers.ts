@@ -1,6 +1,7 @@
 // Answers of /api/*, for the OpenAPI document.
 
 import { z } from 'zod';
+import { schemaValid } from '../openai/schemas/answers.ts';
 
 const moment = z.string().meta({ format: 'date-time' });
 const nanoseconds = z.int().optional();
@@ -16,6 +17,7 @@ const line = {
   prompt_eval_duration: nanoseconds,
   eval_count: z.int().optional(),
   eval_duration: nanoseconds,
+  schema_valid: schemaValid,
 };
 
 export const chatLineSchema = z.object({

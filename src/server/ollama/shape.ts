@@ -4,7 +4,7 @@
 import type { GenerationPart, TokenDetail } from '../../generation/answer-parts.ts';
 import type { TokenUsage } from '../../generation/generation.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
-import { type AnswerShape, entryOf, type ShapeOptions, withDetails } from '../jobs/answer-shape.ts';
+import { type AnswerShape, entryOf, type ShapeOptions, validity, withDetails } from '../jobs/answer-shape.ts';
 import type { RequestTimes } from '../request/request-record.ts';
 
 interface Words {
@@ -48,9 +48,15 @@ export function ollamaShape(
     logprobs && details.length > 0 ? { logprobs: details.map((detail) => entryOf(served, detail)) } : {};
   const calls = new OpenCalls();
   let reason = 'stop';
+  let isValid: boolean | null | undefined;
   const callLines = (complete: readonly object[]) =>
     complete.length === 0 ? [] : [line({ calls: complete }, { done: false })];
-  const last = (usage: TokenUsage) => ({ done: true, done_reason: reason, ...measured(usage, times()) });
+  const last = (usage: TokenUsage) => ({
+    done: true,
+    done_reason: reason,
+    ...measured(usage, times()),
+    ...validity({ isValid }),
+  });
   return {
     opening: () => [],
     piece: (_index, { parts, details }) => {
@@ -61,12 +67,14 @@ export function ollamaShape(
     },
     finish: (_index, end) => {
       reason = end.reason;
+      isValid = end.isValid;
       return callLines(calls.end());
     },
     closing: (usage) => [line({}, last(usage))],
     failure: ({ message }) => [{ data: { error: message } }],
     whole: ([choice], usage) => {
       reason = choice?.reason ?? reason;
+      isValid = choice?.isValid;
       const words = choice === undefined ? {} : wholeWords(choice);
       return line(words, { ...last(usage), ...entries(choice?.details ?? []) }).data;
     },

@@ -6,7 +6,14 @@ import { wireNames } from '../../generation/sampling-settings.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import { doneEvents } from '../http/sse.ts';
-import { type AnswerShape, entryOf, type ShapeOptions, usageOf, withDetails } from '../jobs/answer-shape.ts';
+import {
+  type AnswerShape,
+  entryOf,
+  type ShapeOptions,
+  usageOf,
+  validity,
+  withDetails,
+} from '../jobs/answer-shape.ts';
 import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
 import {
   type ChatBody,
@@ -69,7 +76,13 @@ function chatShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerS
       ),
     finish: (index, end) => [
       chunk([
-        { index, delta: {}, logprobs: null, finish_reason: finishOf(end.reason, end.calls, end.hasOpenCall) },
+        {
+          index,
+          delta: {},
+          logprobs: null,
+          finish_reason: finishOf(end.reason, end.calls, end.hasOpenCall),
+          ...validity(end),
+        },
       ]),
     ],
     closing: (usage) => (usageComes ? [{ data: { ...chunk([]).data, usage: usageOf(usage) } }] : []),
@@ -83,6 +96,7 @@ function chatShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerS
         message: messageOf(choice),
         logprobs: content(choice.details),
         finish_reason: choice.reason && finishOf(choice.reason, choice.calls.length, choice.hasOpenCall),
+        ...validity(choice),
       })),
       usage: usageOf(usage),
     }),

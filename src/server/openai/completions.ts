@@ -9,10 +9,12 @@ import { badRequest } from '../http/errors.ts';
 import { doneEvents } from '../http/sse.ts';
 import {
   type AnswerShape,
+  type ChoiceEnd,
   finiteLogprob,
   type ShapeOptions,
   tokenString,
   usageOf,
+  validity,
 } from '../jobs/answer-shape.ts';
 import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
 import { DEFAULT_MAX_TOKENS, splitPrompt, type TextBody, textRules } from './schemas/completions.ts';
@@ -85,10 +87,18 @@ function textShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerS
     index: number,
     text: string,
     details: readonly TokenDetail[] | undefined,
-    reason?: string,
+    end?: ChoiceEnd,
   ) => ({
     data: {
-      ...body([{ index, text, logprobs: details ? lists(details) : null, finish_reason: reason ?? null }]),
+      ...body([
+        {
+          index,
+          text,
+          logprobs: details ? lists(details) : null,
+          finish_reason: end?.reason ?? null,
+          ...validity(end ?? {}),
+        },
+      ]),
       ...later,
     },
   });
@@ -98,16 +108,17 @@ function textShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerS
       const text = contentOf(parts);
       return text === '' && details.length === 0 ? [] : [chunk(index, text, details)];
     },
-    finish: (index, { reason }) => [chunk(index, '', undefined, reason)],
+    finish: (index, end) => [chunk(index, '', undefined, end)],
     closing: (usage) => (usageComes ? [{ data: { ...body([]), usage: usageOf(usage) } }] : []),
     failure: (error) => [{ data: error.body() }],
     whole: (choices, usage) => ({
       ...body(
-        choices.map(({ index, text, details, reason }) => ({
+        choices.map(({ index, text, details, reason, isValid }) => ({
           index,
           text,
           logprobs: lists(details),
           finish_reason: reason,
+          ...validity({ isValid }),
         })),
       ),
       usage: usageOf(usage),

@@ -1,6 +1,7 @@
 // Schemas of what /v1/responses answers, for the OpenAPI document; tests check real answers against them.
 
 import { z } from 'zod';
+import { schemaValid } from '../openai/schemas/answers.ts';
 
 const statuses = ['in_progress', 'completed', 'incomplete'] as const;
 const status = z.enum(statuses);
@@ -47,6 +48,7 @@ export const responseSchema = z.looseObject({
   model: z.string(),
   output: z.array(z.discriminatedUnion('type', [messageSchema, callSchema, reasoningSchema])),
   previous_response_id: z.string().nullable(),
+  schema_valid: schemaValid,
   store: z.boolean().meta({ description: 'Whether it was kept.' }),
   usage: z
     .strictObject({

@@ -12,6 +12,7 @@ import {
   entryOf,
   type ShapeOptions,
   type StreamMessage,
+  validity,
 } from '../jobs/answer-shape.ts';
 import type { Conversation } from './conversation.ts';
 import type { KeptResponses, RunningResponses } from './kept-responses.ts';
@@ -37,6 +38,7 @@ export class ResponseShape implements AnswerShape {
   readonly #output: OutputItems;
   #status: Status = 'in_progress';
   #reason: FinishReason = 'stop';
+  #isValid: boolean | null | undefined;
   #usage: TokenUsage | undefined;
   #endedSeconds = 0;
   #error: ApiError | undefined;
@@ -67,8 +69,9 @@ export class ResponseShape implements AnswerShape {
     return this.#messages(this.#output.push(piece));
   }
 
-  finish(_index: number, { reason }: ChoiceEnd): StreamMessage[] {
+  finish(_index: number, { reason, isValid }: ChoiceEnd): StreamMessage[] {
     this.#reason = reason;
+    this.#isValid = isValid;
     return this.#messages(this.#output.end(reason === 'length' ? 'incomplete' : 'completed'));
   }
 
@@ -174,6 +177,7 @@ export class ResponseShape implements AnswerShape {
       usage: this.#usage === undefined ? null : usageOf(this.#usage, this.#output.reasoningTokens),
       user: given.user ?? null,
       metadata: given.metadata ?? {},
+      ...validity({ isValid: this.#isValid }),
     };
   }
 }

@@ -36,19 +36,27 @@ const jointNames = [
 ];
 const MAX_PARAMETERS = 200;
 
-/** Throws GrammarError where writing parameters one by one cannot enforce a strict tool's schema. */
-function separateParameters(tool: Tool): Parameter[] {
-  const all = parametersOf(tool);
+/**
+ * What of a tool's schema writing parameters one by one cannot enforce. Throws GrammarError where the tool is strict or has
+ * too many.
+ */
+function notSeparate(tool: Tool, all: readonly Parameter[]): string | undefined {
   if (all.length > MAX_PARAMETERS) throw tooLarge(`more than ${MAX_PARAMETERS} parameters`);
-  if (!tool.strict) return all;
   const root = resolved(schemaOf(tool.parameters));
   const required = Array.isArray(root.required) ? (root.required as unknown[]) : [];
   const keyword = [...joint, ...jointNames, '$ref'].find((one) => Object.hasOwn(root, one));
   const unnamed = required.find((name) => !all.some((parameter) => parameter.name === name));
-  if (keyword === undefined && unnamed === undefined) return all;
+  if (keyword === undefined && unnamed === undefined) return undefined;
   const what = keyword ?? 'required';
   const message = `'${what}' of the parameters of '${tool.name}' cannot be enforced in this model's format of calls`;
-  throw new GrammarError('unsupported', message, what);
+  if (tool.strict) throw new GrammarError('unsupported', message, what);
+  return message;
+}
+
+function noted(tool: Tool, spell: (parameters: readonly Parameter[]) => Expression): Expression {
+  const all = parametersOf(tool);
+  const note = notSeparate(tool, all);
+  return note === undefined ? spell(all) : { kind: 'noted', part: spell(all), note };
 }
 
 function schemaOf(value: unknown): Schema {
@@ -118,9 +126,9 @@ export function objectStart(values: ReadonlyMap<string, string>): string {
 
 /** Parameters in order; those not required are optional. */
 export function parameterRow(tool: Tool, spell: (parameter: Parameter) => Expression): Expression {
-  return sequence(
-    ...separateParameters(tool).map((parameter) =>
-      parameter.required ? spell(parameter) : optional(spell(parameter)),
+  return noted(tool, (parameters) =>
+    sequence(
+      ...parameters.map((parameter) => (parameter.required ? spell(parameter) : optional(spell(parameter)))),
     ),
   );
 }
@@ -131,7 +139,14 @@ export function parameterList(
   separator: Expression,
   spell: (parameter: Parameter) => Expression,
 ): Expression {
-  const parameters = separateParameters(tool);
+  return noted(tool, (parameters) => separated(parameters, separator, spell));
+}
+
+function separated(
+  parameters: readonly Parameter[],
+  separator: Expression,
+  spell: (parameter: Parameter) => Expression,
+): Expression {
   const rest = (from: number): Expression[] =>
     parameters.slice(from).map((parameter) => {
       const part = sequence(separator, spell(parameter));

@@ -48,6 +48,11 @@ const textLogprobs = z
   })
   .nullable();
 
+export const schemaValid = z.boolean().nullable().optional().meta({
+  description:
+    'Where the schema could not be enforced token by token: whether the answer is valid; null where that cannot be said.',
+});
+
 export const chatAnswerSchema = z.strictObject({
   ...base,
   object: z.literal('chat.completion'),
@@ -57,6 +62,7 @@ export const chatAnswerSchema = z.strictObject({
       message: z.strictObject({ role: z.literal('assistant'), content: z.string(), refusal: z.null() }),
       logprobs: chatLogprobs,
       finish_reason: finishReason,
+      schema_valid: schemaValid,
     }),
   ),
   usage: usageSchema,
@@ -71,6 +77,7 @@ export const chatChunkSchema = z.strictObject({
       delta: z.strictObject({ role: z.literal('assistant').optional(), content: z.string().optional() }),
       logprobs: chatLogprobs,
       finish_reason: finishReason.nullable(),
+      schema_valid: schemaValid,
     }),
   ),
   usage: usageSchema.nullable().optional(),
@@ -85,6 +92,7 @@ export const textAnswerSchema = z.strictObject({
       text: z.string(),
       logprobs: textLogprobs,
       finish_reason: finishReason.nullable(),
+      schema_valid: schemaValid,
     }),
   ),
   usage: usageSchema.nullable().optional(),

@@ -19,7 +19,12 @@ export const structuredOutputFields = {
   response_format: z
     .looseObject({
       type: z.enum(['text', 'json_object', 'json_schema']),
-      json_schema: z.looseObject({ schema: z.record(z.string(), z.unknown()).optional() }).optional(),
+      json_schema: z
+        .looseObject({
+          schema: z.record(z.string(), z.unknown()).optional(),
+          strict: z.boolean().nullish(),
+        })
+        .optional(),
       schema: z.record(z.string(), z.unknown()).optional(),
     })
     .meta({ description: 'What the answer may be: text, a JSON object, or JSON that a schema describes.' })
@@ -52,11 +57,11 @@ export function structuredOutputOf(body: StructuredOutputBody): ResponseFormat |
 function formatOf(format: StructuredOutputBody['response_format']): ResponseFormat | undefined {
   const name = 'response_format';
   if (format === undefined || format.type === 'text') return undefined;
-  if (format.type === 'json_object') return schemaFormat(name, format.schema ?? { type: 'object' });
+  if (format.type === 'json_object') return schemaFormat(name, format.schema ?? { type: 'object' }, false);
   const schema = format.json_schema?.schema ?? format.schema;
   if (schema === undefined)
     throw badRequest(`${name}.json_schema.schema`, 'is missing', 'missing_required_parameter');
-  return schemaFormat(name, schema);
+  return schemaFormat(name, schema, format.json_schema?.strict === true);
 }
 
 function outputsOf({ structured_outputs: given }: StructuredOutputBody): (ResponseFormat | undefined)[] {
@@ -64,22 +69,22 @@ function outputsOf({ structured_outputs: given }: StructuredOutputBody): (Respon
   const name = 'structured_outputs';
   const { json, regex, choice, grammar, json_object: anyObject } = given;
   return [
-    json === undefined ? undefined : schemaFormat(`${name}.json`, json),
+    json === undefined ? undefined : schemaFormat(`${name}.json`, json, false),
     regex === undefined ? undefined : regexFormat(`${name}.regex`, regex),
     choice === undefined ? undefined : choiceFormat(`${name}.choice`, choice),
     grammar === undefined ? undefined : grammarFormat(`${name}.grammar`, grammar),
-    anyObject === true ? schemaFormat(`${name}.json_object`, { type: 'object' }) : undefined,
+    anyObject === true ? schemaFormat(`${name}.json_object`, { type: 'object' }, false) : undefined,
   ];
 }
 
 function plainFields(body: StructuredOutputBody): (ResponseFormat | undefined)[] {
   const { guided_json, guided_regex, guided_choice, guided_grammar, json_schema, regex, grammar } = body;
   return [
-    guided_json === undefined ? undefined : schemaFormat('guided_json', guided_json),
+    guided_json === undefined ? undefined : schemaFormat('guided_json', guided_json, false),
     guided_regex === undefined ? undefined : regexFormat('guided_regex', guided_regex),
     guided_choice === undefined ? undefined : choiceFormat('guided_choice', guided_choice),
     guided_grammar === undefined ? undefined : grammarFormat('guided_grammar', guided_grammar),
-    json_schema === undefined ? undefined : schemaFormat('json_schema', json_schema),
+    json_schema === undefined ? undefined : schemaFormat('json_schema', json_schema, false),
     regex === undefined ? undefined : regexFormat('regex', regex),
     grammar === undefined ? undefined : grammarFormat('grammar', grammar),
   ];
