@@ -5,7 +5,6 @@ import type {
   AnswerRequest,
   DraftTokenCounts,
   FinishEvent,
-  Logprobs,
   Priority,
   RequestEvent,
   TokenEvent,
@@ -13,12 +12,13 @@ import type {
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
-import { AnswerParts, type AnswerPiece } from './answer-parts.ts';
+import { AnswerParts } from './answer-parts.ts';
 import { type AnswerPlan, plainAnswer } from './answer-plan.ts';
 import type { Prompt } from './context-room.ts';
 import { cancelAll, mergeStreams } from './engine-streams.ts';
 import type { ParameterNames } from './generation-error.ts';
 import { engineError, notContinued } from './generation-error.ts';
+import type { GenerationEvent } from './generation-event.ts';
 import { WholeAnswer, type WholeChoice } from './whole-answer.ts';
 
 export interface GenerationRequest {
@@ -55,27 +55,6 @@ interface TokenBudget {
   /** Called before each token; false ends the answer without it. */
   take(): boolean | Promise<boolean>;
 }
-
-/** `index` counts choices over all prompts. */
-export type GenerationEvent =
-  | ({
-      readonly kind: 'piece';
-      readonly index: number;
-      /** The sampled token; its text may come later, or never where it ends the answer. Absent for trailing text. */
-      readonly token?: number;
-      readonly logprobs?: Logprobs | undefined;
-    } & AnswerPiece)
-  | {
-      readonly kind: 'finish';
-      readonly index: number;
-      readonly reason: FinishReason;
-      readonly calls: number;
-      /** The last call was cut off within its arguments. */
-      readonly hasOpenCall?: true;
-      readonly stop: string | undefined;
-      /** Where the grammar allowed more than is valid: whether the answer is; null where that cannot be said. */
-      readonly isValid?: boolean | null;
-    };
 
 export interface GenerationObserver {
   submitted(requestId: string): void;

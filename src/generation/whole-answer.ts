@@ -2,7 +2,7 @@
 
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { GenerationPart, TokenDetail } from './answer-parts.ts';
-import type { GenerationEvent } from './generation.ts';
+import type { GenerationEvent } from './generation-event.ts';
 
 export interface WholeChoice {
   readonly index: number;

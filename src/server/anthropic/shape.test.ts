@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { GenerationPart } from '../../generation/answer-parts.ts';
-import type { GenerationEvent } from '../../generation/generation.ts';
+import type { GenerationEvent } from '../../generation/generation-event.ts';
 import { WholeAnswer } from '../../generation/whole-answer.ts';
 import { ApiError } from '../http/errors.ts';
 import { anthropicErrorSchema, messageAnswerSchema, messageEventSchema } from './answers.ts';

@@ -2,7 +2,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
-import type { Generation, GenerationEvent } from '../../generation/generation.ts';
+import type { Generation } from '../../generation/generation.ts';
+import type { GenerationEvent } from '../../generation/generation-event.ts';
 import { WholeAnswer } from '../../generation/whole-answer.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import { toApiError } from '../http/errors.ts';

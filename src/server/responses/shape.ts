@@ -2,7 +2,8 @@
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { AnswerPiece } from '../../generation/answer-parts.ts';
-import type { GenerationEvent, TokenUsage } from '../../generation/generation.ts';
+import type { TokenUsage } from '../../generation/generation.ts';
+import type { GenerationEvent } from '../../generation/generation-event.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import { type ApiError, ClientLeft, toApiError } from '../http/errors.ts';
