@@ -8,8 +8,7 @@ import { SchemaDocument } from './json/schema-document.ts';
 import { schemaNode } from './json/schema-rules.ts';
 import { jsonStrings, type StringSpelling, stringsWithout } from './json/strings.ts';
 import { codePoints, hasHalves } from './regular/code-points.ts';
-import { toDfa } from './regular/pattern.ts';
-import { readRegex } from './regular/regex.ts';
+import { regexDfa } from './regular/regex.ts';
 import { type Node, RuleBook, type Rules } from './rules.ts';
 
 type FindControl = (spelling: string) => number | undefined;
@@ -139,7 +138,7 @@ class Assembly {
   #regex(pattern: string): Node {
     return this.#book.named(`regex ${pattern}`, () => ({
       kind: 'language',
-      dfa: toDfa(readRegex(pattern)),
+      dfa: regexDfa(pattern),
       encoding: 'plain',
     }));
   }

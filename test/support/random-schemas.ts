@@ -29,6 +29,8 @@ const patterns = [
   'a$|^b',
   '^[^a-z"\\\\]{1,3}$',
   '\\p{Lu}',
+  '\\bab',
+  '^(?!a)[a-z]+',
 ];
 const formats = ['date', 'time', 'date-time', 'uuid', 'ipv4', 'ipv6', 'email', 'hostname', 'duration', 'uri'];
 /** Also such as every object of JavaScript has, and such as must be escaped. */

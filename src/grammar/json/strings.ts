@@ -11,7 +11,7 @@ import {
   textsDfa,
 } from '../regular/character-dfa.ts';
 import { spelled, toDfa } from '../regular/pattern.ts';
-import { readRegex, searching } from '../regular/regex.ts';
+import { regexDfa, searchDfa, searching } from '../regular/regex.ts';
 import type { Node, RuleBook } from '../rules.ts';
 
 export interface StringSpelling {
@@ -137,7 +137,7 @@ const MAX_KNOWN = 256;
 const known = new Map<string, CharacterDfa>();
 
 export function patternDfa(source: string): CharacterDfa {
-  return remembered(`pattern ${source}`, () => toDfa(searching(readRegex(source))));
+  return remembered(`pattern ${source}`, () => searchDfa(source));
 }
 
 /** Throws where no automaton recognizes it. */
@@ -149,7 +149,7 @@ export function isPattern(source: string): boolean {
 /** Undefined for a format that is not known: then it is an annotation. */
 export function formatDfa(name: string): CharacterDfa | undefined {
   if (!Object.hasOwn(formats, name)) return undefined;
-  return remembered(`format ${name}`, () => toDfa(readRegex(formats[name] as string)));
+  return remembered(`format ${name}`, () => regexDfa(formats[name] as string));
 }
 
 function remembered(key: string, make: () => CharacterDfa): CharacterDfa {

@@ -16,6 +16,14 @@ export function codePoints(ranges: readonly CharacterRange[]): CodePoints {
   return intersect(joined(ranges), everyCodePoint);
 }
 
+/** Of `\w`. */
+export const wordCharacters = codePoints([
+  [0x30, 0x39],
+  [0x41, 0x5a],
+  [0x5f, 0x5f],
+  [0x61, 0x7a],
+]);
+
 export function single(codePoint: number): CodePoints {
   return codePoints([[codePoint, codePoint]]);
 }

@@ -2,7 +2,7 @@
 
 import { tooLarge } from '../grammar-error.ts';
 import { type CharacterDfa, type CharacterEdge, distinct, MAX_STATES, trimmed } from './character-dfa.ts';
-import { type CodePoints, classesOf, codePoints, partition, single } from './code-points.ts';
+import { type CodePoints, classesOf, codePoints, partition, single, wordCharacters } from './code-points.ts';
 
 export type Pattern =
   | { readonly kind: 'characters'; readonly set: CodePoints }
@@ -14,9 +14,8 @@ export type Pattern =
       readonly least: number;
       readonly most?: number | undefined;
     }
-  /** `^` and `$`. */
-  | { readonly kind: 'begin' }
-  | { readonly kind: 'end' };
+  /** `^` and `$`, `\b` and `\B`. */
+  | { readonly kind: 'begin' | 'end' | 'border' | 'no-border' };
 
 export function characters(set: CodePoints): Pattern {
   return { kind: 'characters', set };
@@ -57,11 +56,12 @@ export function toDfa(pattern: Pattern): CharacterDfa {
   return determinize(nfa, start, accept);
 }
 
-type Condition = 'begin' | 'end' | undefined;
+type Condition = 'begin' | 'end' | 'border' | 'no-border';
 
 class Nfa {
-  /** Epsilon edges: always, or only at the beginning or the end of the text. */
-  readonly silent: { readonly to: number; readonly when: Condition }[][] = [];
+  /** Epsilon edges: always, or only at the beginning or the end of the text or of a word. */
+  readonly silent: { readonly to: number; readonly when: Condition | undefined }[][] = [];
+  hasBorders = false;
   readonly reading: { readonly set: CodePoints; readonly to: number }[][] = [];
 
   add(): number {
@@ -72,7 +72,8 @@ class Nfa {
   }
 
   step(from: number, to: number, when?: Condition): void {
-    (this.silent[from] as { to: number; when: Condition }[]).push({ to, when });
+    (this.silent[from] as { to: number; when: Condition | undefined }[]).push({ to, when });
+    this.hasBorders ||= when === 'border' || when === 'no-border';
   }
 
   build(pattern: Pattern, from: number, to: number): void {
@@ -82,6 +83,8 @@ class Nfa {
         break;
       case 'begin':
       case 'end':
+      case 'border':
+      case 'no-border':
         this.step(from, to, pattern.kind);
         break;
       case 'choice':
@@ -135,7 +138,7 @@ class Nfa {
   closure(states: Iterable<number>, holds: ReadonlySet<Condition>): number[] {
     const seen = new Set<number>(states);
     for (const state of seen) {
-      for (const { to, when } of this.silent[state] as { to: number; when: Condition }[]) {
+      for (const { to, when } of this.silent[state] as { to: number; when: Condition | undefined }[]) {
         if (when === undefined || holds.has(when)) seen.add(to);
       }
     }
@@ -145,47 +148,85 @@ class Nfa {
 
 const never: ReadonlySet<Condition> = new Set();
 const atBegin: ReadonlySet<Condition> = new Set<Condition>(['begin']);
-const atEnd: ReadonlySet<Condition> = new Set<Condition>(['end']);
-const atBoth: ReadonlySet<Condition> = new Set<Condition>(['begin', 'end']);
+
+/** What holds between two characters; `undefined` stands for the beginning or the end of the text. */
+function conditions(
+  before: boolean | undefined,
+  after: boolean | undefined,
+  isBegin: boolean,
+): ReadonlySet<Condition> {
+  const isBorder = (before ?? false) !== (after ?? false);
+  return new Set<Condition>([
+    ...(isBegin ? (['begin'] as const) : []),
+    ...(after === undefined ? (['end'] as const) : []),
+    isBorder ? 'border' : 'no-border',
+  ]);
+}
+
+/** A state is a set of states, whether the text begins there and, where that matters, whether a word was read last. */
+interface Subset {
+  readonly states: readonly number[];
+  readonly isBegin: boolean;
+  readonly inWord: boolean;
+}
 
 function determinize(nfa: Nfa, start: number, accept: number): CharacterDfa {
   const sets = nfa.reading.flatMap((edges) => edges.map(({ set }) => set));
-  const parts = partition(distinct(sets));
+  const parts = partition(distinct(nfa.hasBorders ? [...sets, wordCharacters] : sets));
   const edgeClasses = nfa.reading.map((edges) =>
     edges.map(({ set, to }) => ({ classes: classesOf(parts, set), to })),
   );
-  const first = nfa.closure([start], atBegin);
+  const words = new Set(nfa.hasBorders ? classesOf(parts, wordCharacters) : []);
+  const subsets: Subset[] = [{ states: nfa.closure([start], atBegin), isBegin: true, inWord: false }];
   const numbers = new Map<string, number>([['begin', 0]]);
-  const subsets: number[][] = [first];
   const table: Map<number, number>[] = [];
   for (let state = 0; state < subsets.length; state++) {
-    const targets = new Map<number, Set<number>>();
-    for (const member of subsets[state] as number[]) {
+    const row = new Map<number, number>();
+    for (const [one, reached] of targetsOf(subsets[state] as Subset, nfa, edgeClasses, words)) {
+      const inWord = words.has(one);
+      const states = nfa.closure(reached, never);
+      const name = `${inWord ? 'w' : ''}${states.join()}`;
+      let number = numbers.get(name);
+      if (number === undefined) {
+        number = subsets.length;
+        if (number >= MAX_STATES) throw tooLarge('a regular expression');
+        numbers.set(name, number);
+        subsets.push({ states, isBegin: false, inWord });
+      }
+      row.set(one, number);
+    }
+    table.push(row);
+  }
+  const accepts = subsets.map(({ states, isBegin, inWord }) =>
+    nfa.closure(states, conditions(inWord, undefined, isBegin)).includes(accept),
+  );
+  return trimmed(table, accepts, parts);
+}
+
+/** By class of characters, the states that it leads to. */
+function targetsOf(
+  { states, isBegin, inWord }: Subset,
+  nfa: Nfa,
+  edgeClasses: readonly (readonly { readonly classes: readonly number[]; readonly to: number }[])[],
+  words: ReadonlySet<number>,
+): Map<number, Set<number>> {
+  const targets = new Map<number, Set<number>>();
+  const read = (members: readonly number[], reads: (one: number) => boolean) => {
+    for (const member of members) {
       for (const { classes, to } of edgeClasses[member] ?? []) {
         for (const one of classes) {
+          if (!reads(one)) continue;
           const known = targets.get(one);
           if (known === undefined) targets.set(one, new Set([to]));
           else known.add(to);
         }
       }
     }
-    const row = new Map<number, number>();
-    for (const [one, reached] of targets) {
-      const subset = nfa.closure(reached, never);
-      const name = subset.join();
-      let number = numbers.get(name);
-      if (number === undefined) {
-        number = subsets.length;
-        if (number >= MAX_STATES) throw tooLarge('a regular expression');
-        numbers.set(name, number);
-        subsets.push(subset);
-      }
-      row.set(one, number);
-    }
-    table.push(row);
+  };
+  if (!nfa.hasBorders) read(states, () => true);
+  else {
+    for (const isWord of [true, false])
+      read(nfa.closure(states, conditions(inWord, isWord, isBegin)), (one) => words.has(one) === isWord);
   }
-  const accepts = subsets.map((subset, state) =>
-    nfa.closure(subset, state === 0 ? atBoth : atEnd).includes(accept),
-  );
-  return trimmed(table, accepts, parts);
+  return targets;
 }

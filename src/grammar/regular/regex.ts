@@ -3,17 +3,52 @@
 import { type AST, RegExpParser } from '@eslint-community/regexpp';
 import { messageOf } from '../../runtime/error-message.ts';
 import { GrammarError, malformed } from '../grammar-error.ts';
-import { type CodePoints, codePoints, complement, single, union } from './code-points.ts';
-import { characters, choiceOf, type Pattern, repeatOf, sequenceOf } from './pattern.ts';
+import { type CharacterDfa, difference, intersection } from './character-dfa.ts';
+import { type CodePoints, codePoints, complement, single, union, wordCharacters } from './code-points.ts';
+import { characters, choiceOf, type Pattern, repeatOf, sequenceOf, toDfa } from './pattern.ts';
 
 const MAX_CHARACTERS = 10_000;
 
-export function readRegex(source: string): Pattern {
+/** The texts that a regular expression matches from beginning to end. */
+export function regexDfa(source: string): CharacterDfa {
+  return languageOf(source, (pattern) => pattern);
+}
+
+/** Those that it matches anywhere in, as `pattern` of JSON Schema means. */
+export function searchDfa(source: string): CharacterDfa {
+  return languageOf(source, searching);
+}
+
+/** Lookaheads right after the beginning are languages that hold for the whole text besides. */
+function languageOf(source: string, within: (pattern: Pattern) => Pattern): CharacterDfa {
+  const alternatives = readRegex(source);
+  const [only, ...others] = alternatives;
+  const ahead = others.length === 0 && only !== undefined ? leadingLookaheads(only) : [];
+  if (only === undefined || ahead.length === 0) return toDfa(within(alternativesOf(alternatives)));
+  const elements = only.elements.filter((element) => !ahead.includes(element as AST.LookaroundAssertion));
+  const rest = toDfa(within(sequenceOf(...elements.map(patternOf))));
+  return ahead.reduce((dfa, { alternatives: inner, negate }) => {
+    const seen = toDfa(sequenceOf({ kind: 'begin' }, alternativesOf(inner), repeatOf(anyCharacter, 0)));
+    return negate ? difference(dfa, seen) : intersection(dfa, seen);
+  }, rest);
+}
+
+function leadingLookaheads({ elements }: AST.Alternative): AST.LookaroundAssertion[] {
+  const [first, ...rest] = elements;
+  if (first?.type !== 'Assertion' || first.kind !== 'start') return [];
+  const found: AST.LookaroundAssertion[] = [];
+  for (const element of rest) {
+    if (element.type !== 'Assertion' || element.kind !== 'lookahead') break;
+    found.push(element);
+  }
+  return found;
+}
+
+function readRegex(source: string): readonly AST.Alternative[] {
   if (source.length > MAX_CHARACTERS) {
     throw new GrammarError('too-large', `a regular expression has more than ${MAX_CHARACTERS} characters`);
   }
-  const { alternatives } = parse(source);
-  return alternativesOf(alternatives);
+  return parse(source).alternatives;
 }
 
 /** With the flag `u`, as JSON Schema requires; else as browsers read it, where `\-` is a hyphen. */
@@ -52,7 +87,8 @@ function patternOf(element: AST.Element): Pattern {
     case 'Assertion':
       if (element.kind === 'start') return { kind: 'begin' };
       if (element.kind === 'end') return { kind: 'end' };
-      throw unsupported(element.kind === 'word' ? 'word borders' : `a ${element.kind}`, element.raw);
+      if (element.kind === 'word') return { kind: element.negate ? 'no-border' : 'border' };
+      throw unsupported(`a ${element.kind}`, element.raw);
     default:
       throw unsupported('this element', element.raw);
   }
@@ -81,12 +117,6 @@ const lineEnds = codePoints([
   [0x2028, 0x2029],
 ]);
 const digits = codePoints([[0x30, 0x39]]);
-const wordCharacters = codePoints([
-  [0x30, 0x39],
-  [0x41, 0x5a],
-  [0x5f, 0x5f],
-  [0x61, 0x7a],
-]);
 const spaces = codePoints([
   [0x09, 0x0d],
   [0x20, 0x20],
@@ -139,7 +169,7 @@ function unsupported(what: string, raw: string): GrammarError {
   return new GrammarError('unsupported', message);
 }
 
-export const anyCharacter: Pattern = characters(complement([]));
+const anyCharacter: Pattern = characters(complement([]));
 
 /** A match anywhere in a text, as `pattern` of JSON Schema means. */
 export function searching(pattern: Pattern): Pattern {
