@@ -17,7 +17,7 @@ import { EncodeWorkers } from '../text/encode-workers.ts';
 import { BatchRunner } from './batches/batch-runner.ts';
 import { LineServer } from './batches/line-server.ts';
 import type { ServerContext, ServerDeps } from './context.ts';
-import { acceptForms } from './files/routes.ts';
+import { acceptForms, formNeeded } from './files/routes.ts';
 import { allowOrigin } from './http/cross-origin.ts';
 import { ApiError, badRequest, ClientLeft, isServerFault, kindOf, toApiError } from './http/errors.ts';
 import { isTooDeep } from './http/parse-body.ts';
@@ -29,6 +29,7 @@ import { SlidingPercentiles } from './live/recent-measurements.ts';
 import { RequestTraces } from './live/request-traces.ts';
 import { Activity } from './request/activity.ts';
 import { Admission } from './request/admission.ts';
+import { refuseForeignPage } from './request/auth.ts';
 import { RequestFeed } from './request/request-feed.ts';
 import { adminOnlyRoutes, clientRoutes, type Route, registerRoutes } from './route.ts';
 import { routeTable } from './route-table.ts';
@@ -97,13 +98,10 @@ function makeApp(context: ServerContext): FastifyInstance {
   const app = (tls === undefined
     ? fastify({ ...options, http })
     : fastify({ ...options, https: { ...tls, ...http } })) as unknown as FastifyInstance;
-  // A web page can have a browser post plain text without a preflight; JSON needs one.
-  app.removeContentTypeParser('text/plain');
   parserErrors.follow(app.server);
   refuseCompressedBodies(app);
   refuseSlowBodies(app, settings.bodyStallMs);
   readBodies(app);
-  acceptForms(app);
   addErrors(app, context);
   addHooks(app, context);
   return app;
@@ -122,15 +120,23 @@ function refuseCompressedBodies(app: FastifyInstance): void {
   });
 }
 
-/** Clients send the content type JSON with empty bodies, too; routes that need a body refuse those themselves. */
+/**
+ * A body is JSON whatever its content type says: some clients send none, and `curl -d` sends a form's. An empty one is none;
+ * routes that need a body refuse it themselves.
+ */
 function readBodies(app: FastifyInstance): void {
   const parseJson = app.getDefaultJsonParser('error', 'error');
-  app.removeContentTypeParser('application/json');
-  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body === '') done(null, undefined);
+  app.removeAllContentTypeParsers();
+  app.addHook('preParsing', async ({ headers, routeOptions }) => {
+    if (routeOptions.config.takesForm !== true) delete headers['content-type'];
+  });
+  app.addContentTypeParser<string>('*', { parseAs: 'string' }, (request, body, done) => {
+    if (request.routeOptions.config.takesForm === true) done(formNeeded());
+    else if (body === '') done(null, undefined);
     else if (isTooDeep(body)) done(badRequest('body', 'is nested too deep'));
     else parseJson(request, body, done);
   });
+  acceptForms(app);
 }
 
 /** Adds the routes, and what only the server that clients reach has: batches, and a drain. */
@@ -197,8 +203,9 @@ function addHooks(app: FastifyInstance, { activity, metrics, settings }: ServerC
     if (activity.draining) reply.header('connection', 'close');
     const asked = allowOrigin(request, reply, settings.corsOrigins);
     if (asked !== undefined) return asked;
-    // Refused before the body is read.
+    // Both are refused before the body is read.
     if (request.is404) return unknownUrl(request, reply);
+    refuseForeignPage(request, settings.corsOrigins);
   });
   app.addHook('onResponse', async (request, reply) => {
     metrics.responded(reply.raw.statusCode);

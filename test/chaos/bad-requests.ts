@@ -35,7 +35,7 @@ export const badRequests: readonly BadRequest[] = [
   raw(
     'plain text',
     { method: 'POST', path: TEXT, headers: { 'content-type': 'text/plain' }, body: 'Hi' },
-    [415],
+    [400],
   ),
   raw(
     'a form',
@@ -45,7 +45,7 @@ export const badRequests: readonly BadRequest[] = [
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: 'prompt=Hi',
     },
-    [415],
+    [400],
   ),
   raw('deep nesting', { method: 'POST', path: CHAT, body: `{"messages": ${nested}}` }, [400]),
   raw('__proto__', { method: 'POST', path: CHAT, body: '{"__proto__": {"a": 1}, "messages": []}' }, [400]),

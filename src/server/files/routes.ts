@@ -8,7 +8,7 @@ import type { ServerContext } from '../context.ts';
 import { ApiError, fromStore, warnOfUnknown } from '../http/errors.ts';
 import { listOf, listSchema } from '../http/list-page.ts';
 import { parseBody } from '../http/parse-body.ts';
-import { callerOf, isForeignPage } from '../request/auth.ts';
+import { callerOf } from '../request/auth.ts';
 import { idOf, type Route } from '../route.ts';
 import {
   expiryOf,
@@ -118,29 +118,17 @@ export function fileNotFound(id: string, param: string): ApiError {
   return new ApiError(404, message, { param, code: 'file_not_found' });
 }
 
-/** A form reaches only the routes that take one; others refuse it as they refuse any unknown media type. */
+/** The form reaches its route as a stream: files are larger than what is held in memory. */
 export function acceptForms(app: FastifyInstance): void {
-  app.addContentTypeParser('multipart/form-data', (request, payload, done) => {
-    if (request.routeOptions.config.takesForm === true) done(null, payload);
-    else
-      done(
-        new ApiError(415, 'send the body as JSON, with the header content-type: application/json', {
-          code: 'unsupported_media_type',
-        }),
-      );
-  });
+  app.addContentTypeParser('multipart/form-data', (_request, payload, done) => done(null, payload));
 }
 
-/** Browsers post forms for any page without a preflight, unlike JSON. */
-function refuseForeignPage({ settings }: ServerContext, request: FastifyRequest): void {
-  if (!isForeignPage(request)) return;
-  const { corsOrigins } = settings;
-  if (corsOrigins.includes('*') || corsOrigins.includes(String(request.headers.origin).toLowerCase())) return;
-  throw new ApiError(403, 'pages of other sites may not upload here', { code: 'origin_not_allowed' });
+export function formNeeded(): ApiError {
+  const message = 'send the file as a form, with the header content-type: multipart/form-data';
+  return new ApiError(415, message, { code: 'unsupported_media_type' });
 }
 
 async function upload(context: ServerContext, request: FastifyRequest, reply: FastifyReply): Promise<object> {
-  refuseForeignPage(context, request);
   const { file, unknown } = await explained(() => storeUpload(context, request));
   warnOfUnknown(reply, unknown);
   return file;
@@ -153,10 +141,7 @@ async function storeUpload(
   const { maxFileBytes: maxBytes, maxKeyFileBytes: maxKeyBytes, keepFilesMs } = context.settings;
   const { keyId } = callerOf(request);
   const files = filesOf(context);
-  if (!(request.body instanceof Readable)) {
-    const message = 'send the file as a form, with the header content-type: multipart/form-data';
-    throw new ApiError(415, message, { code: 'unsupported_media_type' });
-  }
+  if (!(request.body instanceof Readable)) throw formNeeded();
   const nowMs = Date.now();
   const begin = (name: string) =>
     files.begin(keyId, { purpose: INPUT_PURPOSE, name, expiresMs: undefined, maxKeyBytes }, nowMs);

@@ -63,3 +63,38 @@ describe('a page of another site', () => {
     expect(headers['access-control-allow-origin']).toBe('*');
   });
 });
+
+describe('a post from a browser, on a server without keys', () => {
+  const post = async (headers: Record<string, string>, corsOrigins: readonly string[] = []) => {
+    const { app } = await start({ settings: { corsOrigins } });
+    const { statusCode } = await app.inject({
+      method: 'POST',
+      url: '/v1/chat/completions',
+      headers: { host: 'localhost:80', 'content-type': 'text/plain', ...headers },
+      payload: JSON.stringify({ messages, max_tokens: 1 }),
+    });
+    return statusCode;
+  };
+
+  it.each([
+    ['of another site', { origin, 'sec-fetch-site': 'cross-site' }],
+    ['of another port', { origin: 'http://localhost:81', 'sec-fetch-site': 'same-site' }],
+    ['of a browser without Sec-Fetch-Site', { origin }],
+    ['that hides its origin', { origin: 'null' }],
+    ['without an origin', { 'sec-fetch-site': 'cross-site' }],
+  ])('is refused for a page %s', async (_, headers) => {
+    expect(await post(headers)).toBe(403);
+    expect(await post({ ...headers, authorization: 'Basic b25lOnR3bw==' })).toBe(403);
+  });
+
+  it('is served for an allowed origin, for a page of its own, through a proxy too, and with a key', async () => {
+    expect(await post({ origin, 'sec-fetch-site': 'cross-site' }, [origin])).toBe(200);
+    expect(await post({ origin, 'sec-fetch-site': 'cross-site' }, ['*'])).toBe(200);
+    expect(await post({ origin: 'http://localhost:80', 'sec-fetch-site': 'same-origin' })).toBe(200);
+    expect(await post({ origin: 'http://localhost:80' })).toBe(200);
+    // A proxy has changed the host.
+    expect(await post({ origin, 'sec-fetch-site': 'same-origin' })).toBe(200);
+    // A page can add this header only after a preflight.
+    expect(await post({ origin, authorization: 'Bearer any' })).toBe(200);
+  });
+});

@@ -1,5 +1,4 @@
-// CORS: lets pages of allowed origins send requests from a browser. The server uses no cookies, so that a page gains no
-// more than it can send itself.
+// Requests that browsers send for pages of other origins: who may send them (CORS), and how they are recognized.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
@@ -33,7 +32,7 @@ export function allowOrigin(
   // A cache must not give one origin the response that is marked for another.
   if (!all) reply.header('vary', 'Origin');
   const { origin } = headers;
-  if (origin === undefined || !(all || origins.includes(origin.toLowerCase()))) return undefined;
+  if (origin === undefined || !isAllowed(origin, origins)) return undefined;
   reply.header('access-control-allow-origin', all ? '*' : origin);
   if (method !== 'OPTIONS' || headers['access-control-request-method'] === undefined) {
     reply.header('access-control-expose-headers', EXPOSED);
@@ -47,4 +46,24 @@ export function allowOrigin(
       'access-control-max-age': String(DAY_SECONDS),
     })
     .send();
+}
+
+export function isAllowed(origin: string, origins: readonly string[]): boolean {
+  return origins.includes('*') || origins.includes(origin.toLowerCase());
+}
+
+export function isReading({ method }: Pick<FastifyRequest, 'method'>): boolean {
+  return method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
+}
+
+/**
+ * Whether a browser sent it for a page of another origin. Pages cannot set Sec-Fetch-Site; browsers leave it out on plain
+ * HTTP to other machines, where Origin must do. What a page merely reads without CORS has no Origin, and it never sees it.
+ */
+export function isForeignPage(request: FastifyRequest): boolean {
+  const { headers, host, protocol } = request;
+  const { origin, 'sec-fetch-site': site } = headers;
+  if (site === 'same-origin' || site === 'none') return false;
+  if (origin === undefined) return site !== undefined && !isReading(request);
+  return origin !== `${protocol}://${host}`;
 }

@@ -149,9 +149,8 @@ export function toApiError(error: unknown): ApiError {
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
     return new ApiError(413, 'the request body is too large', { code: 'request_too_large' });
   }
-  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
-    const hint = 'send the body as JSON, with the header content-type: application/json';
-    return new ApiError(415, hint, { code: 'unsupported_media_type' });
+  if (code === 'FST_ERR_CTP_INVALID_JSON_BODY') {
+    return new ApiError(400, 'the body is not valid JSON', { code: 'invalid_json' });
   }
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return new ApiError(statusCode, message ?? 'the request cannot be read', { code: 'invalid_request' });

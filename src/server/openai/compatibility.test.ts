@@ -97,6 +97,27 @@ describe('a text completion of no token', () => {
   });
 });
 
+describe('a body', () => {
+  it.each([
+    ['of no type', undefined],
+    ['called plain text', 'text/plain'],
+    ['called a form, as by curl -d', 'application/x-www-form-urlencoded'],
+    ['called a form with parts', 'multipart/form-data; boundary=x'],
+    ['of a type that is none', 'json'],
+  ])('%s is read as JSON', async (_, type) => {
+    const payload = Buffer.from(JSON.stringify({ messages, max_tokens: 1 }));
+    for (const url of ['/v1/chat/completions', '/v1/messages', '/api/chat']) {
+      const response = await shared.server.app.inject({
+        method: 'POST',
+        url,
+        headers: type === undefined ? {} : { 'content-type': type },
+        payload: url.startsWith('/api') ? payload.toString().replace('{', '{"model":"demo",') : payload,
+      });
+      expect(response.statusCode, response.body).toBe(200);
+    }
+  });
+});
+
 describe('an empty body called JSON', () => {
   const headers = { 'content-type': 'application/json' };
 

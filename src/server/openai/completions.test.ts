@@ -273,12 +273,11 @@ describe('a request that cannot be served', () => {
     expect(message).toMatch(/^This model's maximum context length is 4096 tokens\. However, .* 5000 tokens/);
   });
 
-  it('because the body is no JSON, too large, or of another type gets the same shape', async () => {
-    expect((await refusal('/v1/chat/completions', '{"messages":')).status).toBe(400);
+  it('because the body is no JSON, too large, or compressed gets the same shape', async () => {
+    const broken = await refusal('/v1/chat/completions', '{"messages":');
+    expect(broken).toMatchObject({ status: 400, code: 'invalid_json' });
     const huge = JSON.stringify({ prompt: 'x'.repeat(9 * 1024 * 1024) });
     expect(await refusal('/v1/completions', huge)).toMatchObject({ status: 413, code: 'request_too_large' });
-    const typed = await refusal('/v1/completions', 'prompt=a', { 'content-type': 'text/plain' });
-    expect(typed).toMatchObject({ status: 415, code: 'unsupported_media_type' });
     const compressed = await refusal('/v1/completions', '{"prompt":"a"}', { 'content-encoding': 'gzip' });
     expect(compressed).toMatchObject({ status: 415, code: 'unsupported_content_encoding' });
     expect(compressed.message).toMatch(/"gzip"; send the body uncompressed/);

@@ -6,6 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Priority } from '../../engine/request.ts';
 import { ANONYMOUS_KEY_ID, type KeyLimits, type Tier } from '../../store/key-record.ts';
 import type { KeyRing } from '../../store/key-ring.ts';
+import { isAllowed, isForeignPage, isReading } from '../http/cross-origin.ts';
 import { ApiError } from '../http/errors.ts';
 import type { ServerSettings } from '../settings.ts';
 import type { Activity } from './activity.ts';
@@ -140,9 +141,16 @@ function isLocal(request: FastifyRequest): boolean {
   return addresses.every(isLoopback);
 }
 
-/** Whether a browser sent it for a page of another site, which may be allowed to ask, but not to administer. */
-export function isForeignPage({ headers, host, protocol }: FastifyRequest): boolean {
-  return headers.origin !== undefined && headers.origin !== `${protocol}://${host}`;
+/**
+ * Without a key a browser would act in the name of its user, for whichever page asks it to post. A page can send a key only
+ * after a preflight.
+ */
+export function refuseForeignPage(request: FastifyRequest, corsOrigins: readonly string[]): void {
+  if (isReading(request) || !isForeignPage(request) || keyOf(request) !== undefined) return;
+  const { origin = 'another origin' } = request.headers;
+  if (isAllowed(origin, corsOrigins)) return;
+  const message = `pages of ${origin.slice(0, 128)} may not ask here; the setting corsOrigins allows it`;
+  throw new ApiError(403, message, { code: 'origin_not_allowed' });
 }
 
 export function isLoopback(address: string | undefined): boolean {
