@@ -101,7 +101,11 @@ export const configOptions = {
     meaning:
       'LoRA adapters, asked for as models: `model:name=path` of a folder that PEFT or mlx-lm wrote, or of a GGUF file',
   },
-  alias: { kind: list, default: [], meaning: 'further names: `alias=name`' },
+  alias: {
+    kind: list,
+    default: [],
+    meaning: 'further names: `alias=name`; `*=name` serves every name that no model has',
+  },
   preload: {
     kind: list,
     default: [],

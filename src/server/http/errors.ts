@@ -86,7 +86,7 @@ export function unsupported(param: string, problem: string): ApiError {
 }
 
 export function modelNotFound(name: string): ApiError {
-  const message = `the model '${name}' does not exist here; GET /v1/models lists those that do`;
+  const message = `the model '${name}' does not exist here; GET /v1/models lists those that do, 'default' is the first of them, and the setting --alias '*=NAME' serves unknown names by one`;
   return new ApiError(404, message, { param: 'model', code: 'model_not_found' });
 }
 

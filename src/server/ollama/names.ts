@@ -9,23 +9,46 @@ import { type ModelReference, PullError, parseReference } from '../../pool/model
 import { liesIn } from '../../pool/remove-model.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
+import { named, otherwise } from '../request/find-model.ts';
 
 const LATEST = ':latest';
 const hubPrefix = /^(?:https?:\/\/)?(?:hf\.co|huggingface\.co)\//;
 
-export function findModel({ pool, downloads }: ServerContext, given: string): ModelEntry {
+export function findModel(context: ServerContext, given: string): ModelEntry {
+  const found = ownModel(context, given) ?? otherwise(context.pool.list(), withoutTag(given));
+  if (found === undefined) throw notFound(given);
+  return found;
+}
+
+/** As `findModel`, but only a model that has this very name: what is deleted or overwritten must not be another one. */
+export function findOwnModel(context: ServerContext, given: string): ModelEntry {
+  const found = ownModel(context, given);
+  if (found === undefined) throw notFound(given);
+  return found;
+}
+
+function ownModel({ pool, downloads }: ServerContext, given: string): ModelEntry | undefined {
   const models = pool.list();
-  const bare = given.endsWith(LATEST) ? given.slice(0, -LATEST.length) : given;
-  const byName = (name: string) => models.find((one) => one.name === name || one.aliases.includes(name));
-  const found =
-    byName(given) ?? byName(bare) ?? byName(bare + LATEST) ?? pulledModel(models, bare, downloads?.folder);
-  if (found !== undefined) return found;
-  throw new ApiError(404, `model '${given}' not found`, { param: 'model', code: 'model_not_found' });
+  const bare = withoutTag(given);
+  return (
+    named(models, given) ??
+    named(models, bare) ??
+    named(models, bare + LATEST) ??
+    pulledModel(models, bare, downloads?.folder)
+  );
+}
+
+function withoutTag(given: string): string {
+  return given.endsWith(LATEST) ? given.slice(0, -LATEST.length) : given;
+}
+
+function notFound(given: string): ApiError {
+  return new ApiError(404, `model '${given}' not found`, { param: 'model', code: 'model_not_found' });
 }
 
 export function hubReference(given: string): ModelReference {
   const text = given.replace(/^hf:/, '').replace(hubPrefix, '');
-  return parseReference(`hf:${text.endsWith(LATEST) ? text.slice(0, -LATEST.length) : text}`);
+  return parseReference(`hf:${withoutTag(text)}`);
 }
 
 function pulledModel(

@@ -24,7 +24,7 @@ import {
 import { serveEmbed, serveEmbeddings } from './embed.ts';
 import { loadOrUnload } from './keep-alive.ts';
 import { listModels, runningModels, showModel } from './models.ts';
-import { findModel } from './names.ts';
+import { findModel, findOwnModel } from './names.ts';
 import { chatProtocol, generateProtocol, rawProtocol } from './protocol.ts';
 import { pull, type RunningPulls, untilListed } from './pull.ts';
 import {
@@ -214,7 +214,7 @@ async function answerPrompt(
 
 async function deleteModel(context: ServerContext, given: string): Promise<void> {
   const { pool, downloads } = context;
-  const { name, path, adapterOf } = findModel(context, given);
+  const { name, path, adapterOf } = findOwnModel(context, given);
   if (downloads === undefined || adapterOf !== undefined || !liesIn(downloads.folder, path)) {
     const message = `model '${given}' is not in the models folder, and only what lies there can be deleted`;
     throw new ApiError(409, message, { code: 'model_not_deletable' });

@@ -3,18 +3,36 @@ import type { ModelEntry, ModelPool } from '../../pool/model-pool.ts';
 import { LineCheck } from '../batches/line-check.ts';
 import { findEntry } from './find-model.ts';
 
-const poolOf = (...names: string[]) =>
+const poolOf = (...names: string[]) => aliasedPool(...names.map((name) => [name]));
+const aliasedPool = (...models: string[][]) =>
   ({
-    list: () => names.map((name) => ({ name, aliases: [] }) as unknown as ModelEntry),
+    list: () => models.map(([name, ...aliases]) => ({ name, aliases }) as unknown as ModelEntry),
   }) as unknown as ModelPool;
 
 it('gives the first model where none is named', () => {
   expect(findEntry(poolOf('one', 'two'), undefined).name).toBe('one');
 });
 
-it('refuses a model that does not exist for good', () => {
+it('calls the first model default, unless another has that name', () => {
+  expect(findEntry(poolOf('one', 'two'), 'default').name).toBe('one');
+  expect(findEntry(aliasedPool(['one'], ['two', 'default']), 'default').name).toBe('two');
+});
+
+it('serves names that no model has by the one whose alias is *', () => {
+  const pool = aliasedPool(['one'], ['two', '*']);
+  expect(findEntry(pool, 'gpt-5').name).toBe('two');
+  expect(findEntry(pool, 'one').name).toBe('one');
+  expect(findEntry(pool, undefined).name).toBe('one');
+  expect(findEntry(pool, 'default').name).toBe('one');
+});
+
+it('refuses a model that does not exist for good, and says what does', () => {
   expect(() => findEntry(poolOf('one'), 'other')).toThrow(
-    expect.objectContaining({ status: 404, code: 'model_not_found' }),
+    expect.objectContaining({
+      status: 404,
+      code: 'model_not_found',
+      message: expect.stringMatching(/'default'.*--alias '\*=NAME'/),
+    }),
   );
 });
 

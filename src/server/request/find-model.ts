@@ -4,13 +4,26 @@ import type { ModelEntry, ModelLease, ModelPool } from '../../pool/model-pool.ts
 import { orAbort } from '../../runtime/timers.ts';
 import { acquireError, modelNotFound, noModels } from '../http/errors.ts';
 
+/** The default model's name in every server, unless another model has it. */
+const DEFAULT = 'default';
+/** An alias for every name that no model has. */
+const ANY = '*';
+
 /** The default model, the first one, where no name is given. The entry's name is used everywhere after this. */
 export function findEntry(pool: ModelPool, name: string | undefined): ModelEntry {
-  const isMeant = (one: ModelEntry) => name === undefined || one.name === name || one.aliases.includes(name);
   const entries = pool.list();
-  const entry = entries.find(isMeant);
-  if (entry === undefined) throw entries.length === 0 ? noModels() : modelNotFound(name ?? 'default');
+  const entry = name === undefined ? entries[0] : (named(entries, name) ?? otherwise(entries, name));
+  if (entry === undefined) throw entries.length === 0 ? noModels() : modelNotFound(name ?? DEFAULT);
   return entry;
+}
+
+export function named(entries: readonly ModelEntry[], name: string): ModelEntry | undefined {
+  return entries.find((one) => one.name === name || one.aliases.includes(name));
+}
+
+/** The model that serves a name which no model has. */
+export function otherwise(entries: readonly ModelEntry[], name: string): ModelEntry | undefined {
+  return name === DEFAULT ? entries[0] : named(entries, ANY);
 }
 
 /** Waits until the model is loaded; an abort before that leaves no lease. `background`: no client waits for the answer. */
