@@ -30,7 +30,7 @@ const stop = {
 
 const block = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('thinking'), thinking: z.string(), signature: z.string() }),
-  z.strictObject({ type: z.literal('text'), text: z.string(), citations: z.null() }),
+  z.strictObject({ type: z.literal('text'), text: z.string() }),
   z.strictObject({
     type: z.literal('tool_use'),
     id: z.string(),

@@ -29,6 +29,7 @@ export function modelInfo({ name, createdSeconds }: ModelEntry): object {
     id: name,
     display_name: name,
     created_at: new Date(createdSeconds * 1000).toISOString(),
+    lifecycle: 'active',
   };
 }
 

@@ -80,7 +80,7 @@ describe('a message', () => {
     expect(gathered(streamed(parts, { calls: 2 }))).toEqual(blocks);
     expect(blocks).toEqual([
       { type: 'thinking', thinking: 'Hm.', signature: expect.stringMatching(/.{20}/) },
-      { type: 'text', text: 'Let me see.', citations: null },
+      { type: 'text', text: 'Let me see.' },
       {
         type: 'tool_use',
         id: 'toolu_id0',

@@ -145,7 +145,7 @@ function contentOf({ text, reasoning, calls }: WholeChoice, omitsThinking: boole
 }
 
 function textBlock(text: string): object {
-  return { type: 'text', text, citations: null };
+  return { type: 'text', text };
 }
 
 function callBlock({ id, name }: Pick<NamedCall, 'id' | 'name'>, input: unknown): object {

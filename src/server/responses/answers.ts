@@ -53,7 +53,7 @@ export const responseSchema = z.looseObject({
   usage: z
     .strictObject({
       input_tokens: z.int(),
-      input_tokens_details: z.strictObject({ cached_tokens: z.int() }),
+      input_tokens_details: z.strictObject({ cached_tokens: z.int(), cache_write_tokens: z.literal(0) }),
       output_tokens: z.int(),
       output_tokens_details: z.strictObject({ reasoning_tokens: z.int() }),
       total_tokens: z.int(),

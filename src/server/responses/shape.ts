@@ -189,7 +189,8 @@ function usageOf(
 ): object {
   return {
     input_tokens: promptTokens,
-    input_tokens_details: { cached_tokens: cachedTokens },
+    // Prefixes are always cached, and writing them is not accounted.
+    input_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: 0 },
     output_tokens: completionTokens,
     output_tokens_details: { reasoning_tokens: reasoningTokens },
     total_tokens: promptTokens + completionTokens,
