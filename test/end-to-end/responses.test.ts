@@ -528,7 +528,8 @@ describe('what is refused', () => {
     [{ text: { verbosity: 'low' } }, 'text.verbosity'],
     [{ text: { format: { type: 'grammar' } } }, 'text.format.type'],
     [{ reasoning: { summary: 'detailed' } }, 'reasoning.summary'],
-    [{ tools: [{ type: 'web_search' }] }, 'tools[0].type'],
+    [{ tools: [{ type: 'crystal_ball' }] }, 'tools[0].type'],
+    [{ tool_choice: { type: 'web_search' } }, 'tool_choice'],
     [{ tools: [weather], tool_choice: { type: 'function', name: 'other' } }, 'tool_choice'],
     [
       { input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'x' }] }] },
@@ -557,7 +558,7 @@ describe('what is refused', () => {
   });
 
   it('names the type of a tool that there is none of', async () => {
-    await expect(refused({ tools: [{ type: 'web_search' }] })).rejects.toThrow(/web_search/);
+    await expect(refused({ tools: [{ type: 'crystal_ball' }] })).rejects.toThrow(/crystal_ball/);
   });
 
   it('a wrong key, and an unknown model', async () => {

@@ -20,11 +20,21 @@ const callSchema = z.strictObject({
   status,
   call_id: z.string(),
   name: z.string(),
+  namespace: z.string().optional(),
   arguments: z.string().meta({ description: 'JSON text.' }),
+});
+const customCallSchema = z.strictObject({
+  id: z.string(),
+  type: z.literal('custom_tool_call'),
+  status,
+  call_id: z.string(),
+  name: z.string(),
+  namespace: z.string().optional(),
+  input: z.string(),
 });
 const callOutputSchema = z.strictObject({
   id: z.string(),
-  type: z.literal('function_call_output'),
+  type: z.enum(['function_call_output', 'custom_tool_call_output']),
   status,
   call_id: z.string(),
   output: z.array(textPart),
@@ -46,7 +56,9 @@ export const responseSchema = z.looseObject({
   error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
   incomplete_details: z.strictObject({ reason: z.literal('max_output_tokens') }).nullable(),
   model: z.string(),
-  output: z.array(z.discriminatedUnion('type', [messageSchema, callSchema, reasoningSchema])),
+  output: z.array(
+    z.discriminatedUnion('type', [messageSchema, callSchema, customCallSchema, reasoningSchema]),
+  ),
   previous_response_id: z.string().nullable(),
   schema_valid: schemaValid,
   store: z.boolean().meta({ description: 'Whether it was kept.' }),
@@ -65,7 +77,15 @@ export const responseEventSchema = z.looseObject({ type: z.string(), sequence_nu
 
 export const inputItemsSchema = z.strictObject({
   object: z.literal('list'),
-  data: z.array(z.discriminatedUnion('type', [messageSchema, callSchema, callOutputSchema, reasoningSchema])),
+  data: z.array(
+    z.discriminatedUnion('type', [
+      messageSchema,
+      callSchema,
+      customCallSchema,
+      callOutputSchema,
+      reasoningSchema,
+    ]),
+  ),
   first_id: z.string().nullable(),
   last_id: z.string().nullable(),
   has_more: z.boolean(),

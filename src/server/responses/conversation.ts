@@ -57,9 +57,14 @@ function keptItem(item: Exclude<GivenItem, ItemReference>, where: string): Conve
       return { ...common, type, role, content };
     }
     case 'function_call': {
-      const { type, call_id, name, arguments: given } = item;
-      return { ...common, type, call_id, name, arguments: given };
+      const { type, call_id, name, namespace, arguments: given } = item;
+      return { ...common, type, call_id, name, ...(namespace && { namespace }), arguments: given };
     }
+    case 'custom_tool_call': {
+      const { type, call_id, name, namespace, input } = item;
+      return { ...common, type, call_id, name, ...(namespace && { namespace }), input };
+    }
+    case 'custom_tool_call_output':
     case 'function_call_output': {
       const { type, call_id, output } = item;
       return { ...common, type, call_id, output: output.map((part) => keptPart(part, false)) };

@@ -45,7 +45,17 @@ const call = z.object({
   type: z.literal('function_call'),
   call_id: z.string().min(1).max(MAX_ID_LETTERS),
   name: z.string().min(1),
+  namespace: z.string().min(1).nullish(),
   arguments: z.string(),
+  id,
+  status,
+});
+const customCall = z.object({
+  type: z.literal('custom_tool_call'),
+  call_id: z.string().min(1).max(MAX_ID_LETTERS),
+  name: z.string().min(1),
+  namespace: z.string().min(1).nullish(),
+  input: z.string(),
   id,
   status,
 });
@@ -56,6 +66,7 @@ const callOutput = z.object({
   id,
   status,
 });
+const customOutput = callOutput.extend({ type: z.literal('custom_tool_call_output') });
 const reasoning = z.object({
   type: z.literal('reasoning'),
   summary: z.array(z.object({ type: z.literal('summary_text'), text: z.string() })).nullish(),
@@ -71,10 +82,10 @@ const reference = z.object({
 
 const item = z.preprocess(
   withType,
-  z.discriminatedUnion('type', [message, call, callOutput, reasoning, reference], {
+  z.discriminatedUnion('type', [message, call, callOutput, customCall, customOutput, reasoning, reference], {
     error: unknownType(
       'items',
-      'these are: message, function_call, function_call_output, reasoning, item_reference',
+      'these are: message, function_call, function_call_output, custom_tool_call, custom_tool_call_output, reasoning, item_reference',
     ),
   }),
 );
@@ -121,15 +132,24 @@ interface MessageItem extends Common {
   readonly content: readonly TextPart[];
 }
 
-interface CallItem extends Common {
-  readonly type: 'function_call';
+interface Called extends Common {
   readonly call_id: string;
   readonly name: string;
+  readonly namespace?: string;
+}
+
+interface CallItem extends Called {
+  readonly type: 'function_call';
   readonly arguments: string;
 }
 
+interface CustomCallItem extends Called {
+  readonly type: 'custom_tool_call';
+  readonly input: string;
+}
+
 interface CallOutputItem extends Common {
-  readonly type: 'function_call_output';
+  readonly type: 'function_call_output' | 'custom_tool_call_output';
   readonly call_id: string;
   readonly output: string | readonly TextPart[];
 }
@@ -140,8 +160,8 @@ export interface ReasoningItem extends Common {
   readonly content: readonly { readonly type: 'reasoning_text'; readonly text: string }[];
 }
 
-export type ConversationItem = MessageItem | CallItem | CallOutputItem | ReasoningItem;
-export type OutputItem = MessageItem | CallItem | ReasoningItem;
+export type OutputItem = MessageItem | CallItem | CustomCallItem | ReasoningItem;
+export type ConversationItem = OutputItem | CallOutputItem;
 
 export function textOf(parts: string | readonly TextPart[]): string {
   if (typeof parts === 'string') return parts;
@@ -152,6 +172,8 @@ const marks: Readonly<Record<ConversationItem['type'], string>> = {
   message: 'msg_',
   function_call: 'fc_',
   function_call_output: 'fco_',
+  custom_tool_call: 'ctc_',
+  custom_tool_call_output: 'ctco_',
   reasoning: 'rs_',
 };
 

@@ -94,6 +94,8 @@ describe('items as messages', () => {
   });
 
   it('are refused where a result has no call before it', () => {
-    expect(() => toMessages([result('1'), call('1')], undefined)).toThrow(/no function_call .*'1'/);
+    expect(() => toMessages([result('1'), call('1')], undefined)).toThrow(
+      /no call before the function_call_output .*'1'/,
+    );
   });
 });

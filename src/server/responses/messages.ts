@@ -3,7 +3,9 @@
 
 import { badRequest } from '../http/errors.ts';
 import type { ChatBody } from '../openai/schemas/chat.ts';
+import { customArguments } from './custom-input.ts';
 import { type ConversationItem, type ReasoningItem, textOf } from './items.ts';
+import { modelName } from './tools.ts';
 
 type Message = ChatBody['messages'][number];
 
@@ -28,10 +30,12 @@ export function toMessages(items: readonly ConversationItem[], instructions: str
   const isSaid = ({ text, calls }: Turn) => text !== undefined || calls.length > 0;
   for (const item of items) {
     if (item.type === 'reasoning') before(isSaid).reasoning.push(reasoningText(item));
-    else if (item.type === 'function_call') {
-      names.set(item.call_id, item.name);
-      const { call_id, name, arguments: given } = item;
-      before(() => false).calls.push({ id: call_id, type: 'function', function: { name, arguments: given } });
+    else if (item.type === 'function_call' || item.type === 'custom_tool_call') {
+      const { call_id: id } = item;
+      const name = modelName(item);
+      const given = item.type === 'function_call' ? item.arguments : customArguments(item.input);
+      names.set(id, name);
+      before(() => false).calls.push({ id, type: 'function', function: { name, arguments: given } });
     } else if (item.type === 'message' && item.role === 'assistant')
       before(isSaid).text = textOf(item.content);
     else {
@@ -49,12 +53,12 @@ function plainMessage(role: Message['role'], content: Parameters<typeof textOf>[
 }
 
 function toolMessage(
-  { call_id, output }: Extract<ConversationItem, { type: 'function_call_output' }>,
+  { type, call_id, output }: Extract<ConversationItem, { output: unknown }>,
   names: ReadonlyMap<string, string>,
 ): Message {
   const name = names.get(call_id);
   if (name === undefined) {
-    throw badRequest('input', `there is no function_call before it with the call_id '${call_id}'`);
+    throw badRequest('input', `there is no call before the ${type} with the call_id '${call_id}'`);
   }
   return { role: 'tool', tool_call_id: call_id, name, content: textOf(output) };
 }

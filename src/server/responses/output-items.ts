@@ -1,7 +1,9 @@
 // Builds the items of an answer while it is generated, with an event for each beginning, delta and end.
 
-import type { AnswerPiece, GenerationPart, TokenDetail } from '../../generation/answer-parts.ts';
+import type { AnswerPiece, GenerationPart, NamedCall, TokenDetail } from '../../generation/answer-parts.ts';
+import { CustomInput } from './custom-input.ts';
 import { type ItemStatus, newItemId, type OutputItem } from './items.ts';
+import type { KnownTool } from './tools.ts';
 
 export interface OutputEvent {
   readonly type: string;
@@ -11,11 +13,20 @@ export interface OutputEvent {
 type Growing = { readonly id: string; readonly index: number; text: string } & (
   | { readonly kind: 'content'; readonly logprobs: object[] }
   | { readonly kind: 'reasoning' }
-  | { readonly kind: 'call'; readonly name: string; readonly callId: string }
+  | { readonly kind: 'call'; readonly tool: KnownTool; readonly callId: string }
+  | {
+      readonly kind: 'custom';
+      readonly tool: KnownTool;
+      readonly callId: string;
+      readonly input: CustomInput;
+    }
 );
+
+type Call = Extract<Growing, { readonly tool: KnownTool }>;
 
 export class OutputItems {
   readonly #entryOf: (detail: TokenDetail) => object;
+  readonly #tools: ReadonlyMap<string, KnownTool>;
   readonly #done: OutputItem[] = [];
   #growing: Growing | undefined;
   /** White space, which belongs to a text only if text follows. */
@@ -25,8 +36,10 @@ export class OutputItems {
   #undecidedTokens = 0;
   #reasoningTokens = 0;
 
-  constructor(entryOf: (detail: TokenDetail) => object) {
+  /** `tools`: by the names that the model has for them. */
+  constructor(entryOf: (detail: TokenDetail) => object, tools: ReadonlyMap<string, KnownTool> = new Map()) {
     this.#entryOf = entryOf;
+    this.#tools = tools;
   }
 
   get items(): readonly OutputItem[] {
@@ -77,12 +90,14 @@ export class OutputItems {
         );
       case 'call': {
         this.#forget();
-        const { name, id: callId } = part;
-        return this.#begin({ kind: 'call', name, callId, ...this.#newItem('function_call') });
+        return this.#begin(this.#newCall(part));
       }
-      case 'arguments':
+      case 'arguments': {
         this.#forget();
-        return this.#growing?.kind === 'call' ? this.#delta(this.#growing, part.text) : [];
+        const open = this.#growing;
+        if (open?.kind === 'call') return this.#delta(open, part.text);
+        return open?.kind === 'custom' ? this.#delta(open, open.input.push(part.text)) : [];
+      }
     }
   }
 
@@ -112,7 +127,7 @@ export class OutputItems {
     const index = this.#done.length;
     this.#growing = next;
     events.push({ type: 'response.output_item.added', output_index: index, item: bareItem(next) });
-    if (next.kind !== 'call') {
+    if (!isCall(next)) {
       events.push({ type: 'response.content_part.added', ...locationOf(next), part: partOf(next) });
     }
     return events;
@@ -124,9 +139,7 @@ export class OutputItems {
     if (delta === '' && details.length === 0) return [];
     item.text += delta;
     const { item_id, output_index } = locationOf(item);
-    if (item.kind === 'call') {
-      return [{ type: 'response.function_call_arguments.delta', item_id, output_index, delta }];
-    }
+    if (isCall(item)) return [{ type: `${callEvents[item.kind]}.delta`, item_id, output_index, delta }];
     if (item.kind === 'reasoning') {
       return [{ type: 'response.reasoning_text.delta', ...locationOf(item), delta }];
     }
@@ -148,10 +161,26 @@ export class OutputItems {
     return { kind: 'content', logprobs: [], ...this.#newItem('message') };
   }
 
+  #newCall({ name, id: callId }: NamedCall): Growing {
+    const tool = this.#tools.get(name) ?? { name, custom: false };
+    return tool.custom
+      ? { kind: 'custom', tool, callId, input: new CustomInput(), ...this.#newItem('custom_tool_call') }
+      : { kind: 'call', tool, callId, ...this.#newItem('function_call') };
+  }
+
   #newItem(type: OutputItem['type']) {
     const growing = this.#growing === undefined ? 0 : 1;
     return { id: newItemId(type), index: this.#done.length + growing, text: '' };
   }
+}
+
+const callEvents = {
+  call: 'response.function_call_arguments',
+  custom: 'response.custom_tool_call_input',
+} as const;
+
+function isCall(item: Growing): item is Call {
+  return item.kind === 'call' || item.kind === 'custom';
 }
 
 function locationOf({ id, index }: Growing) {
@@ -161,11 +190,10 @@ function locationOf({ id, index }: Growing) {
 function endOf(item: Growing): OutputEvent[] {
   const { text } = item;
   const location = locationOf(item);
-  if (item.kind === 'call') {
+  if (isCall(item)) {
     const { item_id, output_index } = location;
-    const { name } = item;
-    const type = 'response.function_call_arguments.done';
-    return [{ type, item_id, output_index, name, arguments: text }];
+    const whole = item.kind === 'custom' ? { input: text } : { name: item.tool.name, arguments: text };
+    return [{ type: `${callEvents[item.kind]}.done`, item_id, output_index, ...whole }];
   }
   const done =
     item.kind === 'reasoning'
@@ -174,7 +202,7 @@ function endOf(item: Growing): OutputEvent[] {
   return [done, { type: 'response.content_part.done', ...location, part: partOf(item) }];
 }
 
-function partOf(item: Exclude<Growing, { kind: 'call' }>) {
+function partOf(item: Exclude<Growing, Call>) {
   const { text } = item;
   return item.kind === 'reasoning'
     ? ({ type: 'reasoning_text', text } as const)
@@ -183,7 +211,7 @@ function partOf(item: Exclude<Growing, { kind: 'call' }>) {
 
 function bareItem(item: Growing): OutputItem {
   const whole = itemOf(item, 'in_progress');
-  return whole.type === 'function_call' ? whole : { ...whole, content: [] };
+  return 'content' in whole ? { ...whole, content: [] } : whole;
 }
 
 function itemOf(item: Growing, status: ItemStatus): OutputItem {
@@ -196,6 +224,12 @@ function itemOf(item: Growing, status: ItemStatus): OutputItem {
     case 'reasoning':
       return { id, type: 'reasoning', status, summary: [], content: [{ type: 'reasoning_text', text }] };
     case 'call':
-      return { id, type: 'function_call', status, call_id: item.callId, name: item.name, arguments: text };
+      return { id, type: 'function_call', status, ...calledOf(item), arguments: text };
+    case 'custom':
+      return { id, type: 'custom_tool_call', status, ...calledOf(item), input: text };
   }
+}
+
+function calledOf({ callId, tool: { name, namespace } }: Call) {
+  return { call_id: callId, name, ...(namespace === undefined ? {} : { namespace }) };
 }

@@ -10,6 +10,7 @@ import type { KeptResponses, RunningResponses } from './kept-responses.ts';
 import { toChatBody } from './read.ts';
 import { responsesRules } from './schema.ts';
 import { ResponseShape } from './shape.ts';
+import { toolWarnings } from './tools.ts';
 
 const responsesKind: CompletionKind<ChatBody> = {
   ...chatKind,
@@ -42,6 +43,7 @@ export function newResponse(
       conversation = await readConversation(given, caller, kept);
       return toChatBody(given, conversation);
     },
+    check: ({ tools = [] }) => toolWarnings(tools),
     framing: namedEvents,
     // Items get new ids each time. Clients use GET /v1/responses/{id} instead.
     resumable: false,

@@ -4,6 +4,7 @@ import type { ChatBody } from '../openai/schemas/chat.ts';
 import type { Conversation } from './conversation.ts';
 import { toMessages } from './messages.ts';
 import type { ResponsesBody } from './schema.ts';
+import { toChatChoice, toChatTools } from './tools.ts';
 
 const LOGPROBS = 'message.output_text.logprobs';
 
@@ -32,39 +33,12 @@ export function toChatBody(given: ResponsesBody, { history, given: items }: Conv
     ...shared,
     messages: toMessages([...history, ...items], instructions),
     max_completion_tokens: maxTokens,
-    tools: tools?.map(toTool),
-    tool_choice: toChoice(choice),
+    tools: tools && toChatTools(tools),
+    tool_choice: toChatChoice(choice),
     response_format: toFormat(text?.format ?? undefined),
     reasoning_effort: reasoning?.effort ?? undefined,
     ...(logprobs ? { logprobs, top_logprobs: top ?? 0 } : {}),
   };
-}
-
-type Tool = NonNullable<ResponsesBody['tools']>[number];
-
-export function isStrict({ strict }: Tool): boolean {
-  return strict ?? true;
-}
-
-function toTool(tool: Tool): NonNullable<ChatBody['tools']>[number] {
-  const { name, description, parameters } = tool;
-  return {
-    type: 'function',
-    function: {
-      name,
-      ...(description == null ? {} : { description }),
-      ...(parameters == null ? {} : { parameters }),
-      strict: isStrict(tool),
-    },
-  };
-}
-
-function toChoice(choice: ResponsesBody['tool_choice']): ChatBody['tool_choice'] {
-  const named = ({ name }: { readonly name: string }) => ({ type: 'function' as const, function: { name } });
-  if (choice === undefined || typeof choice === 'string') return choice;
-  if (choice.type === 'function') return named(choice);
-  const { type, mode, tools } = choice;
-  return { type, allowed_tools: { mode, tools: tools.map(named) } };
 }
 
 type Format = NonNullable<NonNullable<ResponsesBody['text']>['format']>;

@@ -4,17 +4,17 @@ import { z } from 'zod';
 import type { BodyRules } from '../http/parse-body.ts';
 import { chatSchema } from '../openai/schemas/chat.ts';
 import { samplingFields, sharedRefusals } from '../openai/schemas/sampling.ts';
-import { toolFields, toolSchema } from '../openai/schemas/tools.ts';
+import { toolFields } from '../openai/schemas/tools.ts';
 import { inputSchema, unknownType } from './items.ts';
+import { toolChoiceSchema, toolsSchema } from './tools.ts';
 
-const MAX_TOOLS = 512;
 const MAX_METADATA = 16;
 
 const includable = [
   'message.output_text.logprobs',
   // Reasoning is not encrypted, so that it can be sent back as it is.
   'reasoning.encrypted_content',
-  // They belong to tools and inputs that are refused: there is nothing to include.
+  // They belong to tools that are left out and inputs that are refused: there is nothing to include.
   'file_search_call.results',
   'web_search_call.results',
   'web_search_call.action.sources',
@@ -22,37 +22,6 @@ const includable = [
   'computer_call_output.output.image_url',
   'code_interpreter_call.outputs',
 ] as const;
-
-const tool = z.discriminatedUnion(
-  'type',
-  [
-    z.object({
-      type: z.literal('function'),
-      name: toolSchema.shape.function.shape.name,
-      description: z.string().nullish(),
-      parameters: z.record(z.string(), z.unknown()).nullish().meta({ description: 'A JSON schema.' }),
-      strict: z
-        .boolean()
-        .nullish()
-        .meta({ description: 'Arguments must be what the schema says. Default true.' }),
-    }),
-  ],
-  { error: unknownType('tools', 'only functions are') },
-);
-
-const named = z.object({ type: z.literal('function'), name: z.string() });
-const toolChoice = z.union(
-  [
-    z.enum(['none', 'auto', 'required']),
-    named,
-    z.object({
-      type: z.literal('allowed_tools'),
-      mode: z.enum(['auto', 'required']),
-      tools: z.array(named),
-    }),
-  ],
-  'must be none, auto, required, a function by its name, or allowed_tools',
-);
 
 const format = z.discriminatedUnion(
   'type',
@@ -108,8 +77,8 @@ export const responsesSchema = z.object({
   store: z.boolean().meta({ description: 'Keep the response, to come back to it. Default true.' }).optional(),
   ...sampling,
   max_output_tokens: max_tokens,
-  tools: z.array(tool).max(MAX_TOOLS).meta({ description: 'Functions that the model may call.' }).optional(),
-  tool_choice: toolChoice.optional(),
+  tools: toolsSchema.optional(),
+  tool_choice: toolChoiceSchema.optional(),
   parallel_tool_calls: toolFields.parallel_tool_calls,
   text: text.optional(),
   reasoning: reasoning.optional(),
@@ -131,7 +100,13 @@ const notSupported = () => 'is not supported';
 export const responsesRules: BodyRules<typeof responsesSchema> = {
   schema: responsesSchema,
   // Without built-in tools there is nothing for max_tool_calls to count; keys alone have tiers.
-  noOps: ['service_tier', 'prompt_cache_retention', 'prompt_cache_options', 'stream_options'],
+  noOps: [
+    'service_tier',
+    'prompt_cache_retention',
+    'prompt_cache_options',
+    'stream_options',
+    'client_metadata',
+  ],
   refused: {
     ...sharedRefusals,
     background: (value) => (value === false ? undefined : 'is not supported; stream the response instead'),

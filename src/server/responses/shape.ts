@@ -18,8 +18,8 @@ import {
 import type { Conversation } from './conversation.ts';
 import type { KeptResponses, RunningResponses } from './kept-responses.ts';
 import { type OutputEvent, OutputItems } from './output-items.ts';
-import { isStrict } from './read.ts';
 import type { ResponsesBody } from './schema.ts';
+import { knownTools, shownTools } from './tools.ts';
 
 /** Where a response is stored, and found while it runs. */
 interface Keeping {
@@ -52,7 +52,7 @@ export class ResponseShape implements AnswerShape {
     this.#given = given;
     this.#keeping = keeping;
     this.#stored = given.store !== false && keeping.kept.keeps;
-    this.#output = new OutputItems((detail) => entryOf(options.model, detail));
+    this.#output = new OutputItems((detail) => entryOf(options.model, detail), knownTools(given.tools ?? []));
   }
 
   opening(): StreamMessage[] {
@@ -171,7 +171,7 @@ export class ResponseShape implements AnswerShape {
       temperature: given.temperature ?? 1,
       text: { format: given.text?.format ?? { type: 'text' }, verbosity: 'medium' },
       tool_choice: given.tool_choice ?? 'auto',
-      tools: (given.tools ?? []).map((tool) => ({ ...tool, strict: isStrict(tool) })),
+      tools: shownTools(given.tools ?? []),
       top_logprobs: given.top_logprobs ?? 0,
       top_p: given.top_p ?? 1,
       truncation: 'disabled',
