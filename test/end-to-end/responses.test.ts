@@ -514,6 +514,17 @@ describe('a response that does not come to its end', () => {
   });
 });
 
+describe('the tokens of an input', () => {
+  it('are counted as the response counts them, with tools and with what came before', async () => {
+    const first = await client.responses.create({ model, input, temperature: 0 });
+    const asked = { model, input: 'And what is 3 + 4?', tools: [weather], previous_response_id: first.id };
+    const { input_tokens: counted, object } = await client.responses.inputTokens.count(asked);
+    const { usage } = await client.responses.create({ ...asked, max_output_tokens: 1 });
+    expect(object).toBe('response.input_tokens');
+    expect(counted).toBe(usage?.input_tokens);
+  });
+});
+
 describe('what is refused', () => {
   const refused = (body: object) => client.responses.create({ model, input, ...body });
 

@@ -1,14 +1,11 @@
 // POST /v1/messages and /v1/messages/count_tokens.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { readPrompt } from '../../generation/prompt.ts';
 import type { ServerContext } from '../context.ts';
 import { readBody, rulesNote } from '../http/parse-body.ts';
-import { tokensOf } from '../jobs/encode-prompts.ts';
+import { countTokens } from '../jobs/count-tokens.ts';
 import { serveCompletion } from '../jobs/serve-completion.ts';
-import { NO_TOKENS } from '../limits/key-limiter.ts';
-import { findEntry } from '../request/find-model.ts';
-import { requestContext, withRequestScope } from '../request/request-scope.ts';
+import { requestContext } from '../request/request-scope.ts';
 import type { Route } from '../route.ts';
 import {
   anthropicErrorSchema,
@@ -42,35 +39,17 @@ export function messageRoutes(context: ServerContext): readonly Route[] {
       summary: 'How many tokens such a conversation is',
       body: countSchema,
       answer: tokenCountSchema,
-      handler: (request, reply) => countTokens(context, request, reply),
+      handler: (request, reply) => countMessage(context, request, reply),
     },
   ];
 }
 
-/** Counts the very prompt that would be answered. The limits count it as a request, not as tokens. */
-async function countTokens(
+async function countMessage(
   context: ServerContext,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<{ input_tokens: number }> {
   const given = readBody(countRules, request, reply);
   const incoming = requestContext(context, request, reply);
-  const body = readMessages(given, incoming);
-  const inputs = messagesKind.prompts(body, context.settings);
-  const name = findEntry(context.pool, body.model).name;
-  const options = { modelName: name, demand: NO_TOKENS, sequences: 0 };
-  const count = await withRequestScope(incoming, options, async ({ model, caller, signal }) => {
-    const { encoders: encoder, settings: limits } = context;
-    const encoding = {
-      encoder,
-      account: caller.keyId,
-      signal,
-      limits,
-      parameter: 'messages',
-      mustFit: false,
-    };
-    const prompts = await Promise.all(inputs.map((input) => readPrompt(input, model, encoding)));
-    return tokensOf(prompts);
-  });
-  return { input_tokens: count };
+  return { input_tokens: await countTokens(incoming, messagesKind, readMessages(given, incoming)) };
 }

@@ -40,7 +40,8 @@ describe('a request body', () => {
     [{ audio: { voice: 'ash', format: 'mp3' } }, 'audio', 'unsupported_parameter'],
     [{ verbosity: 'low' }, 'verbosity', 'unsupported_parameter'],
     [{ web_search_options: {} }, 'web_search_options', 'unsupported_parameter'],
-    [{ functions: [{}] }, 'functions', 'unsupported_parameter'],
+    [{ functions: [{}] }, 'functions[0].name', 'missing_required_parameter'],
+    [{ function_call: 'required' }, 'function_call', 'invalid_value'],
   ])('of a chat with %j is refused, naming %s', (body, param, code) => {
     expect(refusalOf(() => chat(body))).toMatchObject({ status: 400, param, code });
   });
@@ -50,8 +51,7 @@ describe('a request body', () => {
     [{ prompt: [1.5] }, 'prompt'],
     [{ prompt: ['a', 1] }, 'prompt'],
     [{ suffix: 7 }, 'suffix'],
-    [{ best_of: 3 }, 'best_of'],
-    [{ n: 2, best_of: 4 }, 'best_of'],
+    [{ best_of: 1.5 }, 'best_of'],
   ])('of a text completion with %j is refused, naming %s', (body, param) => {
     expect(refusalOf(() => text(body))).toMatchObject({ status: 400, param });
   });

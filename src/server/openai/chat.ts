@@ -15,8 +15,10 @@ import {
   withDetails,
 } from '../jobs/answer-shape.ts';
 import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
+import { isOlder, withTools } from './older-functions.ts';
 import {
   type ChatBody,
+  type ChatRequest,
   chatLogprobs,
   chatMaxTokens,
   chatRules,
@@ -52,14 +54,16 @@ export const chatProtocol: Protocol<typeof chatRules.schema, ChatBody> = {
   idMark: 'chatcmpl-',
   rules: chatRules,
   kind: chatKind,
-  read: (body) => body,
+  read: withTools,
   framing: doneEvents,
   resumable: true,
   shape: chatShape,
 };
 
-function chatShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerShape {
+function chatShape({ base, model, logprobs, usageComes }: ShapeOptions, given: ChatRequest): AnswerShape {
   const { id, ...rest } = base;
+  const older = isOlder(given);
+  const finishOf = finishReasons(older ? 'function_call' : 'tool_calls');
   const later = usageComes ? { usage: null } : {};
   const chunk = (choices: readonly object[]) => ({
     data: { id, object: 'chat.completion.chunk', ...rest, choices, ...later },
@@ -71,9 +75,11 @@ function chatShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerS
   return {
     opening: (index) => [deltaChunk(index, { role: 'assistant', content: '' })],
     piece: (index, piece) =>
-      withDetails(piece.parts.map(deltaOf), piece.details, { content: '' }).map(([delta, details]) =>
-        deltaChunk(index, delta, details),
-      ),
+      withDetails(
+        piece.parts.map((part) => deltaOf(part, older)),
+        piece.details,
+        { content: '' },
+      ).map(([delta, details]) => deltaChunk(index, delta, details)),
     finish: (index, end) => [
       chunk([
         {
@@ -93,7 +99,7 @@ function chatShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerS
       ...rest,
       choices: choices.map((choice) => ({
         index: choice.index,
-        message: messageOf(choice),
+        message: messageOf(choice, older),
         logprobs: content(choice.details),
         finish_reason: choice.reason && finishOf(choice.reason, choice.calls.length, choice.hasOpenCall),
         ...validity(choice),
@@ -104,29 +110,33 @@ function chatShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerS
 }
 
 /** An answer that was cut off within a call does not finish with `tool_calls`. */
-function finishOf(reason: FinishReason, calls: number, hasOpenCall = false): string {
-  return reason === 'stop' && calls > 0 && !hasOpenCall ? 'tool_calls' : reason;
+function finishReasons(called: 'tool_calls' | 'function_call') {
+  return (reason: FinishReason, calls: number, hasOpenCall = false): string =>
+    reason === 'stop' && calls > 0 && !hasOpenCall ? called : reason;
 }
 
-function messageOf({ text, reasoning, calls }: WholeChoice): object {
+function messageOf({ text, reasoning, calls }: WholeChoice, older: boolean): object {
+  const [call] = calls;
   return {
     role: 'assistant',
     content: text === '' && calls.length > 0 ? null : text,
     refusal: null,
     ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
-    ...(calls.length === 0
+    ...(call === undefined
       ? {}
-      : {
-          tool_calls: calls.map(({ id, name, arguments: given }) => ({
-            id,
-            type: 'function',
-            function: { name, arguments: given },
-          })),
-        }),
+      : older
+        ? { function_call: { name: call.name, arguments: call.arguments } }
+        : {
+            tool_calls: calls.map(({ id, name, arguments: given }) => ({
+              id,
+              type: 'function',
+              function: { name, arguments: given },
+            })),
+          }),
   };
 }
 
-function deltaOf(part: GenerationPart): object {
+function deltaOf(part: GenerationPart, older: boolean): object {
   switch (part.kind) {
     case 'content':
       return { content: part.text };
@@ -134,9 +144,11 @@ function deltaOf(part: GenerationPart): object {
       return { reasoning_content: part.text };
     case 'call': {
       const { call: index, id, name } = part;
+      if (older) return { function_call: { name, arguments: '' } };
       return { tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] };
     }
     case 'arguments':
+      if (older) return { function_call: { arguments: part.text } };
       return { tool_calls: [{ index: part.call, function: { arguments: part.text } }] };
   }
 }

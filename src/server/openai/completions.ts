@@ -5,6 +5,7 @@ import { contentOf, type TokenDetail } from '../../generation/answer-parts.ts';
 import type { PromptInput } from '../../generation/prompt.ts';
 import { requirementsFor } from '../../generation/response-format.ts';
 import { wireNames } from '../../generation/sampling-settings.ts';
+import type { WholeChoice } from '../../generation/whole-answer.ts';
 import { badRequest } from '../http/errors.ts';
 import { doneEvents } from '../http/sse.ts';
 import {
@@ -17,7 +18,13 @@ import {
   validity,
 } from '../jobs/answer-shape.ts';
 import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
-import { DEFAULT_MAX_TOKENS, splitPrompt, type TextBody, textRules } from './schemas/completions.ts';
+import {
+  answersOf,
+  DEFAULT_MAX_TOKENS,
+  splitPrompt,
+  type TextBody,
+  textRules,
+} from './schemas/completions.ts';
 import { samplingOf } from './schemas/sampling.ts';
 import { structuredOutputOf } from './schemas/structured-output.ts';
 
@@ -31,7 +38,9 @@ export const textKind: CompletionKind<TextBody> = {
     const maxTokens = this.maxTokens(body);
     // Clients ask for no token to have their prompt back, or its length.
     const none = maxTokens === 0 && (body.min_tokens ?? 0) === 0;
-    const extras = { logprobs: body.logprobs, maxTokens: none ? undefined : maxTokens };
+    // The best are known by their log-probabilities.
+    const logprobs = body.logprobs ?? (body.best_of === undefined ? undefined : 0);
+    const extras = { logprobs, maxTokens: none ? undefined : maxTokens };
     const parameters = samplingOf(body, extras, vocabSize, this.names(body));
     return none ? { ...parameters, maxTokens } : parameters;
   },
@@ -58,13 +67,17 @@ export const textProtocol: Protocol<typeof textRules.schema, TextBody> = {
   idMark: 'cmpl-',
   rules: textRules,
   kind: textKind,
-  read: (body) => body,
+  read: (body) => ({ ...body, n: answersOf(body).made }),
   framing: doneEvents,
   resumable: true,
-  shape: textShape,
+  shape: (options, given) =>
+    textShape({ ...options, logprobs: given.logprobs !== undefined }, answersOf(given)),
 };
 
-function textShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerShape {
+function textShape(
+  { base, model, logprobs, usageComes }: ShapeOptions,
+  { made, returned }: ReturnType<typeof answersOf>,
+): AnswerShape {
   const { id, ...rest } = base;
   const body = (choices: readonly object[]) => ({ id, object: 'text_completion', ...rest, choices });
   const later = usageComes ? { usage: null } : {};
@@ -113,7 +126,7 @@ function textShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerS
     failure: (error) => [{ data: error.body() }],
     whole: (choices, usage) => ({
       ...body(
-        choices.map(({ index, text, details, reason, isValid }) => ({
+        bestOf(choices, made, returned).map(({ index, text, details, reason, isValid }) => ({
           index,
           text,
           logprobs: lists(details),
@@ -124,4 +137,21 @@ function textShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerS
       usage: usageOf(usage),
     }),
   };
+}
+
+/** Those of each prompt with the highest mean log-probability of a token, the best first. */
+function bestOf(choices: readonly WholeChoice[], made: number, returned: number): readonly WholeChoice[] {
+  if (made === returned) return choices;
+  const prompts = choices.length / made;
+  return Array.from({ length: prompts }, (_, prompt) => {
+    const own = choices.slice(prompt * made, (prompt + 1) * made);
+    return own.sort((one, other) => meanLogprob(other) - meanLogprob(one)).slice(0, returned);
+  })
+    .flat()
+    .map((choice, index) => ({ ...choice, index }));
+}
+
+function meanLogprob({ details }: WholeChoice): number {
+  const sum = details.reduce((all, { logprob }) => all + finiteLogprob(logprob), 0);
+  return details.length === 0 ? 0 : sum / details.length;
 }

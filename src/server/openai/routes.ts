@@ -18,7 +18,7 @@ import {
   rerankAnswerSchema,
   textAnswerSchema,
 } from './schemas/answers.ts';
-import { chatRules, chatSchema } from './schemas/chat.ts';
+import { chatRequestSchema, chatRules } from './schemas/chat.ts';
 import { textRules, textSchema } from './schemas/completions.ts';
 import { embeddingRules, embeddingSchema, rerankRules, rerankSchema } from './schemas/embeddings.ts';
 
@@ -30,7 +30,7 @@ export function openAiRoutes(context: ServerContext): readonly Route[] {
   const chat = {
     method: 'POST',
     access: 'key',
-    body: chatSchema,
+    body: chatRequestSchema,
     answer: chatAnswerSchema,
     chunk: chatChunkSchema,
   } as const;

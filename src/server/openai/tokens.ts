@@ -13,8 +13,9 @@ import { findEntry } from '../request/find-model.ts';
 import { requestContext, withRequestScope } from '../request/request-scope.ts';
 import type { Route } from '../route.ts';
 import { chatKind } from './chat.ts';
+import { withTools } from './older-functions.ts';
 import { detokenizedSchema, tokensSchema } from './schemas/answers.ts';
-import { chatRules, chatSchema, templateOptions } from './schemas/chat.ts';
+import { chatRequestSchema, chatRules, templateOptions } from './schemas/chat.ts';
 import { detokenizeRules, detokenizeSchema, tokenizeRules, tokenizeSchema } from './schemas/completions.ts';
 
 type TokenizeBody = z.infer<typeof tokenizeSchema>;
@@ -54,11 +55,11 @@ export function tokenRoutes(context: ServerContext): readonly Route[] {
       access: 'key',
       summary: 'Messages to the prompt that the model sees',
       // The same body makes the same prompt at /v1/chat/completions.
-      body: chatSchema,
+      body: chatRequestSchema,
       answer: detokenizedSchema,
       handler: (request, reply) =>
         tokenCall(context, chatRules, request, reply, async ({ body, model }) => {
-          const [conversation] = chatKind.prompts(body, context.settings);
+          const [conversation] = chatKind.prompts(withTools(body), context.settings);
           return { prompt: chatPrompt(model, conversation as Conversation, context.settings) };
         }),
     },

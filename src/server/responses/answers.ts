@@ -96,3 +96,8 @@ export const deletedSchema = z.strictObject({
   object: z.literal('response'),
   deleted: z.literal(true),
 });
+
+export const inputTokensSchema = z.strictObject({
+  object: z.literal('response.input_tokens'),
+  input_tokens: z.int(),
+});

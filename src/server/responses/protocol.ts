@@ -12,7 +12,7 @@ import { responsesRules } from './schema.ts';
 import { ResponseShape } from './shape.ts';
 import { toolWarnings } from './tools.ts';
 
-const responsesKind: CompletionKind<ChatBody> = {
+export const responsesKind: CompletionKind<ChatBody> = {
   ...chatKind,
   names: (body) => ({ ...chatKind.names(body), prompt: 'input', maxTokens: 'max_output_tokens' }),
   // `strict` is not for the model to read.

@@ -1,16 +1,26 @@
 // /v1/responses: creates, reads, cancels and deletes responses.
 
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { ServerContext } from '../context.ts';
 import { ApiError, unsupported } from '../http/errors.ts';
-import { type BodyRules, parseBody, rulesNote } from '../http/parse-body.ts';
+import { type BodyRules, parseBody, readBody, rulesNote } from '../http/parse-body.ts';
+import { countTokens } from '../jobs/count-tokens.ts';
 import { serveCompletion } from '../jobs/serve-completion.ts';
 import { callerOf } from '../request/auth.ts';
+import { requestContext } from '../request/request-scope.ts';
 import { idOf, type Route } from '../route.ts';
-import { deletedSchema, inputItemsSchema, responseEventSchema, responseSchema } from './answers.ts';
+import {
+  deletedSchema,
+  inputItemsSchema,
+  inputTokensSchema,
+  responseEventSchema,
+  responseSchema,
+} from './answers.ts';
+import { readConversation } from './conversation.ts';
 import { KeptResponses, RunningResponses } from './kept-responses.ts';
-import { newResponse, responsesErrorBody } from './protocol.ts';
+import { newResponse, responsesErrorBody, responsesKind } from './protocol.ts';
+import { toChatBody } from './read.ts';
 import { responsesRules, responsesSchema } from './schema.ts';
 
 const DEFAULT_PAGE = 20;
@@ -39,6 +49,16 @@ export function responseRoutes(context: ServerContext): readonly Route[] {
       config: { errorBody: responsesErrorBody },
       handler: (request, reply) =>
         serveCompletion(context, newResponse(kept, running), request, reply, { forceLow: false }),
+    },
+    {
+      method: 'POST',
+      url: '/v1/responses/input_tokens',
+      access: 'key',
+      summary: 'How many tokens such a conversation is',
+      body: responsesSchema,
+      answer: inputTokensSchema,
+      config: { errorBody: responsesErrorBody },
+      handler: (request, reply) => countInput(context, kept, request, reply),
     },
     {
       method: 'GET',
@@ -73,6 +93,19 @@ export function responseRoutes(context: ServerContext): readonly Route[] {
       handler: (request) => inputItems(kept, request),
     },
   ];
+}
+
+async function countInput(
+  context: ServerContext,
+  kept: KeptResponses,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<object> {
+  const given = readBody(responsesRules, request, reply);
+  const incoming = requestContext(context, request, reply);
+  const body = toChatBody(given, await readConversation(given, incoming.caller, kept));
+  const count = await countTokens(incoming, responsesKind, body);
+  return { object: 'response.input_tokens', input_tokens: count };
 }
 
 async function find(

@@ -6,7 +6,7 @@ import { badRequest } from '../../http/errors.ts';
 import type { BodyRules } from '../../http/parse-body.ts';
 import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
 import { structuredOutputFields } from './structured-output.ts';
-import { toolFields } from './tools.ts';
+import { MAX_TOOLS, toolFields, toolSchema } from './tools.ts';
 
 const contentPart = z.looseObject({
   type: z.string(),
@@ -14,7 +14,7 @@ const contentPart = z.looseObject({
   refusal: z.string().optional(),
 });
 
-export const chatMessage = z.looseObject({
+const messageFields = {
   role: z.enum(messageRoles),
   content: z
     .union([z.string(), z.array(contentPart)], 'must be a text or a list of content parts')
@@ -24,6 +24,15 @@ export const chatMessage = z.looseObject({
   name: z.string().nullish(),
   tool_calls: z.array(z.looseObject({})).nullish().meta({ description: 'Calls of an earlier turn.' }),
   tool_call_id: z.string().nullish(),
+};
+
+export const chatMessage = z.looseObject(messageFields);
+
+/** With what the API had before tools. */
+const anyMessage = z.looseObject({
+  ...messageFields,
+  role: z.enum([...messageRoles, 'function']),
+  function_call: z.looseObject({}).nullish(),
 });
 
 export const templateFields = {
@@ -92,21 +101,35 @@ export const chatSchema = z.object({
 
 export type ChatBody = z.infer<typeof chatSchema>;
 
+/** A chat as clients send it. */
+export const chatRequestSchema = chatSchema.extend({
+  messages: z.array(anyMessage).min(1, 'at least one message is needed'),
+  functions: z
+    .array(toolSchema.shape.function)
+    .max(MAX_TOOLS)
+    .meta({ description: 'The older form of tools.', deprecated: true })
+    .optional(),
+  function_call: z
+    .union(
+      [z.enum(['none', 'auto']), z.object({ name: z.string() })],
+      'must be none, auto, or name a function',
+    )
+    .meta({ description: 'The older form of tool_choice.', deprecated: true })
+    .optional(),
+});
+
+export type ChatRequest = z.infer<typeof chatRequestSchema>;
+
 const onlyText = (value: unknown) => {
   const text = Array.isArray(value) && value.length === 1 && value[0] === 'text';
   return text ? undefined : 'the only modality is text';
 };
-const noFunctions = (value: unknown) =>
-  Array.isArray(value) && value.length === 0 ? undefined : 'is not supported; give tools instead';
 
-export const chatRules: BodyRules<typeof chatSchema> = {
-  schema: chatSchema,
+export const chatRules: BodyRules<typeof chatRequestSchema> = {
+  schema: chatRequestSchema,
   noOps: sharedNoOps,
   refused: {
     ...sharedRefusals,
-    functions: noFunctions,
-    function_call: (value) =>
-      value === 'none' || value === 'auto' ? undefined : 'functions are not supported; leave it out',
     modalities: onlyText,
     audio: () => 'the only modality is text',
     verbosity: (value) =>

@@ -1,6 +1,7 @@
 // The bodies of /v1/completions, /tokenize and /detokenize.
 
 import { z } from 'zod';
+import { badRequest } from '../../http/errors.ts';
 import { type BodyRules, rulesFor } from '../../http/parse-body.ts';
 import { chatMessage, templateFields } from './chat.ts';
 import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
@@ -64,6 +65,13 @@ export const textSchema = z.object({
     .string()
     .meta({ description: 'What comes after the answer; for models trained to fill in the middle.' })
     .optional(),
+  best_of: z
+    .int()
+    .meta({
+      minimum: 1,
+      description: 'Answers that are made for each prompt; the n likeliest a token are returned. Default n.',
+    })
+    .optional(),
   echo: z.boolean().meta({ description: 'Begin with the prompt. Not together with logprobs.' }).optional(),
 });
 
@@ -73,12 +81,20 @@ export const textRules: BodyRules<typeof textSchema> = {
   schema: textSchema,
   noOps: sharedNoOps,
   tokenLists: ['prompt'],
-  refused: {
-    ...sharedRefusals,
-    best_of: (value, { n = 1 }) =>
-      value === n ? undefined : 'must equal n: choosing the best of more is not supported',
-  },
+  refused: sharedRefusals,
 };
+
+/** How many answers are made for each prompt, and how many of them are returned. */
+export function answersOf({ n = 1, best_of: made = n, stream }: TextBody): {
+  made: number;
+  returned: number;
+} {
+  if (made < n) throw badRequest('best_of', `${made} is less than n, which is ${n}`);
+  if (made > n && stream === true) {
+    throw badRequest('best_of', 'is not possible in a stream: the best are known when all have ended');
+  }
+  return { made, returned: n };
+}
 
 export const tokenizeSchema = z.object({
   model: samplingFields.model,
