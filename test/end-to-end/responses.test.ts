@@ -530,7 +530,7 @@ describe('what is refused', () => {
 
   it.each([
     [{ background: true }, 'background'],
-    [{ truncation: 'auto' }, 'truncation'],
+    [{ truncation: 'some' }, 'truncation'],
     [{ conversation: 'conv_1' }, 'conversation'],
     [{ messages: [] }, 'messages'],
     [{ max_tokens: 5 }, 'max_tokens'],

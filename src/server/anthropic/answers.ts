@@ -40,6 +40,13 @@ const block = z.discriminatedUnion('type', [
   }),
 ]);
 
+const edits = {
+  context_management: z
+    .strictObject({ applied_edits: z.array(z.looseObject({ type: z.string() })) })
+    .meta({ description: 'What of the conversation was cleared, where that was asked for.' })
+    .optional(),
+};
+
 export const messageAnswerSchema = z.strictObject({
   id: z.string(),
   type: z.literal('message'),
@@ -47,6 +54,7 @@ export const messageAnswerSchema = z.strictObject({
   model: z.string(),
   content: z.array(block),
   ...stop,
+  ...edits,
   usage: z.strictObject({ ...usage, service_tier: z.literal('standard') }),
 });
 
@@ -70,10 +78,14 @@ export const messageEventSchema = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('message_delta'),
     delta: z.strictObject(stop),
+    ...edits,
     usage: z.strictObject(usage),
   }),
   z.strictObject({ type: z.literal('message_stop') }),
   anthropicErrorSchema,
 ]);
 
-export const tokenCountSchema = z.strictObject({ input_tokens: z.int() });
+export const tokenCountSchema = z.strictObject({
+  input_tokens: z.int(),
+  context_management: z.strictObject({ original_input_tokens: z.int() }).optional(),
+});

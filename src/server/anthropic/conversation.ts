@@ -4,7 +4,8 @@
 import { checkText, type TextLimits } from '../../generation/chat-prompt.ts';
 import { badRequest } from '../http/errors.ts';
 import type { ChatBody } from '../openai/schemas/chat.ts';
-import type { AssistantBlock, Message, MessagesRequest, UserBlock } from './schema.ts';
+import type { AssistantBlock, Message, MessagesRequest, ResultBlock, UserBlock } from './schema.ts';
+import { spelled } from './sources.ts';
 import { reasoningOf } from './thinking.ts';
 
 type ChatMessage = ChatBody['messages'][number];
@@ -75,12 +76,10 @@ function userMessages(
     said = [];
   };
   for (const block of blocks) {
-    if (block.type === 'text') {
-      said.push(block);
-      continue;
-    }
-    flush();
-    messages.push(resultMessage(block, names, limits));
+    if (block.type === 'tool_result') {
+      flush();
+      messages.push(resultMessage(block, names, limits));
+    } else said.push(asText(block));
   }
   flush();
   return messages;
@@ -96,13 +95,18 @@ function resultMessage(
   if (name === undefined) {
     throw badRequest(`${where}.tool_use_id`, `there is no tool_use '${id.slice(0, 64)}' before it`);
   }
-  const parts = textParts(placed(content ?? [], `${where}.content`), limits);
+  const parts = textParts(placed(content ?? [], `${where}.content`).map(asText), limits);
   return {
     role: 'tool',
     tool_call_id: ownId(id),
     name,
     content: failed === true ? asError(parts) : parts,
   };
+}
+
+function asText(block: Placed<ResultBlock>): Placed<TextPart> {
+  if (block.type === 'text') return block;
+  return { type: 'text', text: spelled(block), where: block.where };
 }
 
 /** Templates have no other way to mark a failed call. */

@@ -2,9 +2,11 @@
 
 import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
 import { chatKind } from '../openai/chat.ts';
+import { editContext } from './context-edits.ts';
 import { type MessagesBody, readMessages } from './read.ts';
 import { messagesRules } from './schema.ts';
 import { messageEvents, messageShape } from './shape.ts';
+import { citationWarnings } from './sources.ts';
 import { omitsThinking } from './thinking.ts';
 
 export const messagesKind: CompletionKind<MessagesBody> = {
@@ -20,6 +22,13 @@ export const messagesProtocol: Protocol<typeof messagesRules.schema, MessagesBod
   rules: messagesRules,
   kind: messagesKind,
   read: readMessages,
+  check: ({ messages }) => citationWarnings(messages),
+  async edit({ context_management: management }, body, { count }) {
+    if (!management?.edits) return { body };
+    const countOf = (messages: MessagesBody['messages']) => count({ ...body, messages });
+    const { messages, report } = await editContext(management.edits, body.messages, countOf);
+    return { body: { ...body, messages }, report };
+  },
   framing: messageEvents,
   resumable: true,
   shape: (options, given, { request }) =>

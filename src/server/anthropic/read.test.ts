@@ -3,7 +3,7 @@ import { type ApiError, toApiError } from '../http/errors.ts';
 import { parseBody } from '../http/parse-body.ts';
 import type { RequestContext } from '../request/request-scope.ts';
 import { defaultSettings } from '../settings.ts';
-import { messagesKind } from './protocol.ts';
+import { messagesKind, messagesProtocol } from './protocol.ts';
 import { type MessagesBody, readMessages } from './read.ts';
 import { countRules, messagesRules } from './schema.ts';
 import { shownThinking } from './thinking.ts';
@@ -232,14 +232,16 @@ describe('what is asked for', () => {
       /type 'image' is not supported/,
     ],
     [
-      { messages: [{ role: 'user', content: [text('a'), { type: 'document', source: {} }] }] },
-      'messages[0].content[1].type',
-      /type 'document' is not supported/,
+      {
+        messages: [{ role: 'user', content: [text('a'), { type: 'document', source: { type: 'base64' } }] }],
+      },
+      'messages[0].content[1].source.type',
+      /only documents of type text or content/,
     ],
     [
       { messages: [{ role: 'user', content: [used] }] },
       'messages[0].content[0].type',
-      /'tool_use' is not supported; here it may be text, tool_result/,
+      /'tool_use' is not supported; here it may be text, .*tool_result/,
     ],
     [
       {
@@ -273,8 +275,7 @@ describe('what is asked for', () => {
     ],
     [{ tools: [{ name: 'weather' }] }, 'tools[0].input_schema', /is missing/],
     [{ tools: [...tools, ...tools] }, 'tools', /two functions named 'weather'/],
-    [{ tools: [{ ...tools[0], defer_loading: true }] }, 'tools[0].defer_loading', /no tool search/],
-    [{ tools: [{ ...tools[0], input_examples: [{}] }] }, 'tools[0].input_examples', /description/],
+    [{ tools: [{ ...tools[0], input_examples: ['x'] }] }, 'tools[0].input_examples[0]', /./],
     [{ tools: [{ ...tools[0], allowed_callers: ['code'] }] }, 'tools[0].allowed_callers', /direct/],
     [{ tool_choice: { type: 'any' } }, 'tool_choice', /needs tools/],
     [{ tools, tool_choice: { type: 'tool', name: 'no' } }, 'tool_choice', /no function 'no'/],
@@ -299,11 +300,77 @@ describe('what is asked for', () => {
     [{ mcp_servers: [{}] }, 'mcp_servers', /give tools instead/],
     [{ container: 'c' }, 'container', /no containers/],
     [
-      { context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] } },
-      'context_management',
-      /not edited/,
+      { context_management: { edits: [{ type: 'compact_20260112' }] } },
+      'context_management.edits[0].type',
+      /only clear_tool_uses_20250919/,
     ],
   ])('is refused by name: %j', (body, param, message) => {
     expect(refusal(body)).toMatchObject({ status: 400, param, message: expect.stringMatching(message) });
   });
+});
+
+describe('sources', () => {
+  const source = {
+    type: 'search_result',
+    source: 'https://a.example/',
+    title: 'A "b"',
+    content: [text('one'), text('two')],
+  };
+  const spelled = '<search_result source="https://a.example/" title="A \\"b\\"">\none\ntwo\n</search_result>';
+  const document = {
+    type: 'document',
+    title: 'T',
+    source: { type: 'text', media_type: 'text/plain', data: 'body' },
+  };
+
+  it('are spelled for the model, from the user and in results of tools', () => {
+    const body = read({
+      messages: [
+        { role: 'user', content: [source, document, text('Which?')] },
+        { role: 'assistant', content: [used] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: used.id, content: [source] }] },
+      ],
+    });
+    expect(body.messages[0]?.content).toEqual([
+      text(spelled),
+      text('<document title="T">\nbody\n</document>'),
+      text('Which?'),
+    ]);
+    expect(body.messages[2]).toMatchObject({ role: 'tool', content: [text(spelled)] });
+  });
+});
+
+describe('tools', () => {
+  const late = { name: 'late', input_schema: schema, defer_loading: true };
+  const names = (body: object) => read(body).tools?.map(({ function: { name } }) => name);
+
+  it('that wait to be searched for are offered once a result has named them', () => {
+    expect(names({ tools: [...tools, late] })).toEqual(['weather']);
+    const found = {
+      type: 'tool_result',
+      tool_use_id: used.id,
+      content: [{ type: 'tool_reference', tool_name: 'late' }],
+    };
+    const messages = [user, { role: 'assistant', content: [used] }, { role: 'user', content: [found] }];
+    expect(names({ tools: [...tools, late], messages })).toEqual(['weather', 'late']);
+    expect(read({ messages }).messages.at(-1)?.content).toEqual([text('The tool late can be called now.')]);
+  });
+
+  it('show their examples with the description', () => {
+    const [tool] =
+      read({ tools: [{ ...tools[0], description: 'D', input_examples: [{ city: 'Oslo' }, {}] }] }).tools ??
+      [];
+    expect(tool?.function.description).toBe('D\n\nExamples of its input:\n{"city":"Oslo"}\n{}');
+  });
+});
+
+it('warns where citations are asked for', () => {
+  const cited = (enabled: boolean) => {
+    const source = { type: 'text', data: 'a' };
+    const content = [{ type: 'document', source, citations: { enabled } }];
+    const given = parseBody(messagesRules, { max_tokens: 1, messages: [{ role: 'user', content }] }).body;
+    return messagesProtocol.check?.(given, {} as never, incoming);
+  };
+  expect(cited(true)).toEqual([expect.stringContaining('citations')]);
+  expect(cited(false)).toEqual([]);
 });

@@ -5,6 +5,7 @@ import type { ChatBody } from '../openai/schemas/chat.ts';
 import type { RequestContext } from '../request/request-scope.ts';
 import { conversationOf } from './conversation.ts';
 import type { MessagesRequest } from './schema.ts';
+import { referencedTools } from './sources.ts';
 import { thinkingVariables } from './thinking.ts';
 
 export interface MessagesBody extends ChatBody {
@@ -28,7 +29,7 @@ export function readMessages(
     formatName,
     stop,
     continue_final_message: continues,
-    tools: tools?.map(chatTool),
+    tools: offeredTools(tools, turns)?.map(chatTool),
     ...toolChoice(choice),
     ...(format === undefined ? {} : { response_format: chatFormat(format) }),
     reasoning_effort: config?.effort === 'max' ? 'xhigh' : (config?.effort ?? undefined),
@@ -57,17 +58,28 @@ function chatFormat({ schema }: Format): NonNullable<ChatBody['response_format']
   return { type: 'json_schema', json_schema: { schema } };
 }
 
-function chatTool({
-  name,
-  description,
-  input_schema: parameters,
-  strict,
-}: NonNullable<MessagesRequest['tools']>[number]) {
+type Tool = NonNullable<MessagesRequest['tools']>[number];
+
+/** Those that wait to be searched for are offered once a result of the search has named them. */
+function offeredTools(
+  tools: readonly Tool[] | undefined,
+  messages: MessagesRequest['messages'],
+): readonly Tool[] | undefined {
+  if (!tools?.some(({ defer_loading: deferred }) => deferred)) return tools;
+  const found = referencedTools(messages);
+  return tools.filter(({ name, defer_loading: deferred }) => !deferred || found.has(name));
+}
+
+function chatTool({ name, description, input_schema: parameters, input_examples: examples, strict }: Tool) {
+  const shown = examples?.length
+    ? `Examples of its input:\n${examples.map((one) => JSON.stringify(one)).join('\n')}`
+    : '';
+  const about = [description, shown].filter((text) => text).join('\n\n');
   return {
     type: 'function' as const,
     function: {
       name,
-      ...(description ? { description } : {}),
+      ...(about === '' ? {} : { description: about }),
       parameters,
       ...(strict ? { strict } : {}),
     },

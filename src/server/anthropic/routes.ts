@@ -13,9 +13,10 @@ import {
   messageEventSchema,
   tokenCountSchema,
 } from './answers.ts';
+import { editContext } from './context-edits.ts';
 import { anthropicError } from './errors.ts';
 import { messagesKind, messagesProtocol } from './protocol.ts';
-import { readMessages } from './read.ts';
+import { type MessagesBody, readMessages } from './read.ts';
 import { countRules, countSchema, messagesRules, messagesSchema } from './schema.ts';
 
 export function messageRoutes(context: ServerContext): readonly Route[] {
@@ -48,8 +49,19 @@ async function countMessage(
   context: ServerContext,
   request: FastifyRequest,
   reply: FastifyReply,
-): Promise<{ input_tokens: number }> {
+): Promise<object> {
   const given = readBody(countRules, request, reply);
   const incoming = requestContext(context, request, reply);
-  return { input_tokens: await countTokens(incoming, messagesKind, readMessages(given, incoming)) };
+  const body = readMessages(given, incoming);
+  const { edits } = given.context_management ?? {};
+  return countTokens(incoming, messagesKind, body.model, async (count) => {
+    const original = await count(body);
+    if (!edits || edits.length === 0) return { input_tokens: original };
+    const countOf = (messages: MessagesBody['messages']) => count({ ...body, messages });
+    const { messages } = await editContext(edits, body.messages, countOf);
+    return {
+      input_tokens: await countOf(messages),
+      context_management: { original_input_tokens: original },
+    };
+  });
 }

@@ -5,6 +5,7 @@ import type { BodyRules } from '../http/parse-body.ts';
 import { templateFields } from '../openai/schemas/chat.ts';
 import { MAX_STOPS, samplingFields, stopString } from '../openai/schemas/sampling.ts';
 import { MAX_TOOLS, toolName } from '../openai/schemas/tools.ts';
+import { contextManagement } from './context-edits.ts';
 
 const textBlock = z.looseObject({ type: z.literal('text'), text: z.string() });
 
@@ -23,10 +24,33 @@ const toolUseBlock = z.looseObject({
   input: z.record(z.string(), z.unknown()),
 });
 
+const searchResultBlock = z.looseObject({
+  type: z.literal('search_result'),
+  source: z.string(),
+  title: z.string(),
+  content: z.array(textBlock),
+});
+
+const documentBlock = z.looseObject({
+  type: z.literal('document'),
+  source: z.discriminatedUnion(
+    'type',
+    [
+      z.looseObject({ type: z.literal('text'), data: z.string() }),
+      z.looseObject({ type: z.literal('content'), content: contentOf([textBlock]) }),
+    ],
+    'only documents of type text or content are read here',
+  ),
+  title: z.string().nullish(),
+  context: z.string().nullish(),
+});
+
+const toolReferenceBlock = z.looseObject({ type: z.literal('tool_reference'), tool_name: z.string() });
+
 const toolResultBlock = z.looseObject({
   type: z.literal('tool_result'),
   tool_use_id: z.string().min(1),
-  content: contentOf([textBlock]).nullish(),
+  content: contentOf([textBlock, searchResultBlock, documentBlock, toolReferenceBlock]).nullish(),
   is_error: z.boolean().nullish(),
 });
 
@@ -54,7 +78,10 @@ function contentOf<const Blocks extends readonly [Block, ...Block[]]>(blocks: Bl
 const message = z.discriminatedUnion(
   'role',
   [
-    z.looseObject({ role: z.literal('user'), content: contentOf([textBlock, toolResultBlock]) }),
+    z.looseObject({
+      role: z.literal('user'),
+      content: contentOf([textBlock, searchResultBlock, documentBlock, toolResultBlock]),
+    }),
     z.looseObject({
       role: z.literal('assistant'),
       content: contentOf([textBlock, toolUseBlock, thinkingBlock, redactedBlock]),
@@ -65,6 +92,7 @@ const message = z.discriminatedUnion(
 );
 
 export type Message = z.infer<typeof message>;
+export type ResultBlock = NonNullable<z.infer<typeof toolResultBlock>['content']>[number];
 export type UserBlock = Extract<Message, { role: 'user' }>['content'][number];
 export type AssistantBlock = Extract<Message, { role: 'assistant' }>['content'][number];
 
@@ -79,8 +107,14 @@ const tool = z.looseObject({
   description: z.string().nullish(),
   input_schema: z.looseObject({ type: z.literal('object') }).meta({ description: 'A JSON schema.' }),
   strict: z.boolean().nullish(),
-  defer_loading: z.literal(false, 'there is no tool search that would load it later').nullish(),
-  input_examples: z.array(z.unknown()).max(0, 'are not supported; give them in the description').nullish(),
+  defer_loading: z
+    .boolean()
+    .nullish()
+    .meta({ description: 'Offered to the model once a tool_reference names it.' }),
+  input_examples: z
+    .array(z.record(z.string(), z.unknown()))
+    .nullish()
+    .meta({ description: 'Shown to the model with the description.' }),
   allowed_callers: z
     .array(z.string())
     .refine((callers) => callers.includes('direct'), 'the only caller is direct')
@@ -140,6 +174,7 @@ const fields = {
     .meta({ description: 'How long the model reasons, and a JSON schema of the answer.' })
     .optional(),
   output_format: jsonFormat.meta({ description: 'The older name of output_config.format.' }).optional(),
+  context_management: contextManagement.optional(),
   chat_template_kwargs: templateFields.chat_template_kwargs,
 };
 
@@ -172,20 +207,12 @@ const shared = {
     container: () => 'there are no containers here',
     mcp_servers: (value: unknown) =>
       Array.isArray(value) && value.length === 0 ? undefined : 'is not supported; give tools instead',
-    context_management: (value: unknown) =>
-      editsNothing(value) ? undefined : 'conversations are not edited here; send what the model shall see',
-    compaction: () => 'conversations are not edited here; send what the model shall see',
+    compaction: () =>
+      'conversations are not summarized here; context_management can clear old results of tools',
     thread: () => 'conversations are not kept here; send all messages',
     fallbacks: () => 'is not supported; the model answers or there is an error',
   },
 };
-
-/** All of the thinking is kept anyway. */
-function editsNothing(value: unknown): boolean {
-  const { edits = [] } = value as { readonly edits?: unknown };
-  if (!Array.isArray(edits)) return false;
-  return edits.every((edit) => edit?.type === 'clear_thinking_20251015' && edit.keep === 'all');
-}
 
 export const messagesRules: BodyRules<typeof messagesSchema> = { schema: messagesSchema, ...shared };
 export const countRules: BodyRules<typeof countSchema> = { schema: countSchema, ...shared };

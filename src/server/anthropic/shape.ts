@@ -21,12 +21,19 @@ const ping = { type: 'ping' };
 /** Anthropic's streams are kept alive with an event of their own. */
 export const messageEvents: Framing = { ...namedEvents, filler: namedEvents.frame(ping, ping.type) };
 
-interface MessageOptions extends Pick<ShapeOptions, 'base' | 'promptTokens'> {
+interface MessageOptions extends Pick<ShapeOptions, 'base' | 'promptTokens' | 'edits'> {
   readonly request: Pick<FastifyRequest, 'id'>;
   readonly omitsThinking: boolean;
 }
 
-export function messageShape({ base, promptTokens, request, omitsThinking }: MessageOptions): AnswerShape {
+export function messageShape({
+  base,
+  promptTokens,
+  edits,
+  request,
+  omitsThinking,
+}: MessageOptions): AnswerShape {
+  const context = edits === undefined ? {} : { context_management: edits };
   const blocks = new BlockEvents(omitsThinking);
   const message = (content: readonly object[], end: ChoiceEnd | undefined, usage: TokenUsage) => ({
     id: base.id,
@@ -37,6 +44,7 @@ export function messageShape({ base, promptTokens, request, omitsThinking }: Mes
     ...stopOf(end),
     stop_details: null,
     container: null,
+    ...context,
     usage: { ...usageOf(usage), service_tier: 'standard' },
     ...validity(end ?? {}),
   });
@@ -56,6 +64,7 @@ export function messageShape({ base, promptTokens, request, omitsThinking }: Mes
       event({
         type: 'message_delta',
         delta: { ...stopOf(ended), stop_details: null, container: null, ...validity(ended ?? {}) },
+        ...context,
         usage: usageOf(usage),
       }),
       event({ type: 'message_stop' }),

@@ -61,6 +61,8 @@ export interface ShapeOptions {
   readonly logprobs: boolean;
   readonly usageComes: boolean;
   readonly promptTokens: number;
+  /** What the protocol's `edit` reported. */
+  readonly edits?: object | undefined;
   /** Ends the answer: with an ApiError, or with ClientLeft where the client has left. */
   abort(reason: Error): void;
   readonly times: () => RequestTimes;

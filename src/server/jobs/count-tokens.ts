@@ -1,26 +1,36 @@
-// Counts the tokens of the very prompt that would be answered. The limits count it as a request, not as tokens.
+// Counts the tokens of the very prompts that would be answered.
 
 import { readPrompt } from '../../generation/prompt.ts';
 import { NO_TOKENS } from '../limits/key-limiter.ts';
 import type { SamplingBody } from '../openai/schemas/sampling.ts';
 import { findEntry } from '../request/find-model.ts';
-import { type RequestContext, withRequestScope } from '../request/request-scope.ts';
+import { type RequestContext, type RequestScope, withRequestScope } from '../request/request-scope.ts';
 import { tokensOf } from './encode-prompts.ts';
 import type { CompletionKind } from './protocol.ts';
 
-export async function countTokens<Body extends SamplingBody>(
-  incoming: RequestContext,
+export type Count<Body> = (body: Body) => Promise<number>;
+
+export function counterFor<Body extends SamplingBody>(
+  { context, caller, model, signal }: RequestScope,
   kind: CompletionKind<Body>,
-  body: Body,
-): Promise<number> {
-  const { context } = incoming;
-  const inputs = kind.prompts(body, context.settings);
-  const modelName = findEntry(context.pool, body.model).name;
-  const options = { modelName, demand: NO_TOKENS, sequences: 0 };
-  return withRequestScope(incoming, options, async ({ model, caller, signal }) => {
-    const { encoders: encoder, settings: limits } = context;
+): Count<Body> {
+  const { encoders: encoder, settings: limits } = context;
+  return async (body) => {
     const parameter = kind.names(body).prompt;
     const encoding = { encoder, account: caller.keyId, signal, limits, parameter, mustFit: false };
+    const inputs = kind.prompts(body, limits);
     return tokensOf(await Promise.all(inputs.map((input) => readPrompt(input, model, encoding))));
-  });
+  };
+}
+
+/** The limits count it as a request, not as tokens. */
+export async function countTokens<Body extends SamplingBody, Result>(
+  incoming: RequestContext,
+  kind: CompletionKind<Body>,
+  modelName: string | undefined,
+  use: (count: Count<Body>) => Promise<Result>,
+): Promise<Result> {
+  const { name } = findEntry(incoming.context.pool, modelName);
+  const options = { modelName: name, demand: NO_TOKENS, sequences: 0 };
+  return withRequestScope(incoming, options, (scope) => use(counterFor(scope, kind)));
 }

@@ -25,6 +25,13 @@ export interface CompletionKind<Body> {
   expected?(body: Body): string | undefined;
 }
 
+export interface PromptRoom<Body> {
+  /** How many tokens the prompt of a body has. */
+  count(body: Body): Promise<number>;
+  /** The most that prompt and answer may have together. */
+  readonly tokens: number;
+}
+
 export interface Protocol<Schema extends z.ZodObject, Body extends SamplingBody> {
   readonly idMark: string;
   readonly rules: BodyRules<Schema>;
@@ -32,6 +39,12 @@ export interface Protocol<Schema extends z.ZodObject, Body extends SamplingBody>
   read(given: z.infer<Schema>, request: RequestContext): Body | Promise<Body>;
   /** Throws where the model cannot do what is asked; returns warnings for the client. */
   check?(given: z.infer<Schema>, model: ServedModel, request: RequestContext): readonly string[];
+  /** Shortens a conversation, once its model is there; `report` goes to the shape. */
+  edit?(
+    given: z.infer<Schema>,
+    body: Body,
+    room: PromptRoom<Body>,
+  ): Promise<{ readonly body: Body; readonly report?: object }>;
   /** How long the model stays loaded while it is unused; undefined leaves that as it is. */
   idleMs?(given: z.infer<Schema>, request: RequestContext): number | undefined;
   readonly framing: Framing;

@@ -38,6 +38,7 @@ import {
 } from '../request/request-scope.ts';
 import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 import { CAPPED_HEADER, demandOf, earlyDemand, grantAnswers } from './answer-terms.ts';
+import { type EditedPrompts, editedPrompts } from './edited-prompts.ts';
 import { encodePrompts, tokensOf } from './encode-prompts.ts';
 import type { Protocol } from './protocol.ts';
 import { respondStream, respondWhole } from './respond.ts';
@@ -64,10 +65,13 @@ interface CompletionRequest extends RequestContext {
   readonly resumable: boolean;
   readonly resumption: Resumption | undefined;
   readonly check: (model: ServedModel) => readonly string[];
+  /** The prompts that are left of `inputs` once the conversation is shortened. */
+  readonly edited: (scope: RequestScope) => Promise<EditedPrompts>;
   readonly shape: (options: ShapeOptions) => AnswerShape;
 }
 
 interface CompletionJob extends CompletionRequest, RequestScope {
+  readonly edits: object | undefined;
   readonly prompts: readonly Prompt[];
   readonly parameters: readonly SamplingParameters[];
   readonly plans: readonly AnswerPlan[] | undefined;
@@ -109,6 +113,7 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
     framing,
     resumable,
     resumption,
+    edited: (scope) => editedPrompts(protocol, given, body, scope),
     check: (model) => protocol.check?.(given, model, incoming) ?? [],
     shape: (options) => protocol.shape(options, given, incoming),
   };
@@ -124,16 +129,17 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
 }
 
 async function serve(completion: CompletionRequest, scope: RequestScope): Promise<void> {
-  const { context, caller, names, inputs, reply, expectedText } = completion;
+  const { context, caller, names, reply, expectedText } = completion;
   const { model, signal } = scope;
   warn(reply, completion.check(model));
+  const { inputs, edits } = await completion.edited(scope);
   const sampling = endingWithGap(samplingFor(completion, model), inputs, model);
   const prompts = await encodePrompts(scope, inputs, () => names.prompt);
   const asked = prompts.map(({ ids }) => fitToContext(sampling, ids.length, roomOf(model), names));
   const plans = await planAnswers(completion, scope, prompts);
   const encoding = { encoder: context.encoders, account: caller.keyId, signal };
   const expected = await expectedIds(expectedText, model, encoding);
-  const answers = { ...completion, ...scope, prompts, parameters: asked };
+  const answers = { ...completion, ...scope, edits, prompts, parameters: asked };
   const reserved = await reserveTokens(scope, tokensOf(prompts), demandOf(answers));
   const { cappedTokens, ...granted } = grantAnswers(answers, scope.permit, reserved);
   if (cappedTokens !== undefined) reply.header(CAPPED_HEADER, String(cappedTokens));
@@ -253,6 +259,7 @@ async function respond(
     logprobs: job.parameters[0]?.logprobs !== undefined,
     usageComes: includeUsage,
     promptTokens: tokensOf(job.prompts),
+    edits: job.edits,
     abort: job.abort,
     times: () => record.times,
   });

@@ -11,6 +11,7 @@ import { toChatBody } from './read.ts';
 import { responsesRules } from './schema.ts';
 import { ResponseShape } from './shape.ts';
 import { toolWarnings } from './tools.ts';
+import { truncated } from './truncation.ts';
 
 export const responsesKind: CompletionKind<ChatBody> = {
   ...chatKind,
@@ -44,6 +45,9 @@ export function newResponse(
       return toChatBody(given, conversation);
     },
     check: ({ tools = [] }) => toolWarnings(tools),
+    edit: async ({ truncation }, body, room) => ({
+      body: truncation === 'auto' ? await truncated(body, room) : body,
+    }),
     framing: namedEvents,
     // Items get new ids each time. Clients use GET /v1/responses/{id} instead.
     resumable: false,

@@ -26,6 +26,7 @@ export function toChatBody(given: ResponsesBody, { history, given: items }: Conv
     safety_identifier: _safety,
     prompt_cache_key: _cacheKey,
     max_tool_calls: _maxCalls,
+    truncation: _truncation,
     ...shared
   } = given;
   const logprobs = include?.includes(LOGPROBS) === true || (top ?? 0) > 0;

@@ -104,8 +104,8 @@ async function countInput(
   const given = readBody(responsesRules, request, reply);
   const incoming = requestContext(context, request, reply);
   const body = toChatBody(given, await readConversation(given, incoming.caller, kept));
-  const count = await countTokens(incoming, responsesKind, body);
-  return { object: 'response.input_tokens', input_tokens: count };
+  const input_tokens = await countTokens(incoming, responsesKind, body.model, (count) => count(body));
+  return { object: 'response.input_tokens', input_tokens };
 }
 
 async function find(

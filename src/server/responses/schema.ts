@@ -80,6 +80,10 @@ export const responsesSchema = z.object({
   tools: toolsSchema.optional(),
   tool_choice: toolChoiceSchema.optional(),
   parallel_tool_calls: toolFields.parallel_tool_calls,
+  truncation: z
+    .enum(['auto', 'disabled'])
+    .meta({ description: 'auto: what is too long loses its oldest messages. Default disabled.' })
+    .optional(),
   text: text.optional(),
   reasoning: reasoning.optional(),
   include: z.array(z.enum(includable)).optional(),
@@ -110,8 +114,6 @@ export const responsesRules: BodyRules<typeof responsesSchema> = {
   refused: {
     ...sharedRefusals,
     background: (value) => (value === false ? undefined : 'is not supported; stream the response instead'),
-    truncation: (value) =>
-      value === 'disabled' ? undefined : 'only disabled is possible: nothing of a conversation is left out',
     conversation: () => 'is not supported; give previous_response_id instead',
     prompt: () => 'stored prompts are not supported; give instructions and input',
     context_management: (value) =>

@@ -174,7 +174,7 @@ export class ResponseShape implements AnswerShape {
       tools: shownTools(given.tools ?? []),
       top_logprobs: given.top_logprobs ?? 0,
       top_p: given.top_p ?? 1,
-      truncation: 'disabled',
+      truncation: given.truncation ?? 'disabled',
       usage: this.#usage === undefined ? null : usageOf(this.#usage, this.#output.reasoningTokens),
       user: given.user ?? null,
       metadata: given.metadata ?? {},
