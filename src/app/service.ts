@@ -375,6 +375,7 @@ function serverSettings(config: Config): ServerSettings {
     maxQueuedSequences: config.maxQueuedSequences,
     maxQueuedTokens: config.maxQueuedTokens,
     maxEmbeddingInputs: config.maxEmbeddingInputs,
+    maxBatchSize: config.direct ? 1 : config.maxBatchSize,
     requestTimeoutMs: config.requestTimeout === 0 ? Number.POSITIVE_INFINITY : config.requestTimeout * 1000,
     shareCache: config.shareCache,
     kvShares: { high: config.kvShareHigh, normal: config.kvShareNormal, low: config.kvShareLow },

@@ -15,6 +15,8 @@ interface EmbeddingRequest
   readonly model: EmbeddingModel;
   readonly prompts: readonly Prompt[];
   readonly dimensions?: number | undefined;
+  /** Which norm of a vector becomes 1; see `normalized`. Default 2, its length. */
+  readonly norm?: number | undefined;
 }
 
 export class Embedding {
@@ -62,14 +64,14 @@ export class Embedding {
   /** In the prompts' order. An abort cancels what still runs. */
   async vectors(): Promise<Float32Array[]> {
     this.#signal.throwIfAborted();
-    const { model, dimensions = model.spec.hiddenSize } = this.#request;
+    const { model, dimensions = model.spec.hiddenSize, norm } = this.#request;
     const vectors: Float32Array[] = [];
     const heard = (_: number, event: RequestEvent) => this.#hear(event);
     try {
       for await (const [at, event] of mergeStreams(this.#submit(), this.#signal, heard)) {
         if (event.kind !== 'finish') continue;
         if (event.vector === undefined) throw failure(event);
-        vectors[at] = unitVector(event.vector.subarray(0, dimensions));
+        vectors[at] = normalized(event.vector.subarray(0, dimensions), norm);
       }
       return vectors;
     } finally {
@@ -117,8 +119,19 @@ export function checkDimensions(
   throw invalid(parameter, `must be a whole number from 1 to ${spec.hiddenSize}`);
 }
 
-function unitVector(vector: Float32Array): Float32Array {
-  const length = Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
+/** llama.cpp scales the largest value to those of 16-bit integers. */
+const LARGEST = 32_760;
+
+/** As llama.cpp counts norms: -1 leaves the vector as it is, 0 scales its largest value to 32760, others are p-norms. */
+export function normalized(vector: Float32Array, norm = 2): Float32Array {
+  if (norm < 0) return vector.slice();
+  const sum = (term: (value: number) => number) => vector.reduce((total, value) => total + term(value), 0);
+  const length =
+    norm === 0
+      ? vector.reduce((most, value) => Math.max(most, Math.abs(value)), 0) / LARGEST
+      : norm === 2
+        ? Math.sqrt(sum((value) => value * value))
+        : sum((value) => Math.abs(value) ** norm) ** (1 / norm);
   return length === 0 ? vector.slice() : vector.map((value) => value / length);
 }
 

@@ -17,8 +17,17 @@ export type PromptInput =
       readonly bos?: boolean | undefined;
       /** Adds the model's EOS tokens. Default false. */
       readonly eos?: boolean | undefined;
+      /** Reads control tokens that the text spells. Default true. */
+      readonly special?: boolean | undefined;
     }
   | ({ readonly kind: 'gap' } & Gap)
+  /** Texts and token ids in one sequence. BOS comes before a text at its start alone. */
+  | {
+      readonly kind: 'pieces';
+      readonly pieces: readonly (string | number)[];
+      /** Adds the model's EOS tokens. Default false. */
+      readonly eos?: boolean | undefined;
+    }
   | { readonly kind: 'ids'; readonly ids: Iterable<number> };
 
 /** Threads for a server, the calling thread for a command. */
@@ -49,6 +58,7 @@ export async function readPrompt(
   if (input.kind === 'ids') {
     return { ids: tokenIds(input.ids, model.spec.vocabSize, options.parameter), continuation: true };
   }
+  if (input.kind === 'pieces') return { ids: await encodePieces(input, model, options), continuation: true };
   // An encoder has no template, so this error comes first.
   if (input.kind !== 'text' && model.spec.headless === true) throw notContinued(model.name);
   const { encoder, account, signal, parameter, mustFit = true, limits } = options;
@@ -62,9 +72,30 @@ export async function readPrompt(
   // Chat templates write BOS themselves.
   const bos = input.kind === 'text' && (input.bos ?? true);
   const eos = input.kind === 'text' && input.eos === true;
-  const ids = await encoder.encode(model, text, { special: true, bos, eos }, { account, signal });
+  const special = input.kind !== 'text' || input.special !== false;
+  const ids = await encoder.encode(model, text, { special, bos, eos }, { account, signal });
   const continuation = input.kind === 'text' || input.continueFinalMessage === true;
   return { ids, text, continuation };
+}
+
+async function encodePieces(
+  { pieces, eos = false }: Extract<PromptInput, { kind: 'pieces' }>,
+  model: PromptModel,
+  { encoder, account, signal, parameter, limits, mustFit = true }: PromptOptions,
+): Promise<Int32Array> {
+  const whole = pieces.filter((piece) => typeof piece === 'string').join('');
+  checkText(parameter, whole, limits);
+  if (mustFit) checkTextFits(whole, model, parameter);
+  const ids: number[] = [];
+  for (const [at, piece] of pieces.entries()) {
+    if (typeof piece === 'number') ids.push(piece);
+    else {
+      const how = { special: true, bos: at === 0 };
+      for (const id of await encoder.encode(model, piece, how, { account, signal })) ids.push(id);
+    }
+  }
+  if (eos) ids.push(...model.tokenizer.encode('', { eos: true }));
+  return tokenIds(ids, model.spec.vocabSize, parameter);
 }
 
 function textOf(

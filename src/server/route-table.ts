@@ -7,6 +7,7 @@ import { batchRoutes } from './batches/routes.ts';
 import type { ServerContext } from './context.ts';
 import { fileRoutes } from './files/routes.ts';
 import { liveRoute, requestRoutes } from './live/routes.ts';
+import { llamaServerRoutes } from './llama-server/routes.ts';
 import { ollamaRoutes } from './ollama/routes.ts';
 import { modelRoutes } from './openai/models.ts';
 import { openAiRoutes } from './openai/routes.ts';
@@ -32,6 +33,7 @@ export function routeTable(context: ServerContext, runner?: Pick<BatchRunner, 'w
     ...adminRoutes(context),
     liveRoute(context),
     ...ollamaRoutes(context),
+    ...llamaServerRoutes(context),
   ];
   return [
     ...routes,

@@ -25,6 +25,8 @@ export interface ServerSettings {
   /** A silent stream sends a comment this often, so that no proxy takes it for dead. */
   readonly keepAliveMs: number;
   readonly stallMs: number;
+  /** Sequences of a model that run at once; undefined where memory alone limits them. */
+  readonly maxBatchSize?: number | undefined;
   /** Keys share cached prefixes, and so see by `cached_tokens` what others have asked. */
   readonly shareCache: boolean;
   /** By tier: the part of a model's KV blocks that each key may hold, where it says nothing itself. */

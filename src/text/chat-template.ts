@@ -119,6 +119,9 @@ function globals(now: Date): Record<string, unknown> {
       throw new Error(String(message));
     },
     strftime_now: (format: unknown) => formatTime(now, String(format)),
+    // Some templates do not ask for the time, and write a fixed day where they are not given one.
+    date_string: formatTime(now, '%d %b %Y'),
+    datetime: formatTime(now, '%b %d %Y %H:%M:%S'),
   };
 }
 

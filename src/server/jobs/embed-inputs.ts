@@ -9,6 +9,7 @@ import type { TokenUsage } from '../../generation/generation.ts';
 import type { PromptInput } from '../../generation/prompt.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { badRequest, warn } from '../http/errors.ts';
+import { isEmptyPrompt, type OnePrompt, promptInput } from '../openai/schemas/prompts.ts';
 import { kvShareOf, priorityOf } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
 import { RequestRecord, type RequestTimes, recorded } from '../request/request-record.ts';
@@ -25,6 +26,8 @@ export interface EmbeddingRequest extends RequestContext {
   readonly inputs: readonly PromptInput[];
   readonly nameOf: (at: number) => string;
   readonly dimensions?: number | undefined;
+  /** Which norm of each vector becomes 1. Default 2, its length. */
+  readonly norm?: number | undefined;
   /** A text that is too long loses its end. Default false: it is refused. */
   readonly cuts?: boolean;
   /** How long the model stays loaded while it is unused; absent where the request does not say. */
@@ -41,18 +44,16 @@ export interface EmbeddedInputs {
 }
 
 export function embedPrompts(
-  several: readonly (string | readonly number[])[],
+  several: readonly OnePrompt[],
   nameOf: EmbeddingRequest['nameOf'],
   most: number,
 ): readonly PromptInput[] {
   if (several.length > most) {
     throw badRequest('input', `${several.length} texts are too many; ${most} are possible`);
   }
-  const empty = several.findIndex(({ length }) => length === 0);
+  const empty = several.findIndex(isEmptyPrompt);
   if (empty >= 0) throw badRequest(nameOf(empty), 'is empty, and there is nothing to embed');
-  return several.map((one) =>
-    typeof one === 'string' ? { kind: 'text', text: one, eos: true } : { kind: 'ids', ids: one },
-  );
+  return several.map((one) => promptInput(one, { eos: true }));
 }
 
 /** `answer` sends the vectors, while the request still counts as running. */
@@ -74,7 +75,7 @@ async function embed(
   scope: RequestScope,
   answer: (embedded: EmbeddedInputs) => Promise<void>,
 ): Promise<void> {
-  const { dimensions, forceLow, inputs, nameOf } = given;
+  const { dimensions, norm, forceLow, inputs, nameOf } = given;
   const { context, caller, model, signal } = scope;
   poolingOf(model);
   given.check?.(model);
@@ -96,6 +97,7 @@ async function embed(
       model,
       prompts,
       dimensions,
+      norm,
       priority: forceLow ? 2 : priorityOf(caller),
       salt: context.settings.shareCache ? '' : caller.keyId,
       account: caller.keyId,

@@ -17,7 +17,7 @@ import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 export interface CompletionKind<Body> {
   names(body: Body): ParameterNames;
   maxTokens(body: Body): number | undefined;
-  sampling(body: Body, vocabSize: number): SamplingParameters;
+  sampling(body: Body, model: Pick<ServedModel, 'spec' | 'tokenizer'>): SamplingParameters;
   prompts(body: Body, settings: ServerSettings): readonly PromptInput[];
   /** Structured output and tool calls; undefined where the answer is just text. */
   responseFormat(body: Body): AnswerRequirements | undefined;

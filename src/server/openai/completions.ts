@@ -18,20 +18,15 @@ import {
   validity,
 } from '../jobs/answer-shape.ts';
 import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
-import {
-  answersOf,
-  DEFAULT_MAX_TOKENS,
-  splitPrompt,
-  type TextBody,
-  textRules,
-} from './schemas/completions.ts';
+import { answersOf, DEFAULT_MAX_TOKENS, type TextBody, textRules } from './schemas/completions.ts';
+import { promptInput, splitPrompt, textOf } from './schemas/prompts.ts';
 import { samplingOf } from './schemas/sampling.ts';
 import { structuredOutputOf } from './schemas/structured-output.ts';
 
 export const textKind: CompletionKind<TextBody> = {
   names: () => ({ ...wireNames, prompt: 'prompt' }),
   maxTokens: ({ max_tokens, min_tokens = 0 }) => max_tokens ?? Math.max(DEFAULT_MAX_TOKENS, min_tokens),
-  sampling(body, vocabSize) {
+  sampling(body, { spec }) {
     if (body.echo && body.logprobs !== undefined) {
       throw badRequest('echo', 'is not possible together with logprobs: those of a prompt are not computed');
     }
@@ -41,7 +36,7 @@ export const textKind: CompletionKind<TextBody> = {
     // The best are known by their log-probabilities.
     const logprobs = body.logprobs ?? (body.best_of === undefined ? undefined : 0);
     const extras = { logprobs, maxTokens: none ? undefined : maxTokens };
-    const parameters = samplingOf(body, extras, vocabSize, this.names(body));
+    const parameters = samplingOf(body, extras, spec.vocabSize, this.names(body));
     return none ? { ...parameters, maxTokens } : parameters;
   },
   prompts({ prompt, suffix = '' }, { maxPrompts }) {
@@ -50,9 +45,9 @@ export const textKind: CompletionKind<TextBody> = {
       throw badRequest('prompt', `${several.length} prompts are too many; ${maxPrompts} are possible`);
     }
     return several.map((one): PromptInput => {
-      const isText = typeof one === 'string';
-      if (suffix === '') return isText ? { kind: 'text', text: one } : { kind: 'ids', ids: one };
-      if (isText) return { kind: 'gap', prefix: one, suffix, suffixName: 'suffix' };
+      if (suffix === '') return promptInput(one);
+      const prefix = textOf(one);
+      if (prefix !== undefined) return { kind: 'gap', prefix, suffix, suffixName: 'suffix' };
       throw badRequest('suffix', 'needs a prompt that is a text');
     });
   },

@@ -20,8 +20,8 @@ import {
 } from '../jobs/embed-inputs.ts';
 import type { ServeOptions } from '../jobs/serve-completion.ts';
 import { requestContext } from '../request/request-scope.ts';
-import { splitPrompt } from './schemas/completions.ts';
 import { type EmbeddingBody, embeddingRules, rerankRules } from './schemas/embeddings.ts';
+import { splitPrompt } from './schemas/prompts.ts';
 
 export async function serveEmbeddings(
   context: ServerContext,
@@ -48,7 +48,7 @@ export async function serveEmbeddings(
 }
 
 function inputName({ input }: EmbeddingBody): (at: number) => string {
-  const isLone = typeof input === 'string' || typeof input[0] === 'number';
+  const isLone = splitPrompt(input)[0] === input;
   return (at) => (isLone ? 'input' : `input[${at}]`);
 }
 

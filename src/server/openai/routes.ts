@@ -1,5 +1,4 @@
-// Chat and text completions, embeddings and reranking; the first three also under /v1/batch, at LOW priority. And /infill,
-// which editors call.
+// Chat and text completions, embeddings and reranking; the first three also under /v1/batch, at LOW priority.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ServerContext } from '../context.ts';
@@ -9,12 +8,10 @@ import type { Route } from '../route.ts';
 import { chatProtocol } from './chat.ts';
 import { textProtocol } from './completions.ts';
 import { serveEmbeddings, serveRerank } from './embeddings.ts';
-import { infillProtocol, infillSchema } from './infill.ts';
 import {
   chatAnswerSchema,
   chatChunkSchema,
   embeddingAnswerSchema,
-  infillAnswerSchema,
   rerankAnswerSchema,
   textAnswerSchema,
 } from './schemas/answers.ts';
@@ -64,6 +61,7 @@ export function openAiRoutes(context: ServerContext): readonly Route[] {
     {
       ...text,
       url: '/v1/completions',
+      onlyPrefixed: true,
       summary: 'Continue a text',
       description: rulesNote(textRules),
       handler: continueText(asUsual),
@@ -85,6 +83,7 @@ export function openAiRoutes(context: ServerContext): readonly Route[] {
     {
       ...embeddings,
       url: '/v1/embeddings',
+      onlyPrefixed: true,
       summary: 'Texts to vectors',
       description: rulesNote(embeddingRules),
       handler: embed(asUsual),
@@ -105,16 +104,6 @@ export function openAiRoutes(context: ServerContext): readonly Route[] {
       body: rerankSchema,
       answer: rerankAnswerSchema,
       handler: (request, reply) => serveRerank(context, request, reply),
-    },
-    {
-      method: 'POST',
-      url: '/infill',
-      access: 'key',
-      summary: 'Fill a gap in a text, as llama.cpp does',
-      body: infillSchema,
-      answer: infillAnswerSchema,
-      chunk: infillAnswerSchema,
-      handler: (request, reply) => serveCompletion(context, infillProtocol, request, reply, asUsual),
     },
   ];
 }

@@ -1,5 +1,6 @@
 // POST /tokenize, /detokenize and /apply-template. Limits count them as requests; long texts are encoded off the event loop.
 
+import { isUtf8 } from 'node:buffer';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { type Conversation, chatPrompt } from '../../generation/chat-prompt.ts';
@@ -14,7 +15,7 @@ import { requestContext, withRequestScope } from '../request/request-scope.ts';
 import type { Route } from '../route.ts';
 import { chatKind } from './chat.ts';
 import { withTools } from './older-functions.ts';
-import { detokenizedSchema, tokensSchema } from './schemas/answers.ts';
+import { detokenizedSchema, promptSchema, tokensSchema } from './schemas/answers.ts';
 import { chatRequestSchema, chatRules, templateOptions } from './schemas/chat.ts';
 import { detokenizeRules, detokenizeSchema, tokenizeRules, tokenizeSchema } from './schemas/completions.ts';
 
@@ -56,7 +57,7 @@ export function tokenRoutes(context: ServerContext): readonly Route[] {
       summary: 'Messages to the prompt that the model sees',
       // The same body makes the same prompt at /v1/chat/completions.
       body: chatRequestSchema,
-      answer: detokenizedSchema,
+      answer: promptSchema,
       handler: (request, reply) =>
         tokenCall(context, chatRules, request, reply, async ({ body, model }) => {
           const [conversation] = chatKind.prompts(withTools(body), context.settings);
@@ -77,9 +78,17 @@ async function tokenize(
   return {
     count: ids.length,
     max_model_len: spec.contextLength,
-    tokens: [...ids],
+    tokens: body.with_pieces === true ? Array.from(ids, (id) => pieceOf(model, id)) : [...ids],
     ...(body.return_token_strs ? { token_strs: Array.from(ids, (id) => tokenizer.tokenText(id) ?? '') } : {}),
   };
+}
+
+/** Bytes where they are no whole characters, which a text could not hold. */
+function pieceOf({ tokenizer }: ServedModel, id: number): object {
+  const bytes = Buffer.from(
+    tokenizer.isSpecial(id) ? (tokenizer.tokenText(id) ?? '') : tokenizer.tokenBytes(id),
+  );
+  return { id, piece: isUtf8(bytes) ? bytes.toString('utf8') : [...bytes] };
 }
 
 async function detokenize(
@@ -88,7 +97,8 @@ async function detokenize(
 ): Promise<object> {
   const ids = tokenIds(body.tokens, model.spec.vocabSize, 'tokens');
   const special = body.skip_special_tokens !== true;
-  return { prompt: await encoders.decode(model, ids, { special }, caller) };
+  const text = await encoders.decode(model, ids, { special }, caller);
+  return { prompt: text, content: text };
 }
 
 async function tokenCall<
@@ -111,9 +121,12 @@ async function tokenCall<
 }
 
 function inputOf(body: TokenizeBody): PromptInput {
-  const { prompt, messages } = body;
-  if ((prompt === undefined) === (messages === undefined)) {
-    throw badRequest('prompt', 'give either prompt or messages');
+  const { prompt, content, messages } = body;
+  if ([prompt, content, messages].filter((one) => one !== undefined).length !== 1) {
+    throw badRequest('prompt', 'give one of prompt, content and messages');
+  }
+  if (content !== undefined) {
+    return { kind: 'text', text: content, bos: body.add_special === true, special: body.parse_special };
   }
   return messages === undefined
     ? { kind: 'text', text: prompt ?? '', bos: body.add_special_tokens }

@@ -130,18 +130,6 @@ export const rerankAnswerSchema = z.strictObject({
   usage: promptUsageSchema,
 });
 
-export const infillAnswerSchema = z.strictObject({
-  index: z.int(),
-  content: z.string(),
-  stop: z.boolean().meta({ description: 'Whether this is the end.' }),
-  stop_type: z.enum(['eos', 'limit']).optional(),
-  model: z.string().optional(),
-  truncated: z.literal(false).optional(),
-  tokens_evaluated: z.int().optional(),
-  tokens_cached: z.int().optional(),
-  tokens_predicted: z.int().optional(),
-});
-
 export const modelSchema = z.object({
   id: z.string(),
   object: z.literal('model'),
@@ -157,11 +145,23 @@ export const modelSchema = z.object({
 
 export const modelListSchema = z.object({ object: z.literal('list'), data: z.array(modelSchema) });
 
+const pieceSchema = z.object({
+  id: z.int(),
+  piece: z
+    .union([z.string(), z.array(z.int())])
+    .meta({ description: 'What the token spells; its bytes where they are no whole characters.' }),
+});
+
 export const tokensSchema = z.object({
   count: z.int(),
   max_model_len: z.int(),
-  tokens: z.array(z.int()),
+  tokens: z.union([z.array(z.int()), z.array(pieceSchema)]),
   token_strs: z.array(z.string()).optional(),
 });
 
-export const detokenizedSchema = z.object({ prompt: z.string() });
+export const promptSchema = z.object({ prompt: z.string() });
+
+export const detokenizedSchema = z.object({
+  prompt: z.string(),
+  content: z.string().meta({ description: 'The same, as llama-server calls it.' }),
+});

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { BodyRules } from '../../http/parse-body.ts';
-import { promptField } from './completions.ts';
+import { promptField } from './prompts.ts';
 import { samplingFields, sharedNoOps } from './sampling.ts';
 
 export const embeddingSchema = z.object({

@@ -150,7 +150,7 @@ export function samplingOf(
   return samplingSettings(request, vocabSize, names);
 }
 
-export function stopsOf({ stop = [] }: SamplingBody): readonly string[] {
+export function stopsOf({ stop = [] }: Pick<SamplingBody, 'stop'>): readonly string[] {
   return typeof stop === 'string' ? [stop] : stop;
 }
 

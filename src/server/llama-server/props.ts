@@ -1,0 +1,41 @@
+// GET /props: what a client of llama-server asks first: the context's size, the defaults of sampling, the chat template.
+
+import { roomOf } from '../../generation/context-room.ts';
+import { wireNames } from '../../generation/sampling-settings.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import type { ServerContext } from '../context.ts';
+import { samplingDefaults, samplingOf, withDefaults } from '../openai/schemas/sampling.ts';
+import { generationSettings } from './generation-settings.ts';
+import { slotCount } from './slots.ts';
+
+/** llama.cpp's number for "another one each time". */
+const RANDOM_SEED = 0xffff_ffff;
+
+export function propsOf(context: ServerContext, model: ServedModel): object {
+  const { name, path, template, tokenizer, spec } = model;
+  const spelled = (id: number | undefined) => (id === undefined ? '' : (tokenizer.tokenText(id) ?? ''));
+  const defaults = withDefaults({}, samplingDefaults(context.settings, model));
+  const extras = { logprobs: undefined, maxTokens: undefined };
+  const parameters = samplingOf(defaults, extras, spec.vocabSize, { ...wireNames, prompt: 'prompt' });
+  const settings = generationSettings({
+    parameters,
+    model,
+    stops: [],
+    stream: false,
+    limit: undefined,
+    grammar: '',
+    timingsPerToken: false,
+  });
+  return {
+    default_generation_settings: { n_ctx: roomOf(model), params: { ...settings, seed: RANDOM_SEED } },
+    total_slots: slotCount(context),
+    model_alias: name,
+    model_path: path,
+    modalities: { vision: false, audio: false },
+    chat_template: template?.source ?? '',
+    bos_token: spelled(tokenizer.bosId),
+    eos_token: spelled(tokenizer.eosId),
+    build_info: `chairlift ${context.version}`,
+    is_sleeping: false,
+  };
+}
