@@ -80,6 +80,7 @@ const promptNames = {
   text: 'prompt',
   gap: 'prompt',
   pieces: 'prompt',
+  pair: 'prompt',
   ids: 'ids',
 } as const;
 

@@ -1,5 +1,5 @@
-// Embeds texts: each is a request to the engine; vectors are cut to the requested dimensions and normalized. One
-// failing text fails all.
+// Embeds or classifies texts: each is a request to the engine; vectors are cut to the requested dimensions and normalized,
+// outputs of a classifier's head are left as they are. One failing text fails all.
 
 import type { EmbedRequest, FinishEvent, RequestEvent } from '../engine/request.ts';
 import type { ServedModel } from '../pool/served-model.ts';
@@ -8,7 +8,10 @@ import { cancelAll, mergeStreams } from './engine-streams.ts';
 import type { GenerationObserver, GenerationRequest, TokenUsage } from './generation.ts';
 import { engineError, type GenerationError, invalid, notCapable } from './generation-error.ts';
 
-type EmbeddingModel = Pick<ServedModel, 'name' | 'adapter' | 'spec' | 'pooling' | 'engine'>;
+type EmbeddingModel = Pick<ServedModel, 'name' | 'adapter' | 'spec' | 'pooling' | 'classifier' | 'engine'>;
+
+/** How a model scores texts. */
+export type Classifier = NonNullable<ServedModel['classifier']>;
 
 interface EmbeddingRequest
   extends Pick<GenerationRequest, 'id' | 'priority' | 'salt' | 'account' | 'kvShare' | 'enqueuedMs'> {
@@ -17,6 +20,8 @@ interface EmbeddingRequest
   readonly dimensions?: number | undefined;
   /** Which norm of a vector becomes 1; see `normalized`. Default 2, its length. */
   readonly norm?: number | undefined;
+  /** Vectors are the outputs of the model's head. Default false. */
+  readonly classifies?: boolean | undefined;
 }
 
 export class Embedding {
@@ -37,7 +42,7 @@ export class Embedding {
   ) {
     const { id, model, prompts, priority = 1, salt = '', account = '' } = request;
     const { kvShare, enqueuedMs = Date.now() } = request;
-    const pooling = poolingOf(model);
+    const pooling = request.classifies ? classifierOf(model).pooling : poolingOf(model);
     const shared = { pooling, priority, salt, adapter: model.adapter, account, kvShare, enqueuedMs };
     this.#request = request;
     this.#requests = prompts.map(({ ids }, at) => ({ id: `${id}-${at}`, prompt: ids, ...shared }));
@@ -64,14 +69,14 @@ export class Embedding {
   /** In the prompts' order. An abort cancels what still runs. */
   async vectors(): Promise<Float32Array[]> {
     this.#signal.throwIfAborted();
-    const { model, dimensions = model.spec.hiddenSize, norm } = this.#request;
+    const { model, dimensions = model.spec.hiddenSize, norm, classifies } = this.#request;
     const vectors: Float32Array[] = [];
     const heard = (_: number, event: RequestEvent) => this.#hear(event);
     try {
       for await (const [at, event] of mergeStreams(this.#submit(), this.#signal, heard)) {
         if (event.kind !== 'finish') continue;
         if (event.vector === undefined) throw failure(event);
-        vectors[at] = normalized(event.vector.subarray(0, dimensions), norm);
+        vectors[at] = classifies ? event.vector : normalized(event.vector.subarray(0, dimensions), norm);
       }
       return vectors;
     } finally {
@@ -107,6 +112,23 @@ function failure({ error, reason }: Pick<FinishEvent, 'error' | 'reason'>): Gene
 export function poolingOf({ name, pooling }: Pick<ServedModel, 'name' | 'pooling'>): EmbedRequest['pooling'] {
   if (pooling.possible) return pooling.pooling;
   throw notCapable(name, pooling.problem);
+}
+
+/** Throws where the model has none. */
+export function classifierOf({ name, classifier }: Pick<ServedModel, 'name' | 'classifier'>): Classifier {
+  if (classifier !== undefined) return classifier;
+  throw notCapable(name, 'has no head that scores texts; use a classifier or a cross-encoder');
+}
+
+/** Of the outputs of a classifier's head, one for each label. */
+export function scoresOf(outputs: Float32Array, { activation }: Pick<Classifier, 'activation'>): number[] {
+  const values = [...outputs];
+  if (activation === 'none') return values;
+  if (activation === 'sigmoid') return values.map((value) => 1 / (1 + Math.exp(-value)));
+  const most = Math.max(...values);
+  const powers = values.map((value) => Math.exp(value - most));
+  const sum = powers.reduce((total, value) => total + value, 0);
+  return powers.map((value) => value / sum);
 }
 
 export function checkDimensions(

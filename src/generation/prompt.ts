@@ -5,7 +5,7 @@ import type { EncodeWorkers } from '../text/encode-workers.ts';
 import type { EncodeOptions } from '../text/tokenizer.ts';
 import { type Conversation, chatPrompt, checkText, type TextLimits } from './chat-prompt.ts';
 import type { Prompt } from './context-room.ts';
-import { checkTextFits, roomOf } from './context-room.ts';
+import { checkTextFits, cutText, roomOf } from './context-room.ts';
 import { invalid, notContinued } from './generation-error.ts';
 
 export type PromptInput =
@@ -28,6 +28,16 @@ export type PromptInput =
       /** Adds the model's EOS tokens. Default false. */
       readonly eos?: boolean | undefined;
     }
+  /** Two texts one after the other, each ended as the model wants it. */
+  | {
+      readonly kind: 'pair';
+      readonly first: string;
+      readonly second: string;
+      /** Added to the ids of the second. */
+      readonly secondText: number;
+      /** The second text loses its end where both do not fit. Default false. */
+      readonly cuts?: boolean | undefined;
+    }
   | { readonly kind: 'ids'; readonly ids: Iterable<number> };
 
 /** Threads for a server, the calling thread for a command. */
@@ -48,7 +58,8 @@ interface PromptOptions {
   readonly limits?: TextLimits;
 }
 
-type PromptModel = Pick<ServedModel, 'name' | 'path' | 'spec' | 'tokenizer' | 'template' | 'fillInMiddle'>;
+type PromptModel = Pick<ServedModel, 'name' | 'path' | 'spec' | 'tokenizer' | 'template' | 'fillInMiddle'> &
+  Partial<Pick<ServedModel, 'blockCount'>>;
 
 export async function readPrompt(
   input: PromptInput,
@@ -59,6 +70,7 @@ export async function readPrompt(
     return { ids: tokenIds(input.ids, model.spec.vocabSize, options.parameter), continuation: true };
   }
   if (input.kind === 'pieces') return { ids: await encodePieces(input, model, options), continuation: true };
+  if (input.kind === 'pair') return { ids: await encodePair(input, model, options), continuation: true };
   // An encoder has no template, so this error comes first.
   if (input.kind !== 'text' && model.spec.headless === true) throw notContinued(model.name);
   const { encoder, account, signal, parameter, mustFit = true, limits } = options;
@@ -76,6 +88,26 @@ export async function readPrompt(
   const ids = await encoder.encode(model, text, { special, bos, eos }, { account, signal });
   const continuation = input.kind === 'text' || input.continueFinalMessage === true;
   return { ids, text, continuation };
+}
+
+async function encodePair(
+  { first, second, secondText, cuts = false }: Extract<PromptInput, { kind: 'pair' }>,
+  model: PromptModel,
+  { encoder, account, signal, parameter, limits }: PromptOptions,
+): Promise<Int32Array> {
+  const shown = cuts ? cutText(second, model) : second;
+  checkText(parameter, first + shown, limits);
+  checkTextFits(first, model, parameter);
+  if (!cuts) checkTextFits(shown, model, parameter);
+  const encode = (text: string, how: EncodeOptions) =>
+    encoder.encode(model, text, { special: true, ...how }, { account, signal });
+  const before = await encode(first, { bos: true, eos: true });
+  const ending = model.tokenizer.encode('', { eos: true });
+  const whole = await encode(shown, {});
+  const { spec, blockCount = Number.POSITIVE_INFINITY } = model;
+  const room = Math.max(0, roomOf({ spec, blockCount }) - before.length - ending.length);
+  const after = cuts ? whole.subarray(0, room) : whole;
+  return Int32Array.from([...before, ...[...after, ...ending].map((id) => id + secondText)]);
 }
 
 async function encodePieces(

@@ -371,7 +371,7 @@ export class ManagedPool implements ModelPool {
     }
     const { backend, device, notice } = started.ready;
     if (notice !== undefined) this.#notify('fallback', name, notice);
-    const { spec, tokenizer, template, fillInMiddle, sampling, pooling } = local;
+    const { spec, tokenizer, template, fillInMiddle, sampling, pooling, classifier } = local;
     const less = textOnlyNotice(spec);
     if (less !== undefined) this.#notify('fallback', name, less);
     const { blockCount } = memory;
@@ -383,6 +383,7 @@ export class ManagedPool implements ModelPool {
       tokenizer,
       template,
       pooling,
+      classifier,
       fillInMiddle,
       sampling,
       engine,

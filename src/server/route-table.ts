@@ -16,11 +16,14 @@ import { openApiDocument } from './openapi.ts';
 import { documentationRoutes, pageRoutes, whoamiRoute } from './page/routes.ts';
 import { responseRoutes } from './responses/routes.ts';
 import type { Route } from './route.ts';
+import { scoringRoutes } from './scoring/routes.ts';
 import { statusRoutes } from './status/routes.ts';
+import { vllmRoutes } from './vllm/routes.ts';
 
 export function routeTable(context: ServerContext, runner?: Pick<BatchRunner, 'wake'>): readonly Route[] {
   const routes: readonly Route[] = [
     ...openAiRoutes(context),
+    ...scoringRoutes(context),
     ...messageRoutes(context),
     ...responseRoutes(context),
     ...fileRoutes(context),
@@ -34,6 +37,7 @@ export function routeTable(context: ServerContext, runner?: Pick<BatchRunner, 'w
     liveRoute(context),
     ...ollamaRoutes(context),
     ...llamaServerRoutes(context),
+    ...vllmRoutes(context),
   ];
   return [
     ...routes,

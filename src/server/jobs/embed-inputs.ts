@@ -1,10 +1,10 @@
-// Serves texts that become vectors, in the same steps as a completion: limits, queue, model, encoding, the engine, and the
+// Serves texts that become vectors, or the outputs of a classifier's head, in the same steps as a completion: limits, queue, model, encoding, the engine, and the
 // record of what was used.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Prompt } from '../../generation/context-room.ts';
 import { checkFits, cutPrompt, cutText, roomOf } from '../../generation/context-room.ts';
-import { Embedding, poolingOf } from '../../generation/embedding.ts';
+import { classifierOf, Embedding, poolingOf } from '../../generation/embedding.ts';
 import type { TokenUsage } from '../../generation/generation.ts';
 import type { PromptInput } from '../../generation/prompt.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
@@ -21,10 +21,20 @@ import {
 } from '../request/request-scope.ts';
 import { encodePrompts, tokensOf } from './encode-prompts.ts';
 
-export interface EmbeddingRequest extends RequestContext {
-  readonly modelName: string | undefined;
+/** What is computed, and what the client calls each of it. */
+export interface TextPlan {
   readonly inputs: readonly PromptInput[];
   readonly nameOf: (at: number) => string;
+  /** Vectors are the outputs of the model's head. Default false. */
+  readonly classifies?: boolean;
+}
+
+export interface EmbeddingRequest extends RequestContext {
+  readonly modelName: string | undefined;
+  /** Of a model: some are asked in another way. */
+  readonly plan: TextPlan | ((model: ServedModel) => TextPlan);
+  /** The most inputs there may be. */
+  readonly sequences: number;
   readonly dimensions?: number | undefined;
   /** Which norm of each vector becomes 1. Default 2, its length. */
   readonly norm?: number | undefined;
@@ -45,7 +55,7 @@ export interface EmbeddedInputs {
 
 export function embedPrompts(
   several: readonly OnePrompt[],
-  nameOf: EmbeddingRequest['nameOf'],
+  nameOf: TextPlan['nameOf'],
   most: number,
 ): readonly PromptInput[] {
   if (several.length > most) {
@@ -61,9 +71,8 @@ export async function embedInputs(
   given: EmbeddingRequest,
   answer: (embedded: EmbeddedInputs) => Promise<void>,
 ): Promise<void> {
-  const { context, inputs, idleMs } = given;
+  const { context, sequences, idleMs } = given;
   const modelName = findEntry(context.pool, given.modelName).name;
-  const sequences = inputs.length;
   const demand = { least: sequences, expected: sequences };
   await withRequestScope(given, { modelName, demand, sequences, idleMs }, (scope) =>
     embed(given, scope, answer),
@@ -75,11 +84,14 @@ async function embed(
   scope: RequestScope,
   answer: (embedded: EmbeddedInputs) => Promise<void>,
 ): Promise<void> {
-  const { dimensions, norm, forceLow, inputs, nameOf } = given;
+  const { dimensions, norm, forceLow } = given;
   const { context, caller, model, signal } = scope;
-  poolingOf(model);
   given.check?.(model);
-  const prompts = given.cuts ? await cutPrompts(given, scope) : await encodePrompts(scope, inputs, nameOf);
+  const plan = typeof given.plan === 'function' ? given.plan(model) : given.plan;
+  const { inputs, nameOf, classifies = false } = plan;
+  if (classifies) classifierOf(model);
+  else poolingOf(model);
+  const prompts = given.cuts ? await cutPrompts(plan, scope) : await encodePrompts(scope, inputs, nameOf);
   for (const [at, { ids }] of prompts.entries()) checkFits(ids.length, roomOf(model), nameOf(at));
   const tokens = tokensOf(prompts);
   await reserveTokens(scope, tokens, { least: tokens, expected: tokens });
@@ -98,6 +110,7 @@ async function embed(
       prompts,
       dimensions,
       norm,
+      classifies,
       priority: forceLow ? 2 : priorityOf(caller),
       salt: context.settings.shareCache ? '' : caller.keyId,
       account: caller.keyId,
@@ -114,10 +127,7 @@ async function embed(
   });
 }
 
-async function cutPrompts(
-  { inputs: given, nameOf }: EmbeddingRequest,
-  scope: RequestScope,
-): Promise<Prompt[]> {
+async function cutPrompts({ inputs: given, nameOf }: TextPlan, scope: RequestScope): Promise<Prompt[]> {
   const { model, reply } = scope;
   const inputs = given.map((input) =>
     input.kind === 'text' ? { ...input, text: cutText(input.text, model) } : input,

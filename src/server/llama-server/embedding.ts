@@ -47,11 +47,12 @@ export async function serveEmbedding(
   if (given === undefined) throw badRequest('content', 'is missing', 'missing_required_parameter');
   const several = splitPrompt(given);
   const nameOf = (at: number) => (several[0] === given ? name : `${name}[${at}]`);
+  const inputs = embedPrompts(several, nameOf, context.settings.maxEmbeddingInputs);
   const asked = {
     ...requestContext(context, request, reply),
     modelName,
-    inputs: embedPrompts(several, nameOf, context.settings.maxEmbeddingInputs),
-    nameOf,
+    plan: { inputs, nameOf },
+    sequences: inputs.length,
     norm,
     forceLow: false,
   };

@@ -1,4 +1,4 @@
-// Chat and text completions, embeddings and reranking; the first three also under /v1/batch, at LOW priority.
+// Chat and text completions and embeddings; also under /v1/batch, at LOW priority.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ServerContext } from '../context.ts';
@@ -7,17 +7,16 @@ import { type ServeOptions, serveCompletion } from '../jobs/serve-completion.ts'
 import type { Route } from '../route.ts';
 import { chatProtocol } from './chat.ts';
 import { textProtocol } from './completions.ts';
-import { serveEmbeddings, serveRerank } from './embeddings.ts';
+import { serveEmbeddings } from './embeddings.ts';
 import {
   chatAnswerSchema,
   chatChunkSchema,
   embeddingAnswerSchema,
-  rerankAnswerSchema,
   textAnswerSchema,
 } from './schemas/answers.ts';
 import { chatRequestSchema, chatRules } from './schemas/chat.ts';
 import { textRules, textSchema } from './schemas/completions.ts';
-import { embeddingRules, embeddingSchema, rerankRules, rerankSchema } from './schemas/embeddings.ts';
+import { embeddingRules, embeddingSchema } from './schemas/embeddings.ts';
 
 const asUsual: ServeOptions = { forceLow: false };
 const atLow: ServeOptions = { forceLow: true };
@@ -94,16 +93,6 @@ export function openAiRoutes(context: ServerContext): readonly Route[] {
       summary: 'Texts to vectors, no hurry',
       description: lowNote,
       handler: embed(atLow),
-    },
-    {
-      method: 'POST',
-      url: '/v1/rerank',
-      access: 'key',
-      summary: 'Documents by their nearness to a query, for models made for embeddings',
-      description: rulesNote(rerankRules),
-      body: rerankSchema,
-      answer: rerankAnswerSchema,
-      handler: (request, reply) => serveRerank(context, request, reply),
     },
   ];
 }

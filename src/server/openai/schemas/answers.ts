@@ -98,7 +98,7 @@ export const textAnswerSchema = z.strictObject({
   usage: usageSchema.nullable().optional(),
 });
 
-const promptUsageSchema = z.object({ prompt_tokens: z.int(), total_tokens: z.int() });
+export const promptUsageSchema = z.object({ prompt_tokens: z.int(), total_tokens: z.int() });
 
 export const embeddingAnswerSchema = z.strictObject({
   object: z.literal('list'),
@@ -112,21 +112,6 @@ export const embeddingAnswerSchema = z.strictObject({
     }),
   ),
   model: z.string(),
-  usage: promptUsageSchema,
-});
-
-export const rerankAnswerSchema = z.strictObject({
-  id: z.string(),
-  model: z.string(),
-  results: z
-    .array(
-      z.strictObject({
-        index: z.int().meta({ description: 'Which of the documents.' }),
-        relevance_score: z.number().meta({ description: 'The cosine of query and document, -1 to 1.' }),
-        document: z.object({ text: z.string() }).optional(),
-      }),
-    )
-    .meta({ description: 'The most relevant first.' }),
   usage: promptUsageSchema,
 });
 
