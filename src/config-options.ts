@@ -91,6 +91,12 @@ export const configOptions = {
     meaning:
       'what a model’s files say of sampling (`generation_config.json`, `general.sampling.*` of a GGUF) counts where neither request nor `samplingDefaults` says anything; `none` ignores it',
   },
+  thinking: {
+    kind: { type: 'choice', values: ['auto', 'on', 'off'] },
+    default: 'auto',
+    meaning:
+      'what chat templates are told as `enable_thinking` where a request says nothing; `auto` tells them nothing, and models do as their template has it',
+  },
   modelsFolder: {
     kind: text,
     meaning: 'folder of models to serve on demand; `~/.chairlift/models` where unset',

@@ -383,6 +383,7 @@ function serverSettings(config: Config): ServerSettings {
     corsOrigins: config.corsOrigins,
     samplingDefaults: readSamplingDefaults(config.samplingDefaults),
     useModelSampling: config.generationConfig === 'auto',
+    thinking: config.thinking === 'auto' ? undefined : config.thinking === 'on',
     maxFileBytes: config.fileLimit,
     maxKeyFileBytes: config.filesLimit,
     keepFilesMs: config.keepFiles === 0 ? Number.POSITIVE_INFINITY : config.keepFiles * 1000,

@@ -39,6 +39,8 @@ export interface ServerSettings {
   readonly corsOrigins: readonly string[];
   readonly samplingDefaults: SamplingDefaults;
   readonly useModelSampling: boolean;
+  /** What templates are told as `enable_thinking` where a request says nothing; undefined for nothing. */
+  readonly thinking?: boolean | undefined;
   readonly maxFileBytes: number;
   /** Of all files of a key. The output of its batches counts, and is never refused. */
   readonly maxKeyFileBytes: number;

@@ -59,6 +59,8 @@ export function chatTemplate(source: ChatTemplateSource): ChatTemplate {
         ...globals(input.now ?? new Date()),
         ...source.specialTokens,
         documents: null,
+        // Some templates show tools as they were given, as a text.
+        functions: hasTools ? JSON.stringify(input.tools, undefined, 2) : '',
         ...input.variables,
         messages: input.messages,
         // Templates compare it with none, so it must be defined.
@@ -121,7 +123,7 @@ function globals(now: Date): Record<string, unknown> {
     strftime_now: (format: unknown) => formatTime(now, String(format)),
     // Some templates do not ask for the time, and write a fixed day where they are not given one.
     date_string: formatTime(now, '%d %b %Y'),
-    datetime: formatTime(now, '%b %d %Y %H:%M:%S'),
+    datetime: formatTime(now, '%b %d %Y'),
   };
 }
 

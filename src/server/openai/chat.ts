@@ -41,8 +41,13 @@ export const chatKind: CompletionKind<ChatBody> = {
     const extras = { logprobs: chatLogprobs(body), maxTokens: this.maxTokens(body) };
     return samplingOf(body, extras, spec.vocabSize, this.names(body));
   },
-  prompts: (body) => [
-    { kind: 'chat', messages: body.messages, tools: toolSelection(body).shown, ...templateOptions(body) },
+  prompts: (body, settings) => [
+    {
+      kind: 'chat',
+      messages: body.messages,
+      tools: toolSelection(body).shown,
+      ...templateOptions(body, settings),
+    },
   ],
   responseFormat: (body) =>
     requirementsFor(structuredOutputOf(body), body.skip_special_tokens !== false, toolSelection(body)),

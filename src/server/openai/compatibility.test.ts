@@ -193,7 +193,33 @@ describe('a path without /v1', () => {
   });
 });
 
+describe('what templates know of thinking', () => {
+  const template = `{{ enable_thinking if enable_thinking is defined else 'untold' }}|{{ messages[0].content }}`;
+  const told = async (settings: object, body: object = {}) => {
+    const { app } = await start({ settings, pool: { template } });
+    return (
+      await app.inject({ method: 'POST', url: '/apply-template', payload: { messages, ...body } })
+    ).json().prompt;
+  };
+
+  it('is what a request says, else the setting, else nothing', async () => {
+    expect(await told({})).toMatch(/^untold/);
+    expect(await told({ thinking: true })).toMatch(/^true/i);
+    expect(await told({ thinking: true }, { enable_thinking: false })).toMatch(/^false/i);
+    expect(await told({ thinking: true }, { reasoning_effort: 'none' })).toMatch(/^false/i);
+    expect(await told({}, { chat_template_kwargs: { enable_thinking: true } })).toMatch(/^true/i);
+  });
+});
+
 describe('the template of a model', () => {
+  it('says how long the prompt of a chat is', async () => {
+    const counted = (await answer('/v1/chat/completions/input_tokens', { messages })) as {
+      input_tokens: number;
+    };
+    const { usage } = await chat({ max_tokens: 1 });
+    expect(counted.input_tokens).toBe(usage.prompt_tokens);
+  });
+
   it('can be applied without an answer', async () => {
     const apply = async (body: object) => (await post('/apply-template', body)).json().prompt as string;
     const whole = await apply({ messages, temperature: 0 });

@@ -13,9 +13,10 @@ import { NO_TOKENS } from '../limits/key-limiter.ts';
 import { findEntry } from '../request/find-model.ts';
 import { requestContext, withRequestScope } from '../request/request-scope.ts';
 import type { Route } from '../route.ts';
+import type { ServerSettings } from '../settings.ts';
 import { chatKind } from './chat.ts';
 import { withTools } from './older-functions.ts';
-import { detokenizedSchema, promptSchema, tokensSchema } from './schemas/answers.ts';
+import { detokenizedSchema, inputTokensSchema, promptSchema, tokensSchema } from './schemas/answers.ts';
 import { chatRequestSchema, chatRules, templateOptions } from './schemas/chat.ts';
 import { detokenizeRules, detokenizeSchema, tokenizeRules, tokenizeSchema } from './schemas/completions.ts';
 
@@ -52,6 +53,22 @@ export function tokenRoutes(context: ServerContext): readonly Route[] {
     },
     {
       method: 'POST',
+      url: '/v1/chat/completions/input_tokens',
+      access: 'key',
+      summary: 'How many tokens the prompt of a chat has, as llama-server counts them',
+      body: chatRequestSchema,
+      answer: inputTokensSchema,
+      handler: (request, reply) =>
+        tokenCall(context, chatRules, request, reply, async ({ body, model, caller }) => {
+          const [input] = chatKind.prompts(withTools(body), context.settings);
+          const { encoders: encoder, settings: limits } = context;
+          const options = { ...caller, encoder, limits, parameter: 'messages', mustFit: false };
+          const { ids } = await readPrompt(input as PromptInput, model, options);
+          return { object: 'response.input_tokens', input_tokens: ids.length };
+        }),
+    },
+    {
+      method: 'POST',
       url: '/apply-template',
       access: 'key',
       summary: 'Messages to the prompt that the model sees',
@@ -73,7 +90,7 @@ async function tokenize(
 ): Promise<object> {
   // A text that is too long for the model may be tokenized all the same.
   const options = { ...caller, encoder, limits, parameter: 'prompt', mustFit: false };
-  const { ids } = await readPrompt(inputOf(body), model, options);
+  const { ids } = await readPrompt(inputOf(body, limits), model, options);
   const { tokenizer, spec } = model;
   return {
     count: ids.length,
@@ -120,7 +137,7 @@ async function tokenCall<
   );
 }
 
-function inputOf(body: TokenizeBody): PromptInput {
+function inputOf(body: TokenizeBody, settings: ServerSettings): PromptInput {
   const { prompt, content, messages } = body;
   if ([prompt, content, messages].filter((one) => one !== undefined).length !== 1) {
     throw badRequest('prompt', 'give one of prompt, content and messages');
@@ -130,5 +147,5 @@ function inputOf(body: TokenizeBody): PromptInput {
   }
   return messages === undefined
     ? { kind: 'text', text: prompt ?? '', bos: body.add_special_tokens }
-    : { kind: 'chat', messages, tools: body.tools, ...templateOptions(body) };
+    : { kind: 'chat', messages, tools: body.tools, ...templateOptions(body, settings) };
 }

@@ -150,3 +150,8 @@ export const detokenizedSchema = z.object({
   prompt: z.string(),
   content: z.string().meta({ description: 'The same, as llama-server calls it.' }),
 });
+
+export const inputTokensSchema = z.object({
+  object: z.literal('response.input_tokens'),
+  input_tokens: z.int(),
+});

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { type Conversation, messageRoles } from '../../../generation/chat-prompt.ts';
 import { badRequest } from '../../http/errors.ts';
 import type { BodyRules } from '../../http/parse-body.ts';
+import type { ServerSettings } from '../../settings.ts';
 import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
 import { structuredOutputFields } from './structured-output.ts';
 import { MAX_TOOLS, toolFields, toolSchema } from './tools.ts';
@@ -65,12 +66,15 @@ type TemplateBody = z.infer<z.ZodObject<typeof templateFields>> & {
   readonly messages?: readonly z.infer<typeof chatMessage>[] | undefined;
 };
 
-export function templateOptions(body: TemplateBody): Omit<Conversation, 'messages' | 'tools'> {
+export function templateOptions(
+  body: TemplateBody,
+  settings: Pick<ServerSettings, 'thinking'>,
+): Omit<Conversation, 'messages' | 'tools'> {
   const { add_generation_prompt: addGenerationPrompt, continue_final_message: continues } = body;
   return {
     addGenerationPrompt,
     continueFinalMessage: continues ?? (addGenerationPrompt === undefined && isBegun(body.messages?.at(-1))),
-    variables: variablesOf(body),
+    variables: variablesOf(body, settings),
   };
 }
 
@@ -80,10 +84,13 @@ function isBegun({ role, content, tool_calls: calls }: Partial<z.infer<typeof ch
 }
 
 /** Variables that are given by name win. */
-function variablesOf(body: TemplateBody): Conversation['variables'] {
+function variablesOf(
+  body: TemplateBody,
+  { thinking }: Pick<ServerSettings, 'thinking'>,
+): Conversation['variables'] {
   const { reasoning_effort: effort, enable_thinking: thinks, chat_template_kwargs: named } = body;
   // Some templates have only a switch, under either name.
-  const isOn = thinks ?? (effort === 'none' ? false : undefined);
+  const isOn = thinks ?? (effort === 'none' ? false : thinking);
   return {
     ...(effort === undefined ? {} : { reasoning_effort: effort }),
     ...(isOn === undefined ? {} : { enable_thinking: isOn, thinking: isOn }),
