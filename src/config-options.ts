@@ -60,6 +60,11 @@ export const configOptions = {
   },
   adminHost: { kind: text, meaning: 'address of that port; `host` where unset' },
   protectMetrics: { kind: onOff, default: false, meaning: '`/metrics` needs an admin key' },
+  llamaMetrics: {
+    kind: onOff,
+    default: false,
+    meaning: '`/metrics` has the names of llama-server, `llamacpp:…`, beside its own',
+  },
 
   model: {
     kind: list,

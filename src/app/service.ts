@@ -390,6 +390,7 @@ function serverSettings(config: Config): ServerSettings {
     maxBatchLines: config.maxBatchLines,
     batchConcurrency: config.batchConcurrency,
     protectMetrics: config.protectMetrics,
+    llamaMetrics: config.llamaMetrics,
     allowAnonymous: config.allowAnonymous,
     logPrompts: config.logPrompts,
   });

@@ -184,7 +184,7 @@ function makeContext(deps: ServerDeps): ServerContext {
     grammars: new AnswerGrammars(),
     health,
     readiness: new Readiness(pool, health),
-    metrics: new Metrics(pool),
+    metrics: new Metrics(pool, deps.settings),
     typicalAnswer: new TypicalAnswer(),
   };
 }

@@ -50,6 +50,8 @@ export interface ServerSettings {
   /** Lines of all batches together that run at once. */
   readonly batchConcurrency: number;
   readonly protectMetrics: boolean;
+  /** Metrics have llama-server's names, too. */
+  readonly llamaMetrics: boolean;
   readonly logPrompts: boolean;
 }
 
@@ -80,5 +82,6 @@ export const defaultSettings: ServerSettings = Object.freeze({
   maxBatchLines: 50_000,
   batchConcurrency: 16,
   protectMetrics: false,
+  llamaMetrics: false,
   logPrompts: false,
 });

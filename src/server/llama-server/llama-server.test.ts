@@ -306,3 +306,33 @@ describe('GET /props and /slots', () => {
     await running;
   });
 });
+
+describe('metrics under llama-server’s names', () => {
+  const value = (text: string, name: string) =>
+    Number(new RegExp(`^llamacpp:${name} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
+
+  it('are there where they are set, and count what was answered', async () => {
+    const { app } = await start({ settings: { llamaMetrics: true } });
+    const metrics = async () => (await app.inject('/metrics')).body;
+    expect(value(await metrics(), 'tokens_predicted_total')).toBe(0);
+    const payload = { ...greedy, prompt: `${prompt} ${prompt} ${prompt} ${prompt} ${prompt} ${prompt}` };
+    const timings = { predicted: 0, computed: 0, cached: 0 };
+    for (let time = 0; time < 2; time++) {
+      const answer = completionAnswerSchema.parse(
+        (await app.inject({ method: 'POST', url: '/completion', payload })).json(),
+      );
+      timings.predicted += answer.timings?.predicted_n ?? 0;
+      timings.computed += answer.timings?.prompt_n ?? 0;
+      timings.cached += answer.timings?.cache_n ?? 0;
+    }
+    expect(timings.cached).toBeGreaterThan(0);
+    const text = await metrics();
+    expect(value(text, 'tokens_predicted_total')).toBe(timings.predicted);
+    expect(value(text, 'prompt_tokens_total')).toBe(timings.computed);
+    expect(value(text, 'prompt_tokens_cached_total')).toBe(timings.cached);
+    expect(value(text, 'n_decode_total')).toBeGreaterThan(timings.predicted / 2);
+    expect(value(text, 'requests_processing')).toBe(0);
+    expect(text).toContain('chairlift_generated_tokens_total');
+    expect((await shared.server.app.inject('/metrics')).body).not.toContain('llamacpp:');
+  });
+});
