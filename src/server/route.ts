@@ -72,7 +72,7 @@ export function idOf({ params }: FastifyRequest): string {
 
 /** Many clients are given a base address that ends before /v1. */
 function urlsOf({ url, access, onlyPrefixed }: Route): string[] {
-  const isBoth = access === 'key' && url.startsWith(`${PREFIX}/`) && onlyPrefixed !== true;
+  const isBoth = access !== 'open' && url.startsWith(`${PREFIX}/`) && onlyPrefixed !== true;
   return isBoth ? [url, url.slice(PREFIX.length)] : [url];
 }
 

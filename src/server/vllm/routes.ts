@@ -1,11 +1,13 @@
-// What vLLM's clients and the balancers in front of it ask: its version, whether it lives, how much it has to do.
+// What vLLM's clients and the balancers in front of it ask: its version, whether it lives, how much it has to do, other adapters.
 
 import type { ServerContext } from '../context.ts';
 import type { Route } from '../route.ts';
+import { loraRoutes } from './lora.ts';
 
 export function vllmRoutes(context: ServerContext): readonly Route[] {
   const alive = async () => ({});
   return [
+    ...loraRoutes(context),
     {
       method: 'GET',
       url: '/version',

@@ -22,6 +22,7 @@ const switches = new Set(
   ),
 );
 
+const startedSeconds = Math.floor(Date.now() / 1000);
 const flags = readFlags(process.argv.slice(2));
 const name = flags.alias?.[0] ?? 'model';
 const host = flags.host?.[0] ?? '127.0.0.1';
@@ -50,16 +51,6 @@ function readFlags(words) {
 function settings() {
   const sequences = Number(flags.parallel?.[0] ?? 4);
   const context = Math.floor(Number(flags['ctx-size']?.[0] ?? 4096) / (flags['kv-unified'] ? 1 : sequences));
-  // The names by which the tests ask, whatever the model is called.
-  const names = [
-    'davinci-002',
-    'gpt-3.5-turbo-instruct',
-    'codellama70b',
-    'text-embedding-3-small',
-    'test',
-    'gpt-4.1',
-    'gpt-4o',
-  ];
   return [
     ...['--host', '127.0.0.1', '--port', port, '--log-level', 'warn'],
     ...[
@@ -71,7 +62,11 @@ function settings() {
       join(folder, 'keys.db'),
     ],
     ...['--max-batch-size', sequences, '--context', context, '--generation-config', 'none'],
-    ...['--alias', ...names.filter((one) => one !== name).map((one) => `${one}=${name}`)],
+    // Whatever name a test asks by.
+    ...['--alias', `*=${name}`],
+    // It tells templates to think unless it is told not to.
+    ...['--thinking', flags.reasoning?.[0] === 'off' ? 'off' : 'on'],
+    ...(flags.metrics ? ['--llama-metrics'] : []),
     // llama-server's own defaults.
     ...[
       '--sampling-defaults',
@@ -82,7 +77,7 @@ function settings() {
     ],
     ...['--chat-template', chatTemplate()],
     ...(flags.lora ?? []).flatMap((path, at) => ['--adapter', `${name}:lora${at}=${path}`]),
-    ...(flags['cors-origins'] ? ['--cors-origins', ...flags['cors-origins'][0].split(',')] : []),
+    ...['--cors-origins', ...(flags['cors-origins']?.[0] ?? '*').split(',')],
   ].map(String);
 }
 
@@ -177,10 +172,11 @@ function pass(response, answer) {
     return;
   }
   const { 'content-length': _, ...headers } = response.headers;
-  answer.writeHead(response.statusCode, headers);
+  answer.writeHead(response.statusCode, { ...headers, 'process-start-time-unix': String(startedSeconds) });
   response.on('data', (chunk) => {
-    // Its fingerprints begin with the number of a build.
-    answer.write(chunk.toString('utf8').replaceAll('"system_fingerprint":"fp_', '"system_fingerprint":"b'));
+    // Its fingerprints begin with the number of a build, its streams with a content of null.
+    const text = chunk.toString('utf8').replaceAll('"system_fingerprint":"fp_', '"system_fingerprint":"b');
+    answer.write(text.replace('{"role":"assistant","content":""}', '{"role":"assistant","content":null}'));
   });
   response.on('end', () => answer.end());
 }
