@@ -294,10 +294,13 @@ describe('GET /props and /slots', () => {
     expect(busy(idle)).toBe(0);
   });
 
-  it('need a key where there are any, and tell no other key how long a sequence is', async () => {
+  it('need a key where there are any, and tell no other key how long a sequence is, or where files lie', async () => {
     const { call, secrets } = await startWithKeys({ boss: { admin: true }, guest: {} });
     expect((await call(undefined, '/slots')).statusCode).toBe(401);
     expect((await call(undefined, '/props')).statusCode).toBe(401);
+    const pathFor = async (secret: string) => (await call(secret, '/props')).json().model_path as string;
+    expect(await pathFor(secrets.boss)).toContain('/');
+    expect(await pathFor(secrets.guest)).toMatch(/^[^/]+\.gguf$/);
     const running = call(secrets.boss, '/completion', { prompt, n_predict: 1500, ignore_eos: true });
     const seen = async (secret: string) =>
       ((await call(secret, '/slots')).json() as object[]).find((slot) => 'n_tokens' in slot);

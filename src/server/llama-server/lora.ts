@@ -1,8 +1,10 @@
 // LoRA adapters as llama-server numbers them: in the order in which the model was given them. Each is a model of its own name here,
 // and is applied wholly or not at all.
 
+import { basename } from 'node:path';
 import type { ModelEntry, ModelPool } from '../../pool/model-pool.ts';
 import { badRequest } from '../http/errors.ts';
+import type { Caller } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
 
 export interface ScaledAdapter {
@@ -34,11 +36,15 @@ export function adaptedModel(
   return one === undefined ? adapterOf : (adapters[one.id] as ModelEntry).name;
 }
 
-export function listedAdapters(pool: ModelPool, name: string | undefined): readonly object[] {
+export function listedAdapters(
+  pool: ModelPool,
+  name: string | undefined,
+  { admin }: Pick<Caller, 'admin'>,
+): readonly object[] {
   const { name: found } = findEntry(pool, name);
   return adaptersOf(pool, name).map((entry, id) => ({
     id,
-    path: entry.adapterPath ?? '',
+    path: admin ? (entry.adapterPath ?? '') : basename(entry.adapterPath ?? ''),
     name: entry.name,
     scale: entry.name === found ? 1 : 0,
   }));

@@ -1,17 +1,23 @@
 // GET /props: what a client of llama-server asks first: the context's size, the defaults of sampling, the chat template.
 
+import { basename } from 'node:path';
 import { roomOf } from '../../generation/context-room.ts';
 import { wireNames } from '../../generation/sampling-settings.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
 import { samplingDefaults, samplingOf, withDefaults } from '../openai/schemas/sampling.ts';
+import type { Caller } from '../request/auth.ts';
 import { generationSettings } from './generation-settings.ts';
 import { slotCount } from './slots.ts';
 
 /** llama.cpp's number for "another one each time". */
 const RANDOM_SEED = 0xffff_ffff;
 
-export function propsOf(context: ServerContext, model: ServedModel): object {
+export function propsOf(
+  context: ServerContext,
+  model: ServedModel,
+  { admin }: Pick<Caller, 'admin'>,
+): object {
   const { name, path, template, tokenizer, spec } = model;
   const spelled = (id: number | undefined) => (id === undefined ? '' : (tokenizer.tokenText(id) ?? ''));
   const defaults = withDefaults({}, samplingDefaults(context.settings, model));
@@ -30,7 +36,8 @@ export function propsOf(context: ServerContext, model: ServedModel): object {
     default_generation_settings: { n_ctx: roomOf(model), params: { ...settings, seed: RANDOM_SEED } },
     total_slots: slotCount(context),
     model_alias: name,
-    model_path: path,
+    // Where files lie on this machine is for admins.
+    model_path: admin ? path : basename(path),
     modalities: { vision: false, audio: false },
     chat_template: template?.source ?? '',
     bos_token: spelled(tokenizer.bosId),

@@ -11,6 +11,7 @@ import { textProtocol } from '../openai/completions.ts';
 import { serveEmbeddings } from '../openai/embeddings.ts';
 import { textSchema } from '../openai/schemas/completions.ts';
 import { embeddingSchema as openAiEmbeddingSchema } from '../openai/schemas/embeddings.ts';
+import { callerOf } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
 import { requestContext, withRequestScope } from '../request/request-scope.ts';
 import type { Route } from '../route.ts';
@@ -94,7 +95,7 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
       summary: 'A model and its defaults, as llama-server describes them',
       description: '?model= names another one than the default model. It is loaded where it is not.',
       handler: (request, reply) =>
-        withModel(context, request, reply, async (model) => propsOf(context, model)),
+        withModel(context, request, reply, async (model) => propsOf(context, model, callerOf(request))),
     },
     {
       method: 'GET',
@@ -111,7 +112,7 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
       url: '/lora-adapters',
       access: 'key',
       summary: 'The adapters of a model, as llama-server lists them',
-      handler: async (request) => listedAdapters(context.pool, modelAsked(request)),
+      handler: async (request) => listedAdapters(context.pool, modelAsked(request), callerOf(request)),
     },
   ];
 }
