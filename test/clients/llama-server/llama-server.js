@@ -172,7 +172,7 @@ function pass(response, answer) {
     return;
   }
   const { 'content-length': _, ...headers } = response.headers;
-  answer.writeHead(response.statusCode, { ...headers, 'process-start-time-unix': String(startedSeconds) });
+  answer.writeHead(response.statusCode, { ...headers, 'Process-Start-Time-Unix': String(startedSeconds) });
   response.on('data', (chunk) => {
     // Its fingerprints begin with the number of a build, its streams with a content of null.
     const text = chunk.toString('utf8').replaceAll('"system_fingerprint":"fp_', '"system_fingerprint":"b');
