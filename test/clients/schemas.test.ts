@@ -2,7 +2,7 @@
 // coercion.
 
 import { describe, expect, it } from 'vitest';
-import { missing, pythonOf, runProgram } from '../support/clients.ts';
+import { missing, python, runProgram } from '../support/clients.ts';
 import { greeting, weatherQuestion } from '../support/demo-dialogues.ts';
 import { demoServer } from './demo-server.ts';
 
@@ -37,7 +37,7 @@ async function events(path: string, body: object): Promise<unknown[]> {
 async function problems(values: readonly Typed[]): Promise<unknown[]> {
   const input = values.map((value) => JSON.stringify(value)).join('\n');
   const program = 'test/clients/python/schemas.py';
-  const { code, output, errors } = await runProgram(pythonOf('python'), [program], { input });
+  const { code, output, errors } = await runProgram(python, [program], { input });
   if (code !== 0) throw new Error(errors);
   return output
     .split('\n')
