@@ -1,6 +1,7 @@
 // Every route of the server, in the order of its documentation.
 
 import { adminRoutes } from './admin/routes.ts';
+import { messageBatchRoutes } from './anthropic/message-batches.ts';
 import { messageRoutes } from './anthropic/routes.ts';
 import type { BatchRunner } from './batches/batch-runner.ts';
 import { batchRoutes } from './batches/routes.ts';
@@ -25,6 +26,7 @@ export function routeTable(context: ServerContext, runner?: Pick<BatchRunner, 'w
     ...openAiRoutes(context),
     ...scoringRoutes(context),
     ...messageRoutes(context),
+    ...messageBatchRoutes(context, runner),
     ...responseRoutes(context),
     ...fileRoutes(context),
     ...batchRoutes(context, runner),

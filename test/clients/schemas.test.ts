@@ -166,6 +166,23 @@ describe.skipIf(reason !== undefined)(reason === undefined ? title : `${title} (
     for (const model of (await json('/v1/models?anthropic')).data as object[]) {
       values.push(['anthropic.types.ModelInfo', model]);
     }
+    const params = { ...common, max_tokens: 4, messages };
+    const requests = [
+      { custom_id: 'a', params },
+      { custom_id: 'b', params: { ...params, max_tokens: 0 } },
+    ];
+    const batch = await json('/v1/messages/batches', { requests });
+    const path = `/v1/messages/batches/${batch.id}`;
+    const ended = async () => {
+      const found = await json(path);
+      values.push(['anthropic.types.messages.MessageBatch', found]);
+      return found.processing_status;
+    };
+    await expect.poll(ended, { timeout: 60_000 }).toBe('ended');
+    for (const line of (await ask(`${path}/results`)).trim().split('\n')) {
+      values.push(['anthropic.types.messages.MessageBatchIndividualResponse', JSON.parse(line)]);
+    }
+    values.push(['anthropic.types.messages.DeletedMessageBatch', await json(path, undefined, 'DELETE')]);
     expect(await problems(values)).toEqual([]);
   });
 

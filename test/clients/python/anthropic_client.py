@@ -90,6 +90,20 @@ def clear():
     assert answer.context_management.applied_edits[0].cleared_tool_uses == 3
 
 
+@case("a batch of messages is run to its end, listed and deleted")
+def batches():
+    import time
+
+    request = {"custom_id": "a", "params": {"model": MODEL, "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}}
+    batch = client.messages.batches.create(requests=[request])
+    while batch.processing_status != "ended":
+        time.sleep(0.1)
+        batch = client.messages.batches.retrieve(batch.id)
+    assert [one.result.type for one in client.messages.batches.results(batch.id)] == ["succeeded"]
+    assert batch.id in [one.id for one in client.messages.batches.list()]
+    assert client.messages.batches.delete(batch.id).type == "message_batch_deleted"
+
+
 @case("models are listed")
 def models():
     assert client.models.list().data[0].lifecycle == "active"
