@@ -9,7 +9,11 @@ import { checkTextFits, cutText, roomOf } from './context-room.ts';
 import { invalid, notContinued } from './generation-error.ts';
 
 export type PromptInput =
-  | ({ readonly kind: 'chat' } & Conversation)
+  | ({
+      readonly kind: 'chat';
+      /** Ids of what came before the conversation: the prompt and answer that it goes on from. */
+      readonly before?: readonly number[] | undefined;
+    } & Conversation)
   | {
       readonly kind: 'text';
       readonly text: string;
@@ -87,7 +91,14 @@ export async function readPrompt(
   const special = input.kind !== 'text' || input.special !== false;
   const ids = await encoder.encode(model, text, { special, bos, eos }, { account, signal });
   const continuation = input.kind === 'text' || input.continueFinalMessage === true;
-  return { ids, text, continuation };
+  const before = input.kind === 'chat' ? (input.before ?? []) : [];
+  return { ids: before.length === 0 ? ids : after(before, ids, model), text, continuation };
+}
+
+/** BOS stands at the beginning alone. */
+function after(before: readonly number[], ids: Int32Array, { spec, tokenizer }: PromptModel): Int32Array {
+  const rest = ids[0] === tokenizer.bosId ? ids.subarray(1) : ids;
+  return Int32Array.from([...tokenIds(before, spec.vocabSize, 'context'), ...rest]);
 }
 
 async function encodePair(

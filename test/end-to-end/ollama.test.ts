@@ -270,7 +270,7 @@ describe("Ollama's client", () => {
       error: expect.stringMatching(/^suffix: the model 'demo' has no tokens for filling in the middle/),
     });
     await expect(generate({ template: '{{ .Prompt }}' })).rejects.toMatchObject({ status_code: 400 });
-    await expect(generate({ context: [1, 2] })).rejects.toMatchObject({ status_code: 400 });
+    await expect(generate({ raw: true, context: [1, 2] })).rejects.toMatchObject({ status_code: 400 });
     await expect(generate({ raw: true, system: 'y' })).rejects.toMatchObject({ status_code: 400 });
   });
 

@@ -52,6 +52,23 @@ def generate():
     assert client.generate(MODEL, GREETING, options=COLD).response
 
 
+@case("a text goes on from the context of another")
+def context():
+    first = client.generate(MODEL, "My name is Nora.", options=COLD)
+    assert "Nora" in client.generate(MODEL, "What is my name?", context=first.context, options=COLD).response
+
+
+@case("a model is created of another, copied, shown and deleted")
+def create():
+    client.create("short", from_=MODEL, system="Be brief.", parameters={"num_predict": 3, "temperature": 0})
+    assert client.chat("short", [{"role": "user", "content": GREETING}]).eval_count == 3
+    client.copy("short", "shorter")
+    assert "PARAMETER num_predict 3" in client.show("shorter").modelfile
+    for name in ("short", "shorter"):
+        client.delete(name)
+    assert "short" not in [one.model for one in client.list().models]
+
+
 @case("vectors, models, what runs and what a model is")
 def others():
     assert len(client.embed(MODEL, ["a", "b"]).embeddings) == 2
