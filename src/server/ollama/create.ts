@@ -8,6 +8,7 @@ import { type BodyRules, parseBody, readBody, rulesFor } from '../http/parse-bod
 import { named } from '../request/find-model.ts';
 import { resolveModel, withoutTag } from './names.ts';
 import { optionRules, optionsSchema } from './options.ts';
+import { checkTemplate } from './prompt-template.ts';
 
 const text = z.string().optional();
 
@@ -16,6 +17,7 @@ export const createSchema = z.object({
   name: text.meta({ description: 'The same.' }),
   from: text.meta({ description: 'A model that is served, an adapter of one, or one that was created.' }),
   system: text,
+  template: text.meta({ description: "In the language of Go's text/template." }),
   messages: z
     .array(z.looseObject({ role: z.enum(['system', 'user', 'assistant']), content: z.string() }))
     .meta({ description: 'What every conversation begins with.' })
@@ -34,9 +36,6 @@ const createRules: BodyRules<typeof createSchema> = {
   schema: createSchema,
   noOps: [],
   refused: {
-    template: notEmpty(
-      "Ollama's templates are not read here; the server's setting --chat-template takes one in Jinja",
-    ),
     adapters: notEmpty(
       "the server's setting --adapter names adapters; give the name model:adapter in from instead",
     ),
@@ -56,11 +55,12 @@ const parametersRules: BodyRules<typeof parametersSchema> = {
 
 export function create(context: ServerContext, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const body = readBody(createRules, request, reply);
-  const { from, system, messages, parameters, license, stream = true } = body;
+  const { from, system, template, messages, parameters, license, stream = true } = body;
   const given = body.model ?? body.name;
   if (!given) throw badRequest('model', 'is missing', 'missing_required_parameter');
   if (!from) throw badRequest('from', 'is missing', 'missing_required_parameter');
   checkParameters(parameters);
+  if (template) checkTemplate(template);
   const name = freeName(context, given, 'model');
   const { entry, created } = resolveModel(context, from);
   context.createdModels.save({
@@ -68,6 +68,7 @@ export function create(context: ServerContext, request: FastifyRequest, reply: F
     name,
     from: entry.name,
     ...(system === undefined ? {} : { system }),
+    ...(template ? { template } : {}),
     ...(messages === undefined ? {} : { messages }),
     ...(parameters === undefined ? {} : { parameters: { ...created?.parameters, ...parameters } }),
     ...(license === undefined ? {} : { license: [license].flat() }),

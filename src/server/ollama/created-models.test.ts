@@ -110,12 +110,43 @@ describe('a created model', () => {
     [{ model: 'demo', from: 'demo' }, 409, /name of a model that is served/],
     [{ model: 'x', from: 'demo', parameters: { temprature: 1 } }, 400, /parameters.temprature/],
     [{ model: 'x', from: 'demo', parameters: { temperature: 'warm' } }, 400, /parameters.temperature/],
-    [{ model: 'x', from: 'demo', template: '{{ .Prompt }}' }, 400, /--chat-template/],
+    [{ model: 'x', from: 'demo', template: '{{ .Prompt' }, 400, /^template: an action is not closed/],
     [{ model: 'x', from: 'demo', adapters: { a: 'sha256:1' } }, 400, /--adapter/],
   ])('of %j is refused', async (body, status, message) => {
     const { post } = await begin();
     const refused = await post('/api/create', body);
     expect([refused.statusCode, refused.json().error]).toEqual([status, expect.stringMatching(message)]);
+  });
+
+  it('is asked by a template of its own, as is a single request, with the same prompt as the model’s own', async () => {
+    const { post, chat } = await begin();
+    const template =
+      '{{ if .System }}<|im_start|>system\n{{ .System }}<|im_end|>\n{{ end }}<|im_start|>user\n{{ .Prompt }}<|im_end|>\n<|im_start|>assistant\n{{ .Response }}<|im_end|>\n';
+    await post('/api/create', { model: 'mine', from: 'demo', template });
+    const messages = [
+      { role: 'system', content: 'Be kind.' },
+      { role: 'user', content: 'My name is Nora.' },
+      { role: 'assistant', content: 'Hello, Nora.' },
+      { role: 'user', content: 'What is my name?' },
+    ];
+    const own = await chat('demo', { messages });
+    const mine = await chat('mine', { messages });
+    expect([mine.message, mine.prompt_eval_count]).toEqual([own.message, own.prompt_eval_count]);
+    const ask = { model: 'demo', prompt: 'Hello, who are you?', options: { temperature: 0 }, stream: false };
+    const plain = (await post('/api/generate', ask)).json();
+    const templated = (await post('/api/generate', { ...ask, template })).json();
+    expect([templated.response, templated.prompt_eval_count]).toEqual([
+      plain.response,
+      plain.prompt_eval_count,
+    ]);
+    const shout = (
+      await post('/api/generate', { ...ask, template: 'Once upon {{ .Prompt }}', prompt: 'a' })
+    ).json();
+    expect(shout.prompt_eval_count).toBeLessThan(plain.prompt_eval_count);
+    const tools = [{ type: 'function', function: { name: 'f' } }];
+    expect((await chat('mine', { messages, tools })).error).toMatch(
+      /^tools: are not possible with a template/,
+    );
   });
 
   it('needs a file that can be read', () => {

@@ -12,6 +12,7 @@ const createdModel = z.object({
   /** The name of the served model. */
   from: z.string(),
   system: z.string().optional(),
+  template: z.string().optional(),
   messages: z.array(z.looseObject({ role: z.string(), content: z.string() })).optional(),
   parameters: z.record(z.string(), z.unknown()).optional(),
   license: z.array(z.string()).optional(),

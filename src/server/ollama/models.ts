@@ -70,7 +70,7 @@ export async function showModel(
   const model = served ?? opened(entry.path);
   return {
     ...modelfileOf(entry, created),
-    template: model.template?.source ?? '',
+    template: created?.template ?? model.template?.source ?? '',
     details: { ...detailsOf(card), parent_model: created?.from ?? '' },
     model_info: { ...card.metadata, ...lists },
     ...(tensors === undefined ? {} : { tensors }),
@@ -83,13 +83,14 @@ function modelfileOf({ name }: ModelEntry, created: CreatedModel | undefined): o
   if (created === undefined) {
     return { modelfile: `# A model of this server; it has no Modelfile.\nFROM ${name}\n`, parameters: '' };
   }
-  const { from, system, messages = [], parameters = {}, license = [] } = created;
+  const { from, system, template, messages = [], parameters = {}, license = [] } = created;
   const set = Object.entries(parameters).flatMap(([key, value]) =>
     [value].flat().map((one) => `${key} ${typeof one === 'string' ? JSON.stringify(one) : String(one)}`),
   );
   const quoted = (text: string) => `"""${text}"""`;
   const lines = [
     `FROM ${from}`,
+    ...(template === undefined ? [] : [`TEMPLATE ${quoted(template)}`]),
     ...(system === undefined ? [] : [`SYSTEM ${quoted(system)}`]),
     ...set.map((line) => `PARAMETER ${line}`),
     ...messages.map(({ role, content }) => `MESSAGE ${role} ${quoted(content)}`),

@@ -16,7 +16,7 @@ import type { RequestContext } from '../request/request-scope.ts';
 import { decidesKeepAlive, idleMsOf } from './keep-alive.ts';
 import { resolveModel } from './names.ts';
 import { optionNames } from './options.ts';
-import { type GenerateBody, readChat, readGenerate, readRaw, withParameters } from './read.ts';
+import { type GenerateBody, readChat, readGenerate, readRaw, readTemplated, withParameters } from './read.ts';
 import { type ChatGiven, chatRules, type GenerateGiven, generateRules } from './schema.ts';
 import { contextAfter, messageLayout, ollamaShape, responseLayout } from './shape.ts';
 
@@ -93,6 +93,26 @@ export const rawProtocol: Protocol<typeof generateRules.schema, TextBody> = {
     return readRaw(withParameters(given, created), entry.name);
   },
   shape: (options, { model }) => ollamaShape(options, model, responseLayout),
+};
+
+export const templatedProtocol: Protocol<typeof generateRules.schema, TextBody> = {
+  ...rawProtocol,
+  read(given, { context }) {
+    const { entry, created } = resolveModel(context, given.model);
+    return readTemplated(withParameters(given, created), entry.name, created);
+  },
+};
+
+export const templatedChatProtocol: Protocol<typeof chatRules.schema, TextBody> = {
+  ...common,
+  idMark: 'ollama-chat-',
+  rules: chatRules,
+  kind: rawKind,
+  read(given, { context }) {
+    const { entry, created } = resolveModel(context, given.model);
+    return readTemplated(withParameters(given, created), entry.name, created);
+  },
+  shape: (options, { model }) => ollamaShape(options, model, messageLayout),
 };
 
 /** Warns of, or refuses, what the model's template cannot do. */

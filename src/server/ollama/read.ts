@@ -5,6 +5,7 @@ import type { ChatBody } from '../openai/schemas/chat.ts';
 import type { TextBody } from '../openai/schemas/completions.ts';
 import type { CreatedModel } from './created-models.ts';
 import { samplingFrom } from './options.ts';
+import { templatedPrompt } from './prompt-template.ts';
 import type { ChatGiven, GenerateGiven, Message } from './schema.ts';
 
 type ChatMessage = ChatBody['messages'][number];
@@ -66,9 +67,9 @@ export function readGenerate(given: GenerateGiven, model: string, created?: Crea
 }
 
 /** The prompt is used without a template, or as the text before a gap. */
-export function readRaw(given: GenerateGiven, model: string): TextBody {
+export function readRaw(given: GenerateGiven, model: string, how?: string): TextBody {
   const { logprobs, top_logprobs: top = 0, prompt = '', suffix = '', system, think = false } = given;
-  const untemplated = suffix === '' ? 'raw' : 'suffix';
+  const untemplated = how ?? (suffix === '' ? 'raw' : 'suffix');
   if (given.context !== undefined && given.context.length > 0) {
     throw badRequest('context', `is not possible together with ${untemplated}: give the whole prompt`);
   }
@@ -77,6 +78,35 @@ export function readRaw(given: GenerateGiven, model: string): TextBody {
     throw badRequest('think', `is not possible together with ${untemplated}: it is a matter of the template`);
   }
   return { ...readCommon(given, model), prompt, suffix, logprobs: logprobs === true ? top : undefined };
+}
+
+/** The messages written by a template that takes the place of the model's own. */
+export function readTemplated(
+  given: ChatGiven | GenerateGiven,
+  model: string,
+  created?: CreatedModel,
+): TextBody {
+  const template = templateOf(given, created) ?? '';
+  if ('tools' in given && (given.tools ?? []).length > 0) {
+    throw badRequest('tools', 'are not possible with a template: calls in its answers could not be read');
+  }
+  const { messages } =
+    'messages' in given
+      ? readChat(given, model, created)
+      : readGenerate(given as GenerateGiven, model, created);
+  const turns = messages.map(({ role, content }) => ({ role, content: String(content ?? '') }));
+  return readRaw(
+    { ...given, system: undefined, prompt: templatedPrompt(template, turns), suffix: '' },
+    model,
+    'a template',
+  );
+}
+
+export function templateOf(
+  given: ChatGiven | GenerateGiven,
+  created: CreatedModel | undefined,
+): string | undefined {
+  return ('template' in given ? given.template : undefined) || created?.template || undefined;
 }
 
 function readShared(given: ChatGiven | GenerateGiven, model: string): Shared {

@@ -26,8 +26,15 @@ import { serveEmbed, serveEmbeddings } from './embed.ts';
 import { loadOrUnload } from './keep-alive.ts';
 import { listModels, runningModels, showModel } from './models.ts';
 import { findOwnModel, resolveModel, withoutTag } from './names.ts';
-import { chatProtocol, generateProtocol, rawProtocol } from './protocol.ts';
+import {
+  chatProtocol,
+  generateProtocol,
+  rawProtocol,
+  templatedChatProtocol,
+  templatedProtocol,
+} from './protocol.ts';
 import { pull, type RunningPulls, untilListed } from './pull.ts';
+import { templateOf } from './read.ts';
 import {
   chatRules,
   chatSchema,
@@ -201,6 +208,8 @@ export function ollamaRoutes(context: ServerContext): readonly Route[] {
   ];
 }
 
+const asUsual = { forceLow: false };
+
 async function answerChat(
   context: ServerContext,
   request: FastifyRequest,
@@ -208,7 +217,10 @@ async function answerChat(
 ): Promise<object> {
   const { body, unknown } = parseBody(chatRules, request.body);
   if ((body.messages ?? []).length > 0) {
-    return serveCompletion(context, chatProtocol, request, reply, { forceLow: false });
+    const { created } = resolveModel(context, body.model);
+    return templateOf(body, created) === undefined
+      ? serveCompletion(context, chatProtocol, request, reply, asUsual)
+      : serveCompletion(context, templatedChatProtocol, request, reply, asUsual);
   }
   warnOfUnknown(reply, unknown);
   const answer = (reason: 'load' | 'unload') => emptyAnswer(body.model, messageLayout, reason);
@@ -227,10 +239,11 @@ async function answerPrompt(
     const answer = (reason: 'load' | 'unload') => emptyAnswer(body.model, responseLayout, reason);
     return loadOrUnload(context, body, answer, request, reply);
   }
-  const options = { forceLow: false };
-  return raw || suffix !== ''
-    ? serveCompletion(context, rawProtocol, request, reply, options)
-    : serveCompletion(context, generateProtocol, request, reply, options);
+  if (raw || suffix !== '') return serveCompletion(context, rawProtocol, request, reply, asUsual);
+  const { created } = resolveModel(context, body.model);
+  return templateOf(body, created) === undefined
+    ? serveCompletion(context, generateProtocol, request, reply, asUsual)
+    : serveCompletion(context, templatedProtocol, request, reply, asUsual);
 }
 
 async function deleteModel(context: ServerContext, given: string): Promise<void> {

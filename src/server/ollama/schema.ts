@@ -76,6 +76,10 @@ export const generateSchema = z.object({
     .array(z.int())
     .meta({ description: 'What an earlier answer came with: the prompt goes on from there.' })
     .optional(),
+  template: z
+    .string()
+    .meta({ description: "In place of the model's own, in the language of Go's text/template." })
+    .optional(),
   raw: z.boolean().meta({ description: 'The prompt is taken as it is, without a template.' }).optional(),
 });
 
@@ -132,9 +136,6 @@ export const generateRules: BodyRules<typeof generateSchema> = {
   tokenLists: ['context'],
   noOps,
   refused: {
-    template: unlessEmpty(
-      "Ollama's templates are not read here: the model's own is used; give raw and a whole prompt",
-    ),
     images: unlessEmpty('images are not supported'),
   },
   inner,
