@@ -89,8 +89,7 @@ function exceptionsOf(plain: Plain, rules: RuleMaker): Exception[] {
       const known = patterns.reduce(union, textsDfa([...properties.keys()]));
       return [{ names: difference(anyText, known), schema: negations.not(additionalProperties) }];
     }
-    if (named !== undefined)
-      return [{ names: difference(anyText, allowedNames([named], rules)), schema: true }];
+    if (named !== undefined) return [{ names: allowedNames([negations.not(named)], rules), schema: true }];
     return [...patternProperties.values()].map((one: Schema, at) => ({
       names: patterns[at] as CharacterDfa,
       schema: negations.not(one),
