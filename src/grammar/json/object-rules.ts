@@ -51,8 +51,9 @@ export function objectRule(plain: Plain, rules: RuleMaker): Node {
       };
     });
     return (
-      document.enforced('maxProperties', () => objectNode(book, { properties, others, least, most, last })) ??
-      objectNode(book, { properties, others, least: Math.min(least, 1), most: undefined, last })
+      document.enforced("'maxProperties'", () =>
+        objectNode(book, { properties, others, least, most, last }),
+      ) ?? objectNode(book, { properties, others, least: Math.min(least, 1), most: undefined, last })
     );
   };
   const [exception, ...more] = exceptionsOf(plain, rules);
@@ -137,7 +138,7 @@ function otherNames(
 
 function allowedNames(nameRules: Conjunction, rules: RuleMaker): CharacterDfa {
   if (nameRules.length === 0) return anyText;
-  const found = rules.document.enforced('propertyNames', () =>
+  const found = rules.document.enforced("'propertyNames'", () =>
     textsOf(rules.alternatives(nameRules), (text) => rules.isValid(text, nameRules)),
   );
   return found ?? anyText;

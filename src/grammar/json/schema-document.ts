@@ -55,13 +55,13 @@ export class SchemaDocument {
   }
 
   /** The same for a part that throws. */
-  enforced<Part>(keyword: string, make: () => Part): Part | undefined {
+  enforced<Part>(what: string, make: () => Part): Part | undefined {
     if (this.isStrict) return make();
     try {
       return make();
     } catch (error) {
       if (!(error instanceof GrammarError) || error.problem === 'malformed') throw error;
-      this.notes.notEnforced.add(`'${keyword}': ${error.message}`);
+      this.notes.notEnforced.add(`${what}: ${error.message}`);
       return undefined;
     }
   }
