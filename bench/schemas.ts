@@ -7,6 +7,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { median } from '#src/bench/statistics.ts';
 import { rulesOf } from '#src/grammar/assemble.ts';
@@ -21,6 +22,7 @@ import { largeVocabulary } from './large-vocabulary.ts';
 
 const peerProgram = fileURLToPath(new URL('../../bench/schema-peers.py', import.meta.url));
 const ROUNDS = 1;
+const LIMIT_MS = 20_000;
 
 interface Outcome {
   readonly ms: number;
@@ -54,34 +56,52 @@ function ours(more: Partial<Extract<Expression, { kind: 'schema' }>>): Compiler 
   };
 }
 
-/** A program that answers each line with a line. */
+/** A program that answers each line with a line. One that takes too long is started anew. */
 class Peers {
-  readonly #process: ChildProcess;
-  readonly #lines: AsyncIterator<string>;
+  readonly #start: () => ChildProcess;
+  #process: ChildProcess;
+  #lines: AsyncIterator<string>;
+  versions: Record<string, unknown> = {};
 
   constructor(python: string, vocabularyFile: string) {
-    this.#process = spawn(python, [peerProgram, vocabularyFile], { stdio: ['pipe', 'pipe', 'inherit'] });
-    const { stdout } = this.#process;
-    if (stdout === null) throw new Error('the peers have no output');
-    this.#lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
+    this.#start = () => spawn(python, [peerProgram, vocabularyFile], { stdio: ['pipe', 'pipe', 'ignore'] });
+    this.#process = this.#start();
+    this.#lines = linesOf(this.#process);
   }
 
-  async line(): Promise<Record<string, unknown>> {
-    const { value, done } = await this.#lines.next();
-    if (done) giveUp('the peers ended early; see above');
-    return JSON.parse(value as string) as Record<string, unknown>;
+  async ready(): Promise<void> {
+    this.versions = JSON.parse((await this.#line()) ?? giveUp('the peers cannot be started')) as Record<
+      string,
+      unknown
+    >;
   }
 
   compiler(peer: string): Compiler {
     return async (schema) => {
       this.#process.stdin?.write(`${JSON.stringify({ peer, schema: JSON.stringify(schema) })}\n`);
-      return (await this.line()) as unknown as Outcome;
+      const line = await Promise.race([this.#line(), sleep(LIMIT_MS, undefined, { ref: false })]);
+      if (line !== undefined) return JSON.parse(line) as Outcome;
+      this.#process.kill('SIGKILL');
+      this.#process = this.#start();
+      this.#lines = linesOf(this.#process);
+      await this.ready();
+      return { ms: LIMIT_MS, error: `ended, or took more than ${LIMIT_MS} ms` };
     };
   }
 
   close(): void {
     this.#process.stdin?.end();
   }
+
+  async #line(): Promise<string | undefined> {
+    const { value, done } = await this.#lines.next();
+    return done ? undefined : (value as string);
+  }
+}
+
+function linesOf({ stdout }: ChildProcess): AsyncIterator<string> {
+  if (stdout === null) throw new Error('the peers have no output');
+  return createInterface({ input: stdout })[Symbol.asyncIterator]();
 }
 
 const [folder, python] = process.argv.slice(2);
@@ -96,7 +116,6 @@ const compilers = new Map<string, Compiler>([
   ['closest', ours({ lenient: 'closest' })],
 ]);
 let peers: Peers | undefined;
-const versions: Record<string, unknown> = {};
 const work = mkdtempSync(join(tmpdir(), 'chairlift-schemas-'));
 if (python !== undefined) {
   const file = join(work, 'vocabulary.txt');
@@ -105,7 +124,7 @@ if (python !== undefined) {
   );
   writeFileSync(file, `${[...source.eosIds][0]}\n${tokens.join('\n')}\n`);
   peers = new Peers(python, file);
-  Object.assign(versions, await peers.line());
+  await peers.ready();
   for (const peer of ['llguidance', 'xgrammar']) compilers.set(peer, peers.compiler(peer));
 }
 
@@ -151,4 +170,9 @@ for (const [name, reasons] of refusals) {
   for (const [reason, count] of [...reasons].sort(([, a], [, b]) => b - a).slice(0, 12))
     print(`${name} refused ${count}: ${reason}`);
 }
-report('schemas', { schemas: schemas.length, vocabulary: vocabulary.size, versions, ...result });
+report('schemas', {
+  schemas: schemas.length,
+  vocabulary: vocabulary.size,
+  versions: peers?.versions,
+  ...result,
+});
