@@ -70,7 +70,6 @@ export interface ShapeOptions {
   readonly choices: number;
   /** Of all prompts. */
   readonly promptTokens: number;
-  readonly prompts: readonly Prompt[];
   /** What the protocol's `edit` reported. */
   readonly edits?: object | undefined;
   promptText(prompt: number): Promise<string>;

@@ -261,7 +261,6 @@ async function respond(
     parameters: job.parameters,
     choices: job.choices,
     promptTokens: tokensOf(job.prompts),
-    prompts: job.prompts,
     edits: job.edits,
     promptText: (prompt) => promptText(job, prompt),
     cachedTokens: (prompt) => generation.cachedTokensOf(prompt),
