@@ -192,7 +192,7 @@ async function* answerOf(
       {
         model,
         input: { kind: 'chat', messages },
-        sampling: samplingSettings(sampling, model.spec.vocabSize, names),
+        sampling: samplingSettings(sampling, model, names),
         names,
         encoder: directEncoder,
         asks: { requirements: requirementsFor(structure, true), grammars },

@@ -3,7 +3,8 @@
 import type { Matcher } from '../grammar/matcher.ts';
 import { BudgetExceeded } from '../grammar/step-budget.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
-import type { SampleRow } from '../sampling/sample-row.ts';
+import type { SampledToken, SampleRow } from '../sampling/sample-row.ts';
+import { SamplerState } from '../sampling/sampler-state.ts';
 import {
   type FinishReason,
   finishReason,
@@ -11,7 +12,7 @@ import {
   type StopToken,
   stopToken,
 } from '../sampling/stop-condition.ts';
-import { needsCounts, TokenCounts } from '../sampling/token-counts.ts';
+import { intersection, isAnyLeft, maskOf } from '../sampling/token-mask.ts';
 import type {
   AnswerRequest,
   EmbedRequest,
@@ -73,7 +74,9 @@ interface AnswerEnd {
 export class OpenAnswer extends OpenRequest<AnswerRequest> {
   readonly #endIds: readonly number[];
   readonly #vocabSize: number;
-  readonly #counts: TokenCounts | undefined;
+  readonly #samplers: SamplerState;
+  /** Allowed by the request, whatever the grammar says. */
+  readonly #allowed: Uint32Array | undefined;
   readonly #matcher: Matcher | undefined;
   /** What may come next, once it was found out. */
   #mask: Uint32Array | undefined;
@@ -84,7 +87,8 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     this.#endIds = endIds;
     this.#vocabSize = vocabSize;
     this.#matcher = matcher;
-    if (needsCounts(request.parameters)) this.#counts = new TokenCounts(request.prompt, request.answer ?? []);
+    this.#samplers = new SamplerState(request.parameters, request.prompt, request.answer ?? []);
+    this.#allowed = intersection(request.mask, maskOf(request.parameters.allowedTokenIds, vocabSize));
   }
 
   /** How the next token is to be sampled, and one more after each draft token. */
@@ -104,6 +108,8 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     return {
       accept: (token) => {
         if (!(Number.isInteger(token) && token >= 0 && token < this.#vocabSize)) return false;
+        // What mirostat allows the next token is not known before this one is sampled.
+        if (parameters.mirostat !== 0) return false;
         const generated = this.generated + tokens.length + 1;
         if (finishReason(parameters, this.#endIds, token, generated) !== undefined) return false;
         if (matcher !== undefined && (matcher.ended || !matcher.accept(token))) return false;
@@ -117,8 +123,8 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
   }
 
   /** Takes a token that was sampled, the `count`th after those of the sequence. Here alone is decided whether it is the last. */
-  accept(token: number, count: number): AnswerEnd | undefined {
-    this.#counts?.addGenerated(token);
+  accept({ token, mu }: SampledToken, count: number): AnswerEnd | undefined {
+    this.#samplers.accept(token, mu);
     const { parameters } = this.request;
     const generated = this.generated + count;
     const stop = stopToken(parameters, this.#endIds, token, generated);
@@ -157,13 +163,14 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
   #sampleRow(tokens: readonly number[], matcher: Matcher | undefined, known?: Uint32Array): SampleRow {
     const { parameters, choice = 0 } = this.request;
     const own = known ?? matcher?.mask();
+    const { forbidden, ...state } = this.#samplers.row(this.sequence.tokens, tokens);
     return {
+      ...state,
       parameters,
-      counts: tokens.length === 0 ? this.#counts : this.#counts?.after(tokens),
       position: this.sequence.length + tokens.length,
       choice,
-      forbidden: this.#forbidden(this.generated + tokens.length, matcher, own),
-      mask: own ?? this.request.mask,
+      forbidden: [...forbidden, ...this.#forbidden(this.generated + tokens.length, matcher, own)],
+      mask: intersection(own, this.#allowed),
     };
   }
 
@@ -182,12 +189,6 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     // Where nothing may follow, the grammar ends the answer, however short it is.
     return forbidden.length === 0 || isAnyLeft(mask, forbidden) ? forbidden : [];
   }
-}
-
-function isAnyLeft(mask: Uint32Array, forbidden: readonly number[]): boolean {
-  const taken = new Map<number, number>();
-  for (const token of forbidden) taken.set(token >>> 5, (taken.get(token >>> 5) ?? 0) | (1 << (token & 31)));
-  return mask.some((word, at) => (word & ~(taken.get(at) ?? 0)) !== 0);
 }
 
 export class OpenEmbedding extends OpenRequest<EmbedRequest> {

@@ -75,7 +75,7 @@ export function acceptTokens({ open, draft, results }: Sample): AcceptedTokens {
     }
     const { token, logprobs } = result;
     tokens.push(token);
-    const last = open.accept(token, tokens.length);
+    const last = open.accept(result, tokens.length);
     const stop = last?.stop;
     events.push({ kind: 'token', id, token, ...(logprobs ? { logprobs } : {}), ...(stop ? { stop } : {}) });
     const end = endOf(open, last?.reason);

@@ -63,3 +63,21 @@ export function naturalLogarithm(x: number): number {
   for (let odd = 23; odd >= 3; odd -= 2) series = (series + 1 / odd) * square;
   return exponent * LN2_UPPER + (2 * s + (2 * s * series + exponent * LN2_LOWER));
 }
+
+/** log2 x for x above 0. */
+export function binaryLogarithm(x: number): number {
+  return (x < 1 ? -naturalLogarithm(1 / x) : naturalLogarithm(x)) * Math.LOG2E;
+}
+
+/** 2^x, to a few units in the last place; 0 far below, and infinity far above. */
+export function powerOfTwo(x: number): number {
+  if (!(x > -1070)) return 0;
+  if (x >= 1024) return Infinity;
+  let whole = Math.floor(x);
+  const rest = (x - whole) * Math.LN2;
+  let power = 1;
+  for (let term = 20; term >= 1; term--) power = 1 + (power * rest) / term;
+  for (; whole > 0; whole--) power *= 2;
+  for (; whole < 0; whole++) power *= 0.5;
+  return power;
+}

@@ -21,6 +21,13 @@ const requests: readonly SamplingRequest[] = [
   { typicalP: 0.5, seed: 2 },
   { topK: 20, frequencyPenalty: 0.5, repetitionPenalty: 1.2, logprobs: 2, seed: 3 },
   { minP: 0.1, seed: 4 },
+  { dryMultiplier: 1, topP: 0.9, seed: 5 },
+  { dryMultiplier: 1, repetitionPenalty: 1.2, logprobs: 1, seed: 6 },
+  { xtcProbability: 1, xtcThreshold: 0.01, temperature: 1.5, seed: 7 },
+  { topNSigma: 1, dynatempRange: 0.5, minKeep: 3, seed: 8 },
+  { mirostat: 1, mirostatTau: 3, logprobs: 2, seed: 9 },
+  { mirostat: 2, seed: 10 },
+  { samplers: 'kpt', topK: 50, topP: 0.7, temperature: 0.8, seed: 11 },
 ];
 
 export function samplingContract(open: OpenBackend): void {
@@ -36,6 +43,8 @@ export function samplingContract(open: OpenBackend): void {
         counts: new TokenCounts(sequences[index]?.tokens ?? [], [1, 2, 1]),
         position: 20,
         forbidden: [index],
+        dry: { tokens: [7, 8, 20], penalties: [1.5, 4, 0.25] },
+        mu: 4,
         mask: index === 5 ? new Uint32Array(10).fill(0x77777777) : undefined,
       }),
     );

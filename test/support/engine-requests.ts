@@ -28,10 +28,14 @@ export interface TestRequest {
   readonly enqueuedMs?: number;
 }
 
+/** Texts are written as their tokens; others have none. */
+const tokensOf = (text: string) => (/^\d/.test(text) ? [text.split(' ').map(Number)] : []);
+const spelling = { wordTokens: tokensOf, breakerTokens: tokensOf };
+
 export function engineRequest(options: TestRequest, vocabSize = 4096): EngineRequest {
   const sampling = validateSampling(
     { temperature: 0, ...options.sampling },
-    { vocabSize, freshSeed: { low: 1, high: 2 } },
+    { vocabSize, freshSeed: { low: 1, high: 2 }, spelling },
   );
   if (!sampling.ok) throw new Error(`${sampling.parameter} ${sampling.problem}`);
   return {

@@ -1,9 +1,10 @@
 // Samples in native code: packs rows into flat arrays and unpacks results. Random numbers are made here, so there is one
 // generator.
 
-import { MAX_LOGPROBS } from '../../sampling/parameters.ts';
+import { MAX_LOGPROBS } from '../../sampling/parameter-checks.ts';
 import { uniformAt } from '../../sampling/random.ts';
-import { checkRows, type SampleResult, type SampleRow, type SampleRows } from '../../sampling/sample-row.ts';
+import type { SampleResult, SampleRow, SampleRows } from '../../sampling/sample-row.ts';
+import { withChains } from '../../sampling/sampler.ts';
 import { needsCounts } from '../../sampling/token-counts.ts';
 import type { Addon, ModelHandle, SampleJob, SampleOutput } from './binding.ts';
 
@@ -17,12 +18,11 @@ const LEAST_SHARE = 2 ** -64;
 /** `threads`: a model's, or a number of its own; results do not depend on it. */
 export function createNativeSampler(addon: Addon, threads: ModelHandle | number): SampleRows {
   const sampler = addon.createSampler(threads);
-  return (logits, vocabSize, rows) => {
-    checkRows(logits, vocabSize, rows);
+  return withChains((logits, vocabSize, rows) => {
     const output = emptyOutput(rows.length);
     addon.sampleRows(sampler, logits, vocabSize, packRows(rows), output);
     return rows.map((row, index) => readResult(row, output, index));
-  };
+  });
 }
 
 function emptyOutput(rows: number): SampleOutput {

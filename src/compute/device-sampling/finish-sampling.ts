@@ -1,7 +1,7 @@
 // Finishes samples from what the GPU found of rows (see sampling-layout.ts), with the sampling oracle's own
 // functions; `undefined` where that does not decide a row, and the processor must read its logits.
 
-import { type Candidate, type TokenLogit, weigh } from '../../sampling/candidates.ts';
+import { type Candidate, sumOf, type TokenLogit, weigh } from '../../sampling/candidates.ts';
 import type { SampleResult, SampleRow, TokenLogprobs } from '../../sampling/sample-row.ts';
 import { isGreedy, logprobsOf, sampleFrom } from '../../sampling/sampler.ts';
 import type { PlannedSampling } from './plan-sampling.ts';
@@ -51,7 +51,7 @@ function sampleListed(found: Found, row: SampleRow, vocabSize: number): number |
   let seen = 0;
   for (let end = Math.max(FIRST_READ, topK); seen < listed; end *= 4) {
     list.push(...weigh(found.between(seen, end), { highest, temperature, vocabSize }));
-    const token = sampleFrom({ list, total }, row);
+    const token = sampleFrom({ list, total, whole: sumOf(list) === total }, row);
     if (token !== undefined) return token;
     seen = end;
   }

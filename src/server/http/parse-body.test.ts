@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { GenerationError } from '../../generation/generation-error.ts';
-import { wireNames } from '../../generation/sampling-settings.ts';
+import { type SampledModel, wireNames } from '../../generation/sampling-settings.ts';
 import { chatRules } from '../openai/schemas/chat.ts';
 import { textRules } from '../openai/schemas/completions.ts';
 import { samplingOf, stopsOf } from '../openai/schemas/sampling.ts';
@@ -76,9 +76,9 @@ describe('a request body', () => {
   });
 
   it('is sent the names of unknown parameters', () => {
-    const { unknown } = chat({ temprature: 0.5, mirostat: 2 });
-    expect(unknown).toEqual(['temprature', 'mirostat']);
-    expect(unknownWarning(unknown)).toBe('unknown parameters were ignored: temprature, mirostat');
+    const { unknown } = chat({ temprature: 0.5, adaptive_target: 2 });
+    expect(unknown).toEqual(['temprature', 'adaptive_target']);
+    expect(unknownWarning(unknown)).toBe('unknown parameters were ignored: temprature, adaptive_target');
   });
 
   it('with too many values is refused before anything looks at them', () => {
@@ -111,8 +111,12 @@ describe('a warning', () => {
 });
 
 describe('sampling parameters', () => {
+  const model = {
+    spec: { vocabSize: 100 },
+    tokenizer: { encode: () => new Int32Array() },
+  } as unknown as SampledModel;
   const sampling = (body: Parameters<typeof samplingOf>[0]) =>
-    samplingOf(body, { logprobs: undefined, maxTokens: 5 }, 100, {
+    samplingOf(body, { logprobs: undefined, maxTokens: 5 }, model, {
       ...wireNames,
       prompt: 'messages',
       maxTokens: 'max_completion_tokens',
@@ -125,7 +129,23 @@ describe('sampling parameters', () => {
       top_p: 0.9,
       min_p: 0.1,
       typical_p: 0.8,
-      repetition_penalty: 1.1,
+      repeat_penalty: 1.1,
+      repeat_last_n: 64,
+      dry_multiplier: 0.8,
+      dry_base: 2,
+      dry_allowed_length: 3,
+      dry_penalty_last_n: 100,
+      xtc_probability: 0.5,
+      xtc_threshold: 0.2,
+      mirostat: 2,
+      mirostat_tau: 3,
+      mirostat_eta: 0.2,
+      dynatemp_range: 0.3,
+      dynatemp_exponent: 2,
+      top_n_sigma: 1,
+      min_keep: 2,
+      samplers: 'kt',
+      allowed_token_ids: [7],
       presence_penalty: 1,
       frequency_penalty: -1,
       logit_bias: { 7: -100 },
@@ -141,6 +161,22 @@ describe('sampling parameters', () => {
       minP: 0.1,
       typicalP: 0.8,
       repetitionPenalty: 1.1,
+      repeatLastN: 64,
+      dryMultiplier: 0.8,
+      dryBase: 2,
+      dryAllowedLength: 3,
+      dryPenaltyLastN: 100,
+      xtcProbability: 0.5,
+      xtcThreshold: 0.2,
+      mirostat: 2,
+      mirostatTau: 3,
+      mirostatEta: 0.2,
+      dynatempRange: 0.3,
+      dynatempExponent: 2,
+      topNSigma: 1,
+      minKeep: 2,
+      samplers: ['top_k', 'temperature'],
+      allowedTokenIds: [7],
       presencePenalty: 1,
       frequencyPenalty: -1,
       logitBias: [{ token: 7, bias: -100 }],

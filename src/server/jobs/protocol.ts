@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import type { AnswerRequirements } from '../../generation/answer-plan.ts';
 import type { ParameterNames } from '../../generation/generation-error.ts';
 import type { PromptInput } from '../../generation/prompt.ts';
+import type { SampledModel } from '../../generation/sampling-settings.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { SamplingParameters } from '../../sampling/parameters.ts';
 import type { BodyRules } from '../http/parse-body.ts';
@@ -17,7 +18,7 @@ import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 export interface CompletionKind<Body> {
   names(body: Body): ParameterNames;
   maxTokens(body: Body): number | undefined;
-  sampling(body: Body, vocabSize: number): SamplingParameters;
+  sampling(body: Body, model: SampledModel): SamplingParameters;
   prompts(body: Body, settings: ServerSettings): readonly PromptInput[];
   /** Structured output and tool calls; undefined where the answer is just text. */
   responseFormat(body: Body): AnswerRequirements | undefined;

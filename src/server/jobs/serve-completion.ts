@@ -103,8 +103,7 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
     choices: choicesOf(body, context.settings.maxChoices),
     names: kind.names(body),
     maxTokens: kind.maxTokens(body),
-    sampling: (model) =>
-      kind.sampling(withDefaults(body, samplingDefaults(context.settings, model)), model.spec.vocabSize),
+    sampling: (model) => kind.sampling(withDefaults(body, samplingDefaults(context.settings, model)), model),
     responseFormat: kind.responseFormat(body),
     echoes: kind.echoes(body),
     expectedText: kind.expected?.(body),

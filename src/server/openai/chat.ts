@@ -37,9 +37,9 @@ export const chatKind: CompletionKind<ChatBody> = {
     maxTokens: chatMaxTokens(body).name,
   }),
   maxTokens: (body) => chatMaxTokens(body).value,
-  sampling(body, vocabSize) {
+  sampling(body, model) {
     const extras = { logprobs: chatLogprobs(body), maxTokens: this.maxTokens(body) };
-    return samplingOf(body, extras, vocabSize, this.names(body));
+    return samplingOf(body, extras, model, this.names(body));
   },
   prompts: (body) => [
     { kind: 'chat', messages: body.messages, tools: toolSelection(body).shown, ...templateOptions(body) },

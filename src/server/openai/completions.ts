@@ -31,7 +31,7 @@ import { structuredOutputOf } from './schemas/structured-output.ts';
 export const textKind: CompletionKind<TextBody> = {
   names: () => ({ ...wireNames, prompt: 'prompt' }),
   maxTokens: ({ max_tokens, min_tokens = 0 }) => max_tokens ?? Math.max(DEFAULT_MAX_TOKENS, min_tokens),
-  sampling(body, vocabSize) {
+  sampling(body, model) {
     if (body.echo && body.logprobs !== undefined) {
       throw badRequest('echo', 'is not possible together with logprobs: those of a prompt are not computed');
     }
@@ -41,7 +41,7 @@ export const textKind: CompletionKind<TextBody> = {
     // The best are known by their log-probabilities.
     const logprobs = body.logprobs ?? (body.best_of === undefined ? undefined : 0);
     const extras = { logprobs, maxTokens: none ? undefined : maxTokens };
-    const parameters = samplingOf(body, extras, vocabSize, this.names(body));
+    const parameters = samplingOf(body, extras, model, this.names(body));
     return none ? { ...parameters, maxTokens } : parameters;
   },
   prompts({ prompt, suffix = '' }, { maxPrompts }) {

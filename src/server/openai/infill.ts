@@ -31,15 +31,7 @@ type InfillBody = z.infer<typeof infillSchema>;
 const infillRules: BodyRules<typeof infillSchema> = {
   schema: infillSchema,
   // Parameters of llama.cpp's own clients that do not change the answer.
-  noOps: [
-    ...sharedNoOps,
-    'cache_prompt',
-    'id_slot',
-    'n_indent',
-    'samplers',
-    't_max_predict_ms',
-    't_max_prompt_ms',
-  ],
+  noOps: [...sharedNoOps, 'cache_prompt', 'id_slot', 'n_indent', 't_max_predict_ms', 't_max_prompt_ms'],
   refused: {
     ...sharedRefusals,
     n: (value) => (value === 1 ? undefined : 'there is one answer'),
@@ -53,9 +45,9 @@ function infillMaxTokens({ max_tokens, n_predict }: InfillBody): number | undefi
 const infillKind: CompletionKind<InfillBody> = {
   names: () => ({ ...wireNames, prompt: 'input_prefix' }),
   maxTokens: infillMaxTokens,
-  sampling(body, vocabSize) {
+  sampling(body, model) {
     const extras = { logprobs: undefined, maxTokens: this.maxTokens(body) };
-    return samplingOf(body, extras, vocabSize, this.names(body));
+    return samplingOf(body, extras, model, this.names(body));
   },
   prompts: ({ input_prefix: prefix = '', input_suffix: suffix = '', input_extra: files, prompt: begun }) => [
     { kind: 'gap', prefix, suffix, files, begun, suffixName: 'input_suffix' },

@@ -3,11 +3,11 @@
 
 import { z } from 'zod';
 import type { ParameterNames } from '../../../generation/generation-error.ts';
-import { samplingSettings, wireNames } from '../../../generation/sampling-settings.ts';
+import { type SampledModel, samplingSettings, wireNames } from '../../../generation/sampling-settings.ts';
 import type { ServedModel } from '../../../pool/served-model.ts';
+import { MAX_LOGPROBS } from '../../../sampling/parameter-checks.ts';
 import {
   defaultableNames,
-  MAX_LOGPROBS,
   MAX_REPETITION_PENALTY,
   MAX_TEMPERATURE,
   MIN_REPETITION_PENALTY,
@@ -16,6 +16,7 @@ import {
 } from '../../../sampling/parameters.ts';
 import { badRequest } from '../../http/errors.ts';
 import type { ServerSettings } from '../../settings.ts';
+import { samplerFields, samplerRefusals, samplerRequest } from './samplers.ts';
 
 export const MAX_STOPS = 16;
 const MAX_STOP_CHARACTERS = 1024;
@@ -76,6 +77,7 @@ export const samplingFields = {
     MAX_REPETITION_PENALTY,
     'Makes tokens seen before less likely; 1 is off. Default 1.',
   ),
+  ...samplerFields,
   presence_penalty: number(-2, 2, 'Taken off the logits of tokens already generated. Default 0.'),
   frequency_penalty: number(-2, 2, 'Taken off once for each time a token was generated. Default 0.'),
   logit_bias: z
@@ -113,6 +115,7 @@ export const sharedNoOps = [
 ] as const;
 
 export const sharedRefusals = {
+  ...samplerRefusals,
   prompt_logprobs: () => 'log-probabilities of the prompt are not supported',
   use_beam_search: (value: unknown) => (value === false ? undefined : 'beam search is not supported'),
 };
@@ -127,7 +130,7 @@ interface SamplingExtras {
 export function samplingOf(
   body: SamplingBody,
   extras: SamplingExtras,
-  vocabSize: number,
+  model: SampledModel,
   names: ParameterNames,
 ): SamplingParameters {
   const request: SamplingRequest = {
@@ -136,7 +139,8 @@ export function samplingOf(
     topP: body.top_p,
     minP: body.min_p,
     typicalP: body.typical_p,
-    repetitionPenalty: body.repetition_penalty,
+    ...samplerRequest(body),
+    repetitionPenalty: body.repeat_penalty ?? body.repetition_penalty,
     presencePenalty: body.presence_penalty,
     frequencyPenalty: body.frequency_penalty,
     logitBias: biasesOf(body.logit_bias ?? {}),
@@ -147,7 +151,7 @@ export function samplingOf(
     maxTokens: extras.maxTokens,
     ignoreEos: body.ignore_eos,
   };
-  return samplingSettings(request, vocabSize, names);
+  return samplingSettings(request, model, names);
 }
 
 export function stopsOf({ stop = [] }: SamplingBody): readonly string[] {
