@@ -5,18 +5,18 @@ import {
   byLogit,
   type Candidate,
   type Candidates,
-  keepFirst,
   keepMinP,
   keepTopK,
   keepTopP,
   keepTypical,
+  momentOf,
   sampleCandidate,
   sumOf,
   type TokenLogit,
   withTotal,
 } from './candidates.ts';
 import { dynamicTemperature, standardDeviation } from './chain-measures.ts';
-import { scaleLogit, unitBitsFor, weightOf } from './exponential.ts';
+import { scaleLogit, sumWeights, unitBitsFor, weightOf } from './exponential.ts';
 import { penalized, takeDry, tokenPenalties } from './logit-edits.ts';
 import { firstMu, keepUnsurprising, nextMu } from './mirostat.ts';
 import { GREEDY_BELOW, type SamplingParameters } from './parameters.ts';
@@ -81,15 +81,20 @@ export function sampleChain(logits: Float32Array, row: SampleRow): ChainSample {
 
 /** What the stages leave of the candidates down to a depth; undefined where those do not decide it. */
 export function chainOf(logits: Float32Array, row: SampleRow): (depth: number) => Candidates | undefined {
-  const names = [...orderOf(row.parameters)];
+  const names = orderOf(row.parameters).filter((name) => isActive(name, row.parameters));
   // Before all filters, penalties are those of the whole row.
   while (names[0] === 'penalties' || names[0] === 'dry') {
     if (names.shift() === 'penalties') tokenPenalties(logits, row);
     else takeDry(logits, row.dry);
   }
   const stages = stagesOf(names, logits, row);
+  // A temperature that comes before all filters is that of the row.
+  const temperature = names[0] === 'temperature' ? rowTemperature(logits, row.parameters) : 1;
   return (depth) =>
-    stages.reduce<Survivors | undefined>((left, stage) => left && stage(left), gather(logits, depth));
+    stages.reduce<Survivors | undefined>(
+      (left, stage) => left && stage(left),
+      gather(logits, temperature, depth),
+    );
 }
 
 function orderOf({ samplers, dynatempRange, mirostat }: SamplingParameters): readonly SamplerName[] {
@@ -97,9 +102,29 @@ function orderOf({ samplers, dynatempRange, mirostat }: SamplingParameters): rea
   return samplers ?? (dynatempRange > 0 ? temperatureLast : temperatureFirst);
 }
 
+/** Whether a sampler does anything. */
+function isActive(name: SamplerName, parameters: SamplingParameters): boolean {
+  switch (name) {
+    case 'top_n_sigma':
+      return parameters.topNSigma > 0;
+    case 'top_k':
+      return parameters.topK > 0;
+    case 'typ_p':
+      return parameters.typicalP < 1;
+    case 'top_p':
+      return parameters.topP < 1;
+    case 'min_p':
+      return parameters.minP > 0;
+    case 'xtc':
+      return parameters.xtcProbability > 0;
+    default:
+      return true;
+  }
+}
+
 function stagesOf(names: readonly SamplerName[], logits: Float32Array, row: SampleRow): Stage[] {
   const { parameters } = row;
-  const { topK, typicalP, topP, minP, minKeep, topNSigma, xtcProbability } = parameters;
+  const { topK, typicalP, topP, minP, minKeep, topNSigma } = parameters;
   const filter = (keep: (candidates: Candidates) => Candidates | undefined): Stage => {
     return (survivors) => {
       const kept = keep(survivors);
@@ -110,12 +135,12 @@ function stagesOf(names: readonly SamplerName[], logits: Float32Array, row: Samp
     penalties: (survivors) => edit(survivors, (token, logit) => penalized(token, logit, row), logits.length),
     dry: (survivors) => edit(survivors, (token, logit) => logit - dryOf(row, token), logits.length),
     temperature: (survivors) => warm(survivors, parameters, logits),
-    top_n_sigma: (survivors) => (topNSigma === 0 ? survivors : keepWithin(survivors, topNSigma, logits)),
+    top_n_sigma: (survivors) => keepWithin(survivors, topNSigma, logits),
     top_k: filter((candidates) => keepTopK(candidates, topK)),
     typ_p: filter((candidates) => keepTypical(candidates, typicalP, minKeep)),
     top_p: filter((candidates) => keepTopP(candidates, topP, minKeep)),
     min_p: filter((candidates) => keepMinP(candidates, minP, minKeep)),
-    xtc: filter((candidates) => (xtcProbability === 0 ? candidates : excludeTop(candidates, row))),
+    xtc: filter((candidates) => excludeTop(candidates, row)),
   };
   return names.map((name) => stages[name]);
 }
@@ -131,20 +156,25 @@ function sampleLast(survivors: Candidates, row: SampleRow, vocabSize: number): C
   return mirostat === 0 ? { token } : { token, mu: nextMu(parameters, mu, kept as Candidates, sampled) };
 }
 
-/** The likeliest candidates, in order, at temperature 1. */
-function gather(logits: Float32Array, depth: number): Survivors {
-  const tokens: TokenLogit[] = [];
+function highestOf(logits: Float32Array): number {
   let highest = -Infinity;
-  for (const logit of logits) if (logit > highest) highest = logit;
-  const least = Math.fround(highest - depth * Math.LN2);
+  for (let token = 0; token < logits.length; token++) highest = Math.max(highest, logits[token] as number);
+  return highest;
+}
+
+/** The likeliest candidates, in order. */
+function gather(logits: Float32Array, temperature: number, depth: number): Survivors {
+  const tokens: TokenLogit[] = [];
+  const highest = highestOf(logits);
+  const least = Math.fround(highest - depth * Math.LN2 * temperature);
   for (let token = 0; token < logits.length; token++) {
     const logit = logits[token] as number;
     if (logit >= least && logit !== -Infinity) tokens.push({ token, logit });
   }
-  const list = weighAll(tokens, 1, logits.length);
+  const list = weighAll(tokens, temperature, logits.length);
   const whole = depth === Infinity;
-  const total = whole ? sumOf(list) : totalWeight(logits, highest, 1);
-  return { list, total, whole, untouched: true, temperature: 1 };
+  const { total } = whole ? withTotal(list) : sumWeights(logits, highest, temperature);
+  return { list, total, whole, untouched: true, temperature };
 }
 
 /** Weighs tokens and puts them in order. Those of no weight stay: a higher temperature may give them one. */
@@ -158,11 +188,14 @@ function weighAll(tokens: readonly TokenLogit[], temperature: number, vocabSize:
   return list.sort(byLogit);
 }
 
-function totalWeight(logits: Float32Array, highest: number, temperature: number): number {
-  const unitBits = unitBitsFor(logits.length);
-  let total = 0;
-  for (const logit of logits) total += weightOf(scaleLogit(logit, highest, temperature), unitBits);
-  return total;
+/** 1 where it leaves the likeliest token alone, which is no matter of weights. */
+function rowTemperature(logits: Float32Array, parameters: SamplingParameters): number {
+  const { dynatempRange } = parameters;
+  const temperature =
+    dynatempRange > 0
+      ? dynamicTemperature(sumWeights(logits, highestOf(logits), 1), parameters, logits.length)
+      : parameters.temperature;
+  return temperature < GREEDY_BELOW ? 1 : temperature;
 }
 
 function warm(
@@ -170,21 +203,22 @@ function warm(
   parameters: SamplingParameters,
   logits: Float32Array,
 ): Survivors | undefined {
+  const { list, total, whole, untouched } = survivors;
   const { dynatempRange } = parameters;
-  if (dynatempRange > 0 && !survivors.whole) return undefined;
-  const temperature =
-    dynatempRange > 0 ? dynamicTemperature(survivors, parameters, logits.length) : parameters.temperature;
-  if (temperature < GREEDY_BELOW) {
-    return { ...survivors, ...(keepFirst(survivors, 1) as Candidates), untouched: false };
-  }
-  if (temperature === survivors.temperature) return survivors;
   // The weight of unknown candidates is that of the row, unless a filter has removed some of them.
-  if (!survivors.whole && !survivors.untouched) return undefined;
-  const list = weighAll(survivors.list, temperature, logits.length);
-  const total = survivors.whole
-    ? sumOf(list)
-    : totalWeight(logits, (list[0] as Candidate).logit, temperature);
-  return { ...survivors, list, total, temperature };
+  if (!whole && !untouched && (dynatempRange > 0 || parameters.temperature >= GREEDY_BELOW)) return undefined;
+  const sums = () =>
+    untouched
+      ? sumWeights(logits, (list[0] as Candidate).logit, 1)
+      : { total, moment: momentOf(list), count: list.length };
+  const temperature =
+    dynatempRange > 0 ? dynamicTemperature(sums(), parameters, logits.length) : parameters.temperature;
+  if (temperature < GREEDY_BELOW) return { ...survivors, ...withTotal(list.slice(0, 1)), untouched: false };
+  if (temperature === survivors.temperature) return survivors;
+  const warmed = weighAll(list, temperature, logits.length);
+  const highest = (warmed[0] as Candidate).logit;
+  const all = whole ? withTotal(warmed) : sumWeights(logits, highest, temperature);
+  return { ...survivors, list: warmed, total: all.total, temperature };
 }
 
 /** Top-n-sigma (Tang et al., 2024), before or after temperature: it divides both sides. */

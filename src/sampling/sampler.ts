@@ -24,7 +24,7 @@ export const sampleRows: SampleRows = (logits, vocabSize, rows) => {
 };
 
 function sampleRow(logits: Float32Array, row: SampleRow): SampleResult {
-  if (logits.some((logit) => Number.isNaN(logit) || logit === Infinity)) {
+  if (!isComputable(logits)) {
     return { ok: false, error: 'numeric-error' };
   }
   const chained = needsChain(row);
@@ -80,9 +80,15 @@ export function sampleFrom(
   return survivors && sampleCandidate(survivors, uniformAt(parameters.seed, position, choice))?.token;
 }
 
+function isComputable(logits: Float32Array): boolean {
+  for (let token = 0; token < logits.length; token++)
+    if (!((logits[token] as number) < Infinity)) return false;
+  return true;
+}
+
 function highestOf(logits: Float32Array): number {
   let highest = -Infinity;
-  for (const logit of logits) if (logit > highest) highest = logit;
+  for (let token = 0; token < logits.length; token++) highest = Math.max(highest, logits[token] as number);
   return highest;
 }
 
