@@ -3,6 +3,7 @@
 import type { Matcher } from '../grammar/matcher.ts';
 import { BudgetExceeded } from '../grammar/step-budget.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
+import { type SamplingParameters, scoringParameters } from '../sampling/parameters.ts';
 import type { SampledToken, SampleRow } from '../sampling/sample-row.ts';
 import { SamplerState } from '../sampling/sampler-state.ts';
 import {
@@ -20,9 +21,11 @@ import type {
   EngineRequest,
   FinishEvent,
   RequestError,
+  ScoreRequest,
 } from './request.ts';
 import type { Draft } from './scheduler/draft.ts';
-import { PooledStates } from './scheduler/pooled-states.ts';
+import { PooledStates, type Stretch } from './scheduler/pooled-states.ts';
+import { ScoredTokens } from './scheduler/scored-tokens.ts';
 import { Sequence } from './scheduler/sequence.ts';
 import type { Lookahead } from './speculation/drafter.ts';
 
@@ -77,18 +80,36 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
   readonly #samplers: SamplerState;
   /** Allowed by the request, whatever the grammar says. */
   readonly #allowed: Uint32Array | undefined;
+  /** Tokens at the beginning that were published before and are sampled again. */
+  readonly #publishedTokens: number;
   readonly #matcher: Matcher | undefined;
   /** What may come next, once it was found out. */
   #mask: Uint32Array | undefined;
 
   /** `matcher`: where the answer stands in its grammar, if it has one. */
-  constructor(request: AnswerRequest, { maxTokens, endIds, vocabSize }: AnswerLimits, matcher?: Matcher) {
+  constructor(
+    request: AnswerRequest,
+    { maxTokens, endIds, vocabSize }: AnswerLimits,
+    matcher?: Matcher,
+    publishedTokens = 0,
+  ) {
     super(request, answerSequence(request, maxTokens));
+    this.#publishedTokens = publishedTokens;
     this.#endIds = endIds;
     this.#vocabSize = vocabSize;
     this.#matcher = matcher;
     this.#samplers = new SamplerState(request.parameters, request.prompt, request.answer ?? []);
     this.#allowed = intersection(request.mask, maskOf(request.parameters.allowedTokenIds, vocabSize));
+  }
+
+  /** Whether the `count`th token after those of the sequence was published before. */
+  isPublished(count: number): boolean {
+    return this.generated + count <= this.#publishedTokens;
+  }
+
+  override ended(reason: EndReason, error?: RequestError): FinishEvent {
+    const event = super.ended(reason, error);
+    return { ...event, generatedTokens: Math.max(event.generatedTokens, this.#publishedTokens) };
   }
 
   /** How the next token is to be sampled, and one more after each draft token. */
@@ -188,6 +209,29 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     const forbidden = parameters.ignoreEos ? [...early, ...this.#endIds] : early;
     // Where nothing may follow, the grammar ends the answer, however short it is.
     return forbidden.length === 0 || isAnyLeft(mask, forbidden) ? forbidden : [];
+  }
+}
+
+export class OpenScoring extends OpenRequest<ScoreRequest> {
+  readonly #parameters: SamplingParameters;
+
+  constructor(request: ScoreRequest) {
+    const { prompt: tokens, scoring } = request;
+    const scored = new ScoredTokens(tokens.length);
+    super(request, new Sequence({ ...request, tokens, maxTokens: tokens.length + 1, scored }));
+    this.#parameters = scoringParameters(scoring);
+  }
+
+  /** How the tokens after these rows are scored. */
+  scoredRows([from, to]: Stretch): SampleRow[] {
+    const { tokens } = this.sequence;
+    return Array.from({ length: to - from }, (_, i) => ({
+      parameters: this.#parameters,
+      position: from + i + 1,
+      choice: 0,
+      forbidden: [],
+      given: tokens[from + i + 1] as number,
+    }));
   }
 }
 

@@ -3,7 +3,7 @@
 import type { GrammarTables } from '../grammar/tables.ts';
 import type { Pooling } from '../model/pooling.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
-import type { TokenLogprob } from '../sampling/sample-row.ts';
+import type { TokenLogprobs } from '../sampling/sample-row.ts';
 import type { FinishReason, StopToken } from '../sampling/stop-condition.ts';
 import type { Priority } from './scheduler/sequence.ts';
 
@@ -55,7 +55,20 @@ export interface EmbedRequest extends RequestBase {
   readonly recover?: undefined;
 }
 
-export type EngineRequest = AnswerRequest | EmbedRequest;
+/** Ends when its prompt is computed, with how likely each of its tokens was. */
+export interface ScoreRequest extends RequestBase {
+  /** How many alternatives are reported with each token. */
+  readonly scoring: number;
+  readonly pooling?: undefined;
+  readonly answer?: undefined;
+  readonly recover?: undefined;
+}
+
+export type EngineRequest = AnswerRequest | EmbedRequest | ScoreRequest;
+
+export function isAnswered(request: EngineRequest): request is AnswerRequest {
+  return 'parameters' in request;
+}
 
 /** Why a request ended: its answer is complete, or there will be no more of it. */
 export type EndReason = FinishReason | 'cancelled' | 'error';
@@ -77,10 +90,7 @@ export interface RequestError {
   readonly message: string;
 }
 
-export interface Logprobs {
-  readonly logprob: number;
-  readonly top: readonly TokenLogprob[];
-}
+export type Logprobs = TokenLogprobs;
 
 export interface TokenEvent {
   readonly kind: 'token';
@@ -110,6 +120,8 @@ export interface FinishEvent {
   readonly draftTokens?: DraftTokenCounts;
   /** Of a request that was embedded to its end. */
   readonly vector?: Float32Array;
+  /** Of a request that was scored to its end: of all tokens but the first. */
+  readonly scores?: readonly Logprobs[];
 }
 
 export type RequestEvent = TokenEvent | FinishEvent;

@@ -43,7 +43,8 @@ export interface ChainSample {
 }
 
 /** Whether the row needs more than the usual stages, which all backends know. */
-export function needsChain({ parameters, dry }: SampleRow): boolean {
+export function needsChain({ parameters, dry, given }: SampleRow): boolean {
+  if (given !== undefined) return false;
   if (parameters.samplers !== undefined) return true;
   if (dry !== undefined && dry.tokens.length > 0 && !isPlainDry(parameters, dry.tokens)) return true;
   const { temperature, dynatempRange, topNSigma, xtcProbability, minKeep, mirostat } = parameters;

@@ -205,6 +205,11 @@ const defaults: SamplingParameters = {
   ignoreEos: false,
 };
 
+/** For rows whose tokens are given, and only scored. */
+export function scoringParameters(alternatives: number): SamplingParameters {
+  return { ...defaults, temperature: 0, logprobs: alternatives };
+}
+
 export function validateSampling(request: SamplingRequest, context: SamplingContext): SamplingValidation {
   for (const parameter of ['badWords', 'drySequenceBreakers'] as const) {
     const problem = checkTexts(request[parameter]);

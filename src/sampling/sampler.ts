@@ -27,6 +27,7 @@ function sampleRow(logits: Float32Array, row: SampleRow): SampleResult {
   if (!isComputable(logits)) {
     return { ok: false, error: 'numeric-error' };
   }
+  if (row.given !== undefined) return scoreGiven(logits, row.given, row);
   const chained = needsChain(row);
   const adjusted = chained ? biasedLogits(logits, row) : adjustedLogits(logits, row);
   const highest = highestOf(adjusted);
@@ -34,6 +35,22 @@ function sampleRow(logits: Float32Array, row: SampleRow): SampleResult {
   if (highest === Infinity) return { ok: false, error: 'numeric-error' };
   const sampled = chained ? sampleChain(adjusted, row) : { token: samplePlain(adjusted, highest, row) };
   return withLogprobs(sampled, logits, row);
+}
+
+function scoreGiven(logits: Float32Array, token: number, { parameters }: SampleRow): SampleResult {
+  if (highestOf(logits) === -Infinity) return { ok: false, error: 'no-candidate' };
+  const logprobs = tokenLogprobs(logits, token, parameters.logprobs ?? 0);
+  return { ok: true, token, logprobs: { ...logprobs, rank: rankOf(logits, token) } };
+}
+
+function rankOf(logits: Float32Array, token: number): number {
+  const own = logits[token] as number;
+  let rank = 1;
+  for (let other = 0; other < logits.length; other++) {
+    const logit = logits[other] as number;
+    if (logit > own || (logit === own && other < token)) rank++;
+  }
+  return rank;
 }
 
 function samplePlain(adjusted: Float32Array, highest: number, row: SampleRow): number {

@@ -56,6 +56,23 @@ export function samplingContract(open: OpenBackend): void {
     });
   });
 
+  it('scores tokens that are given as the oracle does, among rows that are sampled', async () => {
+    const vocabSize = 300;
+    const tokens = randomTokens(40, vocabSize, 8);
+    const rows = tokens.map((_, position) =>
+      position % 5 === 0
+        ? rowOf({ seed: position }, vocabSize, { position })
+        : rowOf({ temperature: 0, logprobs: position % 4 }, vocabSize, {
+            given: (position * 37) % vocabSize,
+          }),
+    );
+    await withBackend(open, tinyModel({ vocabSize, ...sizes }), {}, async (backend) => {
+      const expected = sampleRows(await alone(backend, tokens), vocabSize, rows);
+      const batch = buildBatch([whole(tokens, [0, 1], 'all')]);
+      expect(await sampled(backend, batch, vocabSize, rows)).toEqual(expected);
+    });
+  });
+
   it('gives a token for every row, however many want one', async () => {
     const model = tinyModel(sizes);
     const { vocabSize } = model.spec;

@@ -17,6 +17,7 @@ const neighbours = Array.from(
 const samplings: readonly (readonly [name: string, sampling: SamplingRequest])[] = [
   ['greedy', { temperature: 0, maxTokens: 60 }],
   ['seeded', { temperature: 0.9, topP: 0.95, repetitionPenalty: 1.1, seed: 42, maxTokens: 60 }],
+  ['by mirostat', { temperature: 0.9, mirostat: 2, mirostatTau: 4, seed: 42, maxTokens: 60 }],
   [
     'by a chain of samplers',
     {

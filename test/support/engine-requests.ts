@@ -7,6 +7,7 @@ import type {
   FinishEvent,
   Logprobs,
   RequestEvent,
+  ScoreRequest,
 } from '../../src/engine/request.ts';
 import type { Priority } from '../../src/engine/scheduler/sequence.ts';
 import type { GrammarTables } from '../../src/grammar/tables.ts';
@@ -66,6 +67,18 @@ export function embedRequest(
     pooling,
     priority: options.priority ?? 1,
     salt: options.salt ?? '',
+    account: '',
+    enqueuedMs: Date.now(),
+  };
+}
+
+export function scoreRequest(prompt: ArrayLike<number>, scoring: number, salt = ''): ScoreRequest {
+  return {
+    id: randomUUID(),
+    prompt: Int32Array.from(prompt),
+    scoring,
+    priority: 1,
+    salt,
     account: '',
     enqueuedMs: Date.now(),
   };

@@ -33,7 +33,8 @@ function finishSample(
   row: SampleRow,
   vocabSize: number,
 ): SampleResult | undefined {
-  const { parameters } = row;
+  const { parameters, given } = row;
+  if (given !== undefined) return scoreGiven(foundBy(1), given, parameters.logprobs ?? 0, vocabSize);
   const found = foundBy(0);
   if (found.isOdd) return undefined;
   if (found.highest === -Infinity) return { ok: false, error: 'no-candidate' };
@@ -42,6 +43,15 @@ function finishSample(
   if (parameters.logprobs === undefined) return { ok: true, token };
   const logprobs = ownLogprobs(foundBy(1), token, parameters.logprobs, vocabSize);
   return logprobs && { ok: true, token, logprobs };
+}
+
+/** Undefined where the token is too unlikely to be listed. */
+function scoreGiven(own: Found, token: number, count: number, vocabSize: number): SampleResult | undefined {
+  if (own.isOdd) return undefined;
+  if (own.highest === -Infinity) return { ok: false, error: 'no-candidate' };
+  const place = own.between(0, own.listed).findIndex((candidate) => candidate.token === token);
+  const logprobs = place === -1 ? undefined : ownLogprobs(own, token, count, vocabSize);
+  return logprobs && { ok: true, token, logprobs: { ...logprobs, rank: place + 1 } };
 }
 
 function sampleListed(found: Found, row: SampleRow, vocabSize: number): number | undefined {

@@ -92,6 +92,11 @@ class SamplingWriter {
     const newMask = mask !== undefined && !this.#masks.has(mask) ? mask : undefined;
     if (this.#end + wordCount(lists) + (newMask?.length ?? 0) > this.#mostWords) return false;
     const at = index * JOBS_PER_ROW * JOB_WORDS;
+    // A token that was given needs nothing but the model's own logits.
+    if (row.given !== undefined) {
+      this.#writeJob(at + JOB_WORDS, jobKinds.candidates, 1);
+      return true;
+    }
     if (isGreedy(parameters)) this.#writeJob(at, jobKinds.likeliest, 1);
     else this.#writeJob(at, jobKinds.candidates, parameters.temperature);
     for (const { word, count, pieces } of lists) {

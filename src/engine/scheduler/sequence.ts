@@ -5,6 +5,7 @@
 import type { BlockHolder, RecurrentState } from '../cache/block-holder.ts';
 import type { PrefixMiss } from '../cache/prefix-miss.ts';
 import type { PooledStates } from './pooled-states.ts';
+import type { ScoredTokens } from './scored-tokens.ts';
 
 /** HIGH, NORMAL, LOW. */
 export type Priority = 0 | 1 | 2;
@@ -36,6 +37,8 @@ export interface SequenceOptions {
   readonly kvShare?: number | undefined;
   /** Where it is not continued but embedded. */
   readonly pooled?: PooledStates;
+  /** Where it is not continued but scored. */
+  readonly scored?: ScoredTokens;
 }
 
 export class Sequence implements BlockHolder {
@@ -50,6 +53,8 @@ export class Sequence implements BlockHolder {
   readonly kvShare: number | undefined;
   /** Where it is embedded: nothing is sampled for it, and it ends when this is complete. */
   readonly pooled: PooledStates | undefined;
+  /** The same where its tokens are scored. */
+  readonly scored: ScoredTokens | undefined;
   /** Smaller is more urgent. All waiting sequences age alike, so the order never changes. */
   readonly key: number;
   /** Physical blocks: position p lives in row `p % 32` of block `blocks[p / 32]`. */
@@ -90,6 +95,7 @@ export class Sequence implements BlockHolder {
     this.account = options.account ?? '';
     this.kvShare = options.kvShare;
     this.pooled = options.pooled;
+    this.scored = options.scored;
     this.key = this.priority + (AGING_PER_SECOND * this.enqueuedMs) / 1000;
     this.rank = this.key;
     if (!Number.isFinite(this.key)) {
@@ -120,9 +126,15 @@ export class Sequence implements BlockHolder {
     return this.#length - this.computed;
   }
 
-  /** The last row gives what comes next, so it is always computed; where states are pooled, theirs are too. */
+  /** Whether tokens are sampled to follow it; otherwise it ends when it is computed. */
+  get continues(): boolean {
+    return this.pooled === undefined && this.scored === undefined;
+  }
+
+  /** The last row gives what comes next, so it is always computed; rows whose states or logits are wanted are, too. */
   get firstRequiredPosition(): number {
-    return Math.min(this.#length - 1, this.pooled?.firstRequiredPosition ?? this.#length);
+    const { firstRequiredPosition = this.#length } = this.pooled ?? this.scored ?? {};
+    return Math.min(this.#length - 1, firstRequiredPosition);
   }
 
   /** Tokens in memory that may reach beyond `length`: for hot loops that keep to the length themselves. */
