@@ -204,6 +204,7 @@ async function* answerOf(
         yield* event.parts.flatMap(wordsOf);
         continue;
       }
+      if (event.kind === 'scores') continue;
       const { completionTokens: answerTokens, ...usage } = generation.usage;
       yield { kind: 'end', reason: event.reason, usage: { ...usage, answerTokens } };
     }

@@ -21,6 +21,8 @@ interface RequestBase {
   readonly account: string;
   /** The part of the KV blocks, above 0 and up to 1, that the account's sequences may hold together. Default: no limit. */
   readonly kvShare?: number | undefined;
+  /** Its place among those of its account that wait, in seconds of waiting; lower goes first. Default 0. */
+  readonly order?: number | undefined;
   /** When the request first came, in milliseconds since 1970: it keeps its age for life. */
   readonly enqueuedMs: number;
 }

@@ -49,7 +49,7 @@ export async function planAnswer(
   caller: JobCaller,
 ): Promise<AnswerPlan> {
   const { format } = model.template?.format ?? detectFormat(undefined);
-  const promptEnd = (prompt.text ?? '').slice(-200);
+  const promptEnd = (prompt.text ?? prompt.end ?? '').slice(-200);
   const compiled = await compiledAnswer(format, promptEnd, model, requirements, grammars, caller);
   return {
     grammar: compiled && { tables: compiled.tables, continues: prompt.continuation },

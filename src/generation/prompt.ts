@@ -9,7 +9,11 @@ import { checkTextFits, roomOf } from './context-room.ts';
 import { invalid, notContinued } from './generation-error.ts';
 
 export type PromptInput =
-  | ({ readonly kind: 'chat' } & Conversation)
+  | ({
+      readonly kind: 'chat';
+      /** Adds the model's BOS tokens to those of its template. Default false. */
+      readonly bos?: boolean | undefined;
+    } & Conversation)
   | {
       readonly kind: 'text';
       readonly text: string;
@@ -60,7 +64,7 @@ export async function readPrompt(
   const text = textOf(input, model, parameter, limits);
   if (mustFit) checkTextFits(text, model, parameter);
   // Chat templates write BOS themselves.
-  const bos = input.kind === 'text' && (input.bos ?? true);
+  const bos = input.bos ?? input.kind === 'text';
   const eos = input.kind === 'text' && input.eos === true;
   const ids = await encoder.encode(model, text, { special: true, bos, eos }, { account, signal });
   const continuation = input.kind === 'text' || input.continueFinalMessage === true;

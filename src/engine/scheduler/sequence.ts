@@ -35,6 +35,8 @@ export interface SequenceOptions {
   readonly account?: string;
   /** The part of the KV blocks, above 0 and up to 1, that its account may hold. Absent: no limit. */
   readonly kvShare?: number | undefined;
+  /** Its place among those of its account that wait, in seconds of waiting; lower goes first. Default 0. */
+  readonly order?: number | undefined;
   /** Where it is not continued but embedded. */
   readonly pooled?: PooledStates;
   /** Where it is not continued but scored. */
@@ -57,6 +59,8 @@ export class Sequence implements BlockHolder {
   readonly scored: ScoredTokens | undefined;
   /** Smaller is more urgent. All waiting sequences age alike, so the order never changes. */
   readonly key: number;
+  /** The same among those of its own account. */
+  readonly ownKey: number;
   /** Physical blocks: position p lives in row `p % 32` of block `blocks[p / 32]`. */
   readonly blocks: number[] = [];
 
@@ -97,6 +101,7 @@ export class Sequence implements BlockHolder {
     this.pooled = options.pooled;
     this.scored = options.scored;
     this.key = this.priority + (AGING_PER_SECOND * this.enqueuedMs) / 1000;
+    this.ownKey = this.key + AGING_PER_SECOND * (options.order ?? 0);
     this.rank = this.key;
     if (!Number.isFinite(this.key)) {
       throw new RangeError(
@@ -166,4 +171,9 @@ export class Sequence implements BlockHolder {
 /** Order of urgency; first come, first served between equals. */
 export function compareKeys(a: Sequence, b: Sequence): number {
   return a.key - b.key || a.arrival - b.arrival;
+}
+
+/** The same among the sequences of one account, which may put its own in order. */
+export function compareOwnKeys(a: Sequence, b: Sequence): number {
+  return a.ownKey - b.ownKey || a.arrival - b.arrival;
 }

@@ -75,10 +75,45 @@ describe('a request body', () => {
     expect(chat({ stream: true, stream_options: { include_usage: null } }).unknown).toEqual([]);
   });
 
+  it('is sent the names of unknown keys inside of parameters, too', () => {
+    const { unknown } = chat({
+      messages: [{ role: 'user', content: [{ type: 'text', text: 'a', cache_control: {} }], nme: 'x' }],
+      stream: true,
+      stream_options: { include_usage: true, continuous_usage_stats: true },
+      tools: [{ type: 'function', function: { name: 'f', examples: [] }, extra: 1 }],
+      response_format: { type: 'text', style: 'terse' },
+    });
+    expect(unknown).toEqual([
+      'stream_options.continuous_usage_stats',
+      'response_format.style',
+      'messages[].nme',
+      'messages[].content[].cache_control',
+      'tools[].extra',
+      'tools[].function.examples',
+    ]);
+  });
+
+  it.each([
+    [{ top_a: 0.2 }, 'top_a'],
+    [{ no_repeat_ngram_size: 3 }, 'no_repeat_ngram_size'],
+    [{ lora: [{ id: 0, scale: 1 }] }, 'lora'],
+    [{ post_sampling_probs: true }, 'post_sampling_probs'],
+    [{ spaces_between_special_tokens: false }, 'spaces_between_special_tokens'],
+    [{ repeat_penalty: 1.1, repetition_penalty: 1.2 }, 'repeat_penalty'],
+  ])('is refused where a peer’s parameter would change the answer: %j', (body, param) => {
+    expect(refusalOf(() => text(body))).toMatchObject({ status: 400, param });
+  });
+
+  it('is taken where a peer’s parameter changes nothing, and told of those that steer its internals', () => {
+    const neutral = { top_a: 0, tfs: 1, lora: [], length_penalty: 1, adaptive_target: -1, guidance_scale: 1 };
+    const { unknown } = text({ ...neutral, id_slot: 3, data_parallel_rank: 1 });
+    expect(unknown).toEqual(['id_slot', 'data_parallel_rank']);
+  });
+
   it('is sent the names of unknown parameters', () => {
-    const { unknown } = chat({ temprature: 0.5, adaptive_target: 2 });
-    expect(unknown).toEqual(['temprature', 'adaptive_target']);
-    expect(unknownWarning(unknown)).toBe('unknown parameters were ignored: temprature, adaptive_target');
+    const { unknown } = chat({ temprature: 0.5, n_keep: 2 });
+    expect(unknown).toEqual(['temprature', 'n_keep']);
+    expect(unknownWarning(unknown)).toBe('unknown parameters were ignored: temprature, n_keep');
   });
 
   it('with too many values is refused before anything looks at them', () => {

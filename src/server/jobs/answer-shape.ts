@@ -42,7 +42,7 @@ export function validity({ isValid }: { readonly isValid?: boolean | null | unde
 /** Made for one answer; what comes in a stream may depend on what came before. */
 export interface AnswerShape {
   opening(index: number): readonly StreamMessage[];
-  piece(index: number, piece: AnswerPiece): readonly StreamMessage[];
+  piece(index: number, piece: AnswerPiece & { readonly token?: number }): readonly StreamMessage[];
   finish(index: number, end: ChoiceEnd): readonly StreamMessage[];
   closing(usage: TokenUsage): readonly StreamMessage[];
   failure(error: ApiError): readonly StreamMessage[];
@@ -63,6 +63,7 @@ export interface ShapeOptions {
   readonly promptTokens: number;
   /** What the protocol's `edit` reported. */
   readonly edits?: object | undefined;
+  readonly prompts: readonly Int32Array[];
   /** Ends the answer: with an ApiError, or with ClientLeft where the client has left. */
   abort(reason: Error): void;
   readonly times: () => RequestTimes;
@@ -91,9 +92,13 @@ export function tokenString({ tokenizer }: ServedModel, token: number): string {
 }
 
 /** A token with its log-probability and its alternatives. */
-export function entryOf(model: ServedModel, { token, logprob, top }: TokenDetail): object {
+export function entryOf(
+  model: ServedModel,
+  { token, logprob, top }: TokenDetail,
+  name = (id: number) => tokenString(model, id),
+): object {
   const named = (id: number, value: number) => ({
-    token: tokenString(model, id),
+    token: name(id),
     logprob: finiteLogprob(value),
     bytes: [...model.tokenizer.tokenBytes(id)],
   });

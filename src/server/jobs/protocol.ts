@@ -24,6 +24,8 @@ export interface CompletionKind<Body> {
   responseFormat(body: Body): AnswerRequirements | undefined;
   echoes(body: Body): boolean;
   expected?(body: Body): string | undefined;
+  /** How many alternatives are reported with each token of the prompt; undefined where it is not scored. */
+  scoring?(body: Body): number | undefined;
 }
 
 export interface PromptRoom<Body> {

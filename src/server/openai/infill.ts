@@ -9,6 +9,7 @@ import type { BodyRules } from '../http/parse-body.ts';
 import { namedEvents } from '../http/sse.ts';
 import type { AnswerShape, ShapeOptions } from '../jobs/answer-shape.ts';
 import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
+import { answerOptions, withPredict } from './schemas/request-options.ts';
 import { samplingFields, samplingOf, sharedNoOps, sharedRefusals } from './schemas/sampling.ts';
 
 export const infillSchema = z.object({
@@ -20,10 +21,7 @@ export const infillSchema = z.object({
     .optional(),
   prompt: z.string().meta({ description: 'How the answer begins already. Default empty.' }).optional(),
   ...samplingFields,
-  n_predict: z
-    .int()
-    .meta({ minimum: -1, description: 'The same as max_tokens; -1 sets no limit. Default -1.' })
-    .optional(),
+  n_predict: answerOptions.n_predict,
 });
 
 type InfillBody = z.infer<typeof infillSchema>;
@@ -31,15 +29,15 @@ type InfillBody = z.infer<typeof infillSchema>;
 const infillRules: BodyRules<typeof infillSchema> = {
   schema: infillSchema,
   // Parameters of llama.cpp's own clients that do not change the answer.
-  noOps: [...sharedNoOps, 'cache_prompt', 'id_slot', 'n_indent', 't_max_predict_ms', 't_max_prompt_ms'],
+  noOps: [...sharedNoOps, 'cache_prompt', 'id_slot', 'n_indent', 't_max_prompt_ms'],
   refused: {
     ...sharedRefusals,
     n: (value) => (value === 1 ? undefined : 'there is one answer'),
   },
 };
 
-function infillMaxTokens({ max_tokens, n_predict }: InfillBody): number | undefined {
-  return max_tokens ?? (n_predict === -1 ? undefined : n_predict);
+function infillMaxTokens(body: InfillBody): number | undefined {
+  return withPredict(body, { name: 'max_tokens', value: body.max_tokens }).value;
 }
 
 const infillKind: CompletionKind<InfillBody> = {

@@ -4,7 +4,15 @@ import { z } from 'zod';
 import { badRequest } from '../../http/errors.ts';
 import { type BodyRules, rulesFor } from '../../http/parse-body.ts';
 import { chatMessage, templateFields } from './chat.ts';
-import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
+import { answerOptions } from './request-options.ts';
+import {
+  maxLogprobs,
+  promptLogprobs,
+  samplingFields,
+  sharedKnownKeys,
+  sharedNoOps,
+  sharedRefusals,
+} from './sampling.ts';
 import { structuredOutputFields } from './structured-output.ts';
 import { toolFields } from './tools.ts';
 
@@ -48,6 +56,7 @@ export function splitPrompt(prompt: PromptInput): readonly (string | readonly nu
 export const textSchema = z.object({
   prompt: promptField('What to continue. Several prompts are answered independently.'),
   ...samplingFields,
+  ...answerOptions,
   ...structuredOutputFields,
   max_tokens: samplingFields.max_tokens.meta({
     minimum: 0,
@@ -72,7 +81,11 @@ export const textSchema = z.object({
       description: 'Answers that are made for each prompt; the n likeliest a token are returned. Default n.',
     })
     .optional(),
-  echo: z.boolean().meta({ description: 'Begin with the prompt. Not together with logprobs.' }).optional(),
+  echo: z
+    .boolean()
+    .meta({ description: 'Begin with the prompt, and with its log-probabilities where they are returned.' })
+    .optional(),
+  prompt_logprobs: promptLogprobs,
 });
 
 export type TextBody = z.infer<typeof textSchema>;
@@ -81,6 +94,7 @@ export const textRules: BodyRules<typeof textSchema> = {
   schema: textSchema,
   noOps: sharedNoOps,
   tokenLists: ['prompt'],
+  knownKeys: sharedKnownKeys,
   refused: sharedRefusals,
 };
 
