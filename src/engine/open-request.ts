@@ -13,7 +13,8 @@ import {
   type StopToken,
   stopToken,
 } from '../sampling/stop-condition.ts';
-import { intersection, isAnyLeft, maskOf } from '../sampling/token-mask.ts';
+import { ThinkingBudget } from '../sampling/thinking-budget.ts';
+import { intersection, isAllowed, isAnyLeft, maskOf } from '../sampling/token-mask.ts';
 import type {
   AnswerRequest,
   EmbedRequest,
@@ -78,6 +79,7 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
   readonly #endIds: readonly number[];
   readonly #vocabSize: number;
   readonly #samplers: SamplerState;
+  readonly #thinking: ThinkingBudget | undefined;
   /** Allowed by the request, whatever the grammar says. */
   readonly #allowed: Uint32Array | undefined;
   /** Tokens at the beginning that were published before and are sampled again. */
@@ -99,6 +101,8 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     this.#vocabSize = vocabSize;
     this.#matcher = matcher;
     this.#samplers = new SamplerState(request.parameters, request.prompt, request.answer ?? []);
+    if (request.thinking !== undefined)
+      this.#thinking = new ThinkingBudget(request.thinking, request.answer ?? []);
     this.#allowed = intersection(request.mask, maskOf(request.parameters.allowedTokenIds, vocabSize));
   }
 
@@ -146,6 +150,7 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
   /** Takes a token that was sampled, the `count`th after those of the sequence. Here alone is decided whether it is the last. */
   accept({ token, mu }: SampledToken, count: number): AnswerEnd | undefined {
     this.#samplers.accept(token, mu);
+    this.#thinking?.accept(token);
     const { parameters } = this.request;
     const generated = this.generated + count;
     const stop = stopToken(parameters, this.#endIds, token, generated);
@@ -185,14 +190,15 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     const { parameters, choice = 0 } = this.request;
     const own = known ?? matcher?.mask();
     const { forbidden, ...state } = this.#samplers.row(this.sequence.tokens, tokens);
-    return {
-      ...state,
-      parameters,
-      position: this.sequence.length + tokens.length,
-      choice,
-      forbidden: [...forbidden, ...this.#forbidden(this.generated + tokens.length, matcher, own)],
-      mask: intersection(own, this.#allowed),
-    };
+    const row = { ...state, parameters, position: this.sequence.length + tokens.length, choice };
+    const mask = intersection(own, this.#allowed);
+    const forced = this.#thinking?.after(tokens).forced;
+    // A grammar that does not allow the end of reasoning here goes first.
+    if (forced !== undefined && isAllowed(mask, forced)) {
+      return { ...row, forbidden: [], mask: maskOf([forced], this.#vocabSize) };
+    }
+    const early = this.#forbidden(this.generated + tokens.length, matcher, own);
+    return { ...row, forbidden: [...forbidden, ...early], mask };
   }
 
   /** Nothing that ends an answer may be sampled before the answer is complete. */

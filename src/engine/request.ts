@@ -5,6 +5,7 @@ import type { Pooling } from '../model/pooling.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { TokenLogprobs } from '../sampling/sample-row.ts';
 import type { FinishReason, StopToken } from '../sampling/stop-condition.ts';
+import type { ThinkingLimit } from '../sampling/thinking-budget.ts';
 import type { Priority } from './scheduler/sequence.ts';
 
 export type { Priority } from './scheduler/sequence.ts';
@@ -41,6 +42,8 @@ export interface AnswerRequest extends RequestBase {
   /** Allowed tokens at every sample: bit `id % 32` of word `id / 32`. */
   readonly mask?: Uint32Array;
   readonly grammar?: AnswerGrammar;
+  /** How long it may reason. Default: no limit. */
+  readonly thinking?: ThinkingLimit;
 }
 
 /** What the answer may be. Its tokens alone say how far it has come, so that another engine can go on with it. */

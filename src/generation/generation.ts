@@ -63,7 +63,7 @@ class Choice {
     const parameters = generation.parameters[prompt] as SamplingParameters;
     this.prompt = prompt;
     this.index = prompt * choices + choice;
-    const { grammar, newReader } = generation.plans?.[prompt] ?? plainAnswer;
+    const { grammar, newReader, thinking } = generation.plans?.[prompt] ?? plainAnswer;
     const offset = generation.scoredEchoes?.[prompt]?.length ?? 0;
     const showing = { stops, minTokens: parameters.minTokens, special, continuation, offset, showsStop };
     this.parts = new AnswerParts(model.tokenizer, showing, special ? undefined : newReader?.());
@@ -82,6 +82,7 @@ class Choice {
       enqueuedMs,
       ...(generation.recover === true ? { recover: true } : {}),
       ...(grammar === undefined ? {} : { grammar }),
+      ...(thinking === undefined ? {} : { thinking }),
       ...(expected === undefined ? {} : { expected }),
     };
   }

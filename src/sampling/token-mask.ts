@@ -22,3 +22,8 @@ export function isAnyLeft(mask: Uint32Array, forbidden: readonly number[]): bool
   for (const token of forbidden) taken.set(token >>> 5, (taken.get(token >>> 5) ?? 0) | (1 << (token & 31)));
   return mask.some((word, at) => (word & ~(taken.get(at) ?? 0)) !== 0);
 }
+
+/** Whether a mask allows a token; without one, all are allowed. */
+export function isAllowed(mask: Uint32Array | undefined, token: number): boolean {
+  return mask === undefined || (((mask[token >>> 5] as number) >>> (token & 31)) & 1) === 1;
+}

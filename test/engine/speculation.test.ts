@@ -64,6 +64,9 @@ const samplings = [
   { temperature: 0, badWords: [String(stop), '300 301'], allowedTokenIds: allButOne },
 ] as const;
 
+/** As if answers began within reasoning, which tokens of its own end. */
+const thinking = { tokens: 9, opened: true, opens: [], closes: [[stop]], ending: [stop, 300] };
+
 const REQUESTS = cases(300);
 
 /** All different, with and without grammars, expected texts and several choices. */
@@ -75,6 +78,7 @@ function request(n: number): TestRequest {
     choice: n % 3,
     priority: (n % 3) as 0 | 1 | 2,
     ...(isConstrained ? { grammar } : {}),
+    ...(n % 11 === 5 ? { thinking } : {}),
     ...(n % 5 === 0 ? { expected: embeddedTokenizer.encode(text, { special: false, bos: false }) } : {}),
   };
 }

@@ -13,6 +13,7 @@ import type { Priority } from '../../src/engine/scheduler/sequence.ts';
 import type { GrammarTables } from '../../src/grammar/tables.ts';
 import type { Pooling } from '../../src/model/pooling.ts';
 import { type SamplingRequest, validateSampling } from '../../src/sampling/parameters.ts';
+import type { ThinkingLimit } from '../../src/sampling/thinking-budget.ts';
 
 export interface TestRequest {
   readonly prompt: ArrayLike<number>;
@@ -26,6 +27,7 @@ export interface TestRequest {
   readonly mask?: Uint32Array;
   readonly grammar?: GrammarTables;
   readonly expected?: Int32Array;
+  readonly thinking?: ThinkingLimit;
   readonly enqueuedMs?: number;
 }
 
@@ -52,6 +54,7 @@ export function engineRequest(options: TestRequest, vocabSize = 4096): EngineReq
     enqueuedMs: options.enqueuedMs ?? Date.now(),
     ...(options.mask === undefined ? {} : { mask: options.mask }),
     ...(options.expected === undefined ? {} : { expected: options.expected }),
+    ...(options.thinking === undefined ? {} : { thinking: options.thinking }),
     ...(options.grammar === undefined ? {} : { grammar: { tables: options.grammar, continues: false } }),
   };
 }

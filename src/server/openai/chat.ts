@@ -51,8 +51,10 @@ export const chatKind: CompletionKind<ChatBody> = {
       ...templateOptions(body),
     },
   ],
-  responseFormat: (body) =>
-    requirementsFor(structuredOutputOf(body), body.skip_special_tokens !== false, toolSelection(body)),
+  responseFormat: (body) => ({
+    ...requirementsFor(structuredOutputOf(body), body.skip_special_tokens !== false, toolSelection(body)),
+    thinkingTokens: body.thinking_token_budget,
+  }),
   echoes: () => false,
   expected: predictedText,
   scoring: (body) => scoringOf(body, undefined),

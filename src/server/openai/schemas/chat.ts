@@ -84,6 +84,13 @@ function variablesOf({
 }
 
 export const chatSchema = z.object({
+  thinking_token_budget: z
+    .int()
+    .min(0)
+    .meta({
+      description: 'The model reasons for this many tokens at most; then it answers. Default: no limit.',
+    })
+    .optional(),
   include_reasoning: z
     .boolean()
     .meta({ description: 'Return what the model reasons. Default true.' })

@@ -95,7 +95,11 @@ export const textRules: BodyRules<typeof textSchema> = {
   noOps: sharedNoOps,
   tokenLists: ['prompt'],
   knownKeys: sharedKnownKeys,
-  refused: sharedRefusals,
+  refused: {
+    ...sharedRefusals,
+    thinking_token_budget: () => 'is only possible with chats',
+    include_reasoning: (value) => (value === true ? undefined : 'is only possible with chats'),
+  },
 };
 
 /** How many answers are made for each prompt, and how many of them are returned. */
