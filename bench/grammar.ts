@@ -14,51 +14,20 @@ import { compileRules } from '#src/grammar/compile.ts';
 import { SharedMasks } from '#src/grammar/masks.ts';
 import { Grammar, Matcher } from '#src/grammar/matcher.ts';
 import type { GrammarTables } from '#src/grammar/tables.ts';
-import { longestTokens, type TokenSource, vocabularyTables } from '#src/grammar/vocabulary.ts';
+import { longestTokens, vocabularyTables } from '#src/grammar/vocabulary.ts';
 import { buildSpec } from '#src/model/build-spec.ts';
-import { embeddedModelPath } from '#src/pool/model-homes.ts';
 import { type SamplingParameters, validateSampling } from '#src/sampling/parameters.ts';
 import { seedFrom } from '#src/sampling/random.ts';
-import { openText } from '#src/text/open-text.ts';
-import { openModelFiles } from '#src/weights/open-model.ts';
 import { openAddon, print, report } from './harness.ts';
+import { largeVocabulary } from './large-vocabulary.ts';
 
 const STREAMS = 16;
-const VOCABULARY = 128_256;
 const HISTORY = 200;
 const BLOCKS = 8;
 const STEPS = 15;
 const GOAL = 0.02;
 const ROUNDS = 4;
 const TOKENS = 24;
-
-function tokenizerOf(path: string): TokenSource {
-  const files = openModelFiles(path);
-  files.weights.close();
-  return openText(files).tokenizer;
-}
-
-/** As many tokens as a large model has: those of the embedded one, then pairs of them. */
-function grown(small: TokenSource): TokenSource {
-  const parts: Uint8Array[] = [];
-  for (let id = 0; id < small.vocabSize; id++) if (!small.isSpecial(id)) parts.push(small.tokenBytes(id));
-  const bytesOf = (id: number): Uint8Array => {
-    if (id < parts.length) return parts[id] as Uint8Array;
-    const pair = (id - parts.length) * 7919;
-    return Buffer.concat([
-      parts[pair % parts.length] as Uint8Array,
-      parts[(pair >> 7) % parts.length] as Uint8Array,
-    ]);
-  };
-  const end = VOCABULARY - 1;
-  return {
-    vocabSize: VOCABULARY,
-    eosIds: new Set([end]),
-    stripsLeadingSpace: false,
-    tokenBytes: (id) => (id === end ? new Uint8Array(0) : bytesOf(id)),
-    isSpecial: (id) => id === end,
-  };
-}
 
 function workOf(stream: number): { schema: unknown; text: string } {
   const name = (field: string) => `${field}_${String.fromCharCode(97 + stream)}`;
@@ -162,9 +131,7 @@ function parametersOf(seed: number): SamplingParameters {
 
 const addon = openAddon();
 const own = process.argv[2];
-const vocabulary = vocabularyTables(
-  own === undefined ? grown(tokenizerOf(embeddedModelPath())) : tokenizerOf(own),
-);
+const vocabulary = vocabularyTables(largeVocabulary(own));
 const shared = new SharedMasks(2000);
 const compileMs: number[] = [];
 const works = Array.from({ length: STREAMS }, (_, stream) => {

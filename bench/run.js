@@ -33,6 +33,10 @@ const benchmarks = {
   },
   sampling: { file: built('sampling'), says: 'sampling over a vocabulary of 128 K' },
   grammar: { file: built('grammar'), says: 'masks of constrained streams, next to a step' },
+  schemas: {
+    file: built('schemas'),
+    says: 'a folder of schemas: how many compile, and how soon, beside llguidance and xgrammar',
+  },
   speculation: {
     file: 'bench/speculation.js',
     says: 'what speculative decoding is worth, by kind of request',

@@ -60,6 +60,11 @@ export const configOptions = {
   },
   adminHost: { kind: text, meaning: 'address of that port; `host` where unset' },
   protectMetrics: { kind: onOff, default: false, meaning: '`/metrics` needs an admin key' },
+  llamaMetrics: {
+    kind: onOff,
+    default: false,
+    meaning: '`/metrics` has the names of llama-server, `llamacpp:…`, beside its own',
+  },
 
   model: {
     kind: list,
@@ -90,6 +95,12 @@ export const configOptions = {
     default: 'auto',
     meaning:
       'what a model’s files say of sampling (`generation_config.json`, `general.sampling.*` of a GGUF) counts where neither request nor `samplingDefaults` says anything; `none` ignores it',
+  },
+  thinking: {
+    kind: { type: 'choice', values: ['auto', 'on', 'off'] },
+    default: 'auto',
+    meaning:
+      'what chat templates are told as `enable_thinking` where a request says nothing; `auto` tells them nothing, and models do as their template has it',
   },
   modelsFolder: {
     kind: text,

@@ -407,9 +407,15 @@ napi_value stepAndSample(napi_env env, napi_callback_info info) {
     if (found.length < foundWords(sampling) || states.length < input.stateRows.size() * size_t(model.hiddenSize())) {
       throw ScriptError("native addon: too little room for the results");
     }
+    // Another thread takes long to wake up: where starting is quick, it does so while the GPU is at work already.
+    const bool isStarted = model.isRecorded(input, sampling);
+    if (isStarted) model.start(input, sampling, found.data, states.data);
     return runOffThread(env, handle, "chairlift.stepAndSample", {args[0], args[4], args[5]},
-                        [held = handle.cudaModel, input = std::move(input), sampling = std::move(sampling), to = found.data,
-                         into = states.data] { held->stepAndSample(input, sampling, to, into); });
+                        [held = handle.cudaModel, isStarted, input = std::move(input), sampling = std::move(sampling),
+                         to = found.data, into = states.data] {
+                          if (!isStarted) held->start(input, sampling, to, into);
+                          held->finish();
+                        });
   });
 }
 

@@ -237,12 +237,18 @@ std::map<std::string, KernelTime> CudaModel::profile(const StepInput& input) {
   return device_->profile([&] { launchStep(shape); });
 }
 
-void CudaModel::stepAndSample(const StepInput& input, const SamplingInput& sampling, uint32_t* found, float* states) {
+void CudaModel::start(const StepInput& input, const SamplingInput& sampling, uint32_t* found, float* states) {
   run(input, &sampling);
   const size_t stateBytes = input.stateRows.size() * size_t(parts_.hiddenSize) * sizeof(float);
   if (sampling.rows > 0) sampler_.download(found, sampling.rows, sampling.lists);
   if (stateBytes > 0) device_->download(states, states_.room(work_, 0).as<float>(), stateBytes);
-  device_->wait();
+}
+
+bool CudaModel::isRecorded(const StepInput& input, const SamplingInput& sampling) {
+  work_.adapters.used = usedAdapters(input);
+  const auto found = graphs_.find(shapeOf(input, &sampling));
+  return work_.adapters.used.size() <= 1 && found != graphs_.end() && found->second.graph &&
+         found->second.generation == work_.generation;
 }
 
 void CudaModel::readLogits(const std::vector<int32_t>& rows, float* to) {

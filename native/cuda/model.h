@@ -29,9 +29,12 @@ class CudaModel {
 
   /** As Model::step. */
   void step(const StepInput& input, float* logits, float* states);
-  /** Samples in place of downloading logits: what was found of the rows is written to `found`. */
-  void stepAndSample(const StepInput& input, const SamplingInput& sampling, uint32_t* found, float* states);
-  /** Whether `stepAndSample` can be called. */
+  /** Starts a step that samples in place of downloading logits: what was found of the rows is in `found` after `finish`. */
+  void start(const StepInput& input, const SamplingInput& sampling, uint32_t* found, float* states);
+  void finish() { device_->wait(); }
+  /** Whether `start` only replays what is recorded, which takes some 50 µs. */
+  bool isRecorded(const StepInput& input, const SamplingInput& sampling);
+  /** Whether the GPU can sample. */
   bool canSample() const { return sampler_.fits(); }
   /** Logits of the last step, by their place among its `logitRows`. */
   void readLogits(const std::vector<int32_t>& rows, float* to);

@@ -75,7 +75,14 @@ interface Finished extends Whole {
   readonly notes: readonly string[];
 }
 
-const promptNames = { chat: 'messages', text: 'prompt', gap: 'prompt', ids: 'ids' } as const;
+const promptNames = {
+  chat: 'messages',
+  text: 'prompt',
+  gap: 'prompt',
+  pieces: 'prompt',
+  pair: 'prompt',
+  ids: 'ids',
+} as const;
 
 export class ModelCalls {
   readonly #model: ServedModel;

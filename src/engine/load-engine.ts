@@ -3,6 +3,7 @@
 import type { Backend } from '../compute/backend.ts';
 import { type BackendChoice, chooseBackend } from '../compute/choose-backend.ts';
 import { selfTest, TESTED_BLOCKS } from '../compute/self-test.ts';
+import { readClassifierHead } from '../model/classifier-head.ts';
 import { readDenseLayers } from '../model/dense-layers.ts';
 import { openSpec } from '../model/open-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
@@ -62,7 +63,8 @@ export async function loadEngine(
     const rowTimes = speculates ? await measuredRows(backend, () => onProgress(1)) : undefined;
     releaseMeasured(backend);
     const { vocabSize } = spec;
-    const embedding = { wholeTexts: isEncoder(spec), dense: readDenseLayers(files) };
+    const dense = readClassifierHead(files, spec) ?? readDenseLayers(files);
+    const embedding = { wholeTexts: isEncoder(spec), dense };
     const options = {
       ...engine,
       budget,

@@ -1,5 +1,5 @@
-// Embeds texts: each is a request to the engine; vectors are cut to the requested dimensions and normalized. One
-// failing text fails all.
+// Embeds or classifies texts: each is a request to the engine; vectors are cut to the requested dimensions and normalized,
+// outputs of a classifier's head are left as they are. One failing text fails all.
 
 import type { EmbedRequest, FinishEvent, RequestEvent } from '../engine/request.ts';
 import type { ServedModel } from '../pool/served-model.ts';
@@ -9,13 +9,20 @@ import type { GenerationObserver, TokenUsage } from './generation.ts';
 import { engineError, type GenerationError, invalid, notCapable } from './generation-error.ts';
 import type { GenerationRequest } from './generation-request.ts';
 
-type EmbeddingModel = Pick<ServedModel, 'name' | 'adapter' | 'spec' | 'pooling' | 'engine'>;
+type EmbeddingModel = Pick<ServedModel, 'name' | 'adapter' | 'spec' | 'pooling' | 'classifier' | 'engine'>;
+
+/** How a model scores texts. */
+export type Classifier = NonNullable<ServedModel['classifier']>;
 
 interface EmbeddingRequest
   extends Pick<GenerationRequest, 'id' | 'priority' | 'salt' | 'account' | 'kvShare' | 'enqueuedMs'> {
   readonly model: EmbeddingModel;
   readonly prompts: readonly Prompt[];
   readonly dimensions?: number | undefined;
+  /** Which norm of a vector becomes 1; see `normalized`. Default 2, its length. */
+  readonly norm?: number | undefined;
+  /** Vectors are the outputs of the model's head. Default false. */
+  readonly classifies?: boolean | undefined;
 }
 
 export class Embedding {
@@ -36,7 +43,7 @@ export class Embedding {
   ) {
     const { id, model, prompts, priority = 1, salt = '', account = '' } = request;
     const { kvShare, enqueuedMs = Date.now() } = request;
-    const pooling = poolingOf(model);
+    const pooling = request.classifies ? classifierOf(model).pooling : poolingOf(model);
     const shared = { pooling, priority, salt, adapter: model.adapter, account, kvShare, enqueuedMs };
     this.#request = request;
     this.#requests = prompts.map(({ ids }, at) => ({ id: `${id}-${at}`, prompt: ids, ...shared }));
@@ -63,14 +70,14 @@ export class Embedding {
   /** In the prompts' order. An abort cancels what still runs. */
   async vectors(): Promise<Float32Array[]> {
     this.#signal.throwIfAborted();
-    const { model, dimensions = model.spec.hiddenSize } = this.#request;
+    const { model, dimensions = model.spec.hiddenSize, norm, classifies } = this.#request;
     const vectors: Float32Array[] = [];
     const heard = (_: number, event: RequestEvent) => this.#hear(event);
     try {
       for await (const [at, event] of mergeStreams(this.#submit(), this.#signal, heard)) {
         if (event.kind !== 'finish') continue;
         if (event.vector === undefined) throw failure(event);
-        vectors[at] = unitVector(event.vector.subarray(0, dimensions));
+        vectors[at] = classifies ? event.vector : normalized(event.vector.subarray(0, dimensions), norm);
       }
       return vectors;
     } finally {
@@ -108,6 +115,23 @@ export function poolingOf({ name, pooling }: Pick<ServedModel, 'name' | 'pooling
   throw notCapable(name, pooling.problem);
 }
 
+/** Throws where the model has none. */
+export function classifierOf({ name, classifier }: Pick<ServedModel, 'name' | 'classifier'>): Classifier {
+  if (classifier !== undefined) return classifier;
+  throw notCapable(name, 'has no head that scores texts; use a classifier or a cross-encoder');
+}
+
+/** Of the outputs of a classifier's head, one for each label. */
+export function scoresOf(outputs: Float32Array, { activation }: Pick<Classifier, 'activation'>): number[] {
+  const values = [...outputs];
+  if (activation === 'none') return values;
+  if (activation === 'sigmoid') return values.map((value) => 1 / (1 + Math.exp(-value)));
+  const most = Math.max(...values);
+  const powers = values.map((value) => Math.exp(value - most));
+  const sum = powers.reduce((total, value) => total + value, 0);
+  return powers.map((value) => value / sum);
+}
+
 export function checkDimensions(
   dimensions: number | undefined,
   { spec }: Pick<ServedModel, 'spec'>,
@@ -118,8 +142,19 @@ export function checkDimensions(
   throw invalid(parameter, `must be a whole number from 1 to ${spec.hiddenSize}`);
 }
 
-function unitVector(vector: Float32Array): Float32Array {
-  const length = Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
+/** llama.cpp scales the largest value to those of 16-bit integers. */
+const LARGEST = 32_760;
+
+/** As llama.cpp counts norms: -1 leaves the vector as it is, 0 scales its largest value to 32760, others are p-norms. */
+export function normalized(vector: Float32Array, norm = 2): Float32Array {
+  if (norm < 0) return vector.slice();
+  const sum = (term: (value: number) => number) => vector.reduce((total, value) => total + term(value), 0);
+  const length =
+    norm === 0
+      ? vector.reduce((most, value) => Math.max(most, Math.abs(value)), 0) / LARGEST
+      : norm === 2
+        ? Math.sqrt(sum((value) => value * value))
+        : sum((value) => Math.abs(value) ** norm) ** (1 / norm);
   return length === 0 ? vector.slice() : vector.map((value) => value / length);
 }
 

@@ -122,6 +122,11 @@ export class Generation {
     };
   }
 
+  /** Of one prompt; 0 until the engine has reported it. */
+  cachedTokensOf(prompt: number): number {
+    return this.#prompts[prompt]?.cachedTokens ?? 0;
+  }
+
   /** Resolves when the engine has reported what was computed; undefined where it has. */
   get released(): Promise<void> | undefined {
     const isUnknown = ({ running, begun }: PromptUse) => running > 0 && !begun;

@@ -5,7 +5,7 @@ import type { EncodeWorkers } from '../text/encode-workers.ts';
 import type { EncodeOptions } from '../text/tokenizer.ts';
 import { type Conversation, chatPrompt, checkText, type TextLimits } from './chat-prompt.ts';
 import type { Prompt } from './context-room.ts';
-import { checkTextFits, roomOf } from './context-room.ts';
+import { checkTextFits, cutText, roomOf } from './context-room.ts';
 import { invalid, notContinued } from './generation-error.ts';
 
 export type PromptInput =
@@ -13,6 +13,8 @@ export type PromptInput =
       readonly kind: 'chat';
       /** Adds the model's BOS tokens to those of its template. Default false. */
       readonly bos?: boolean | undefined;
+      /** Ids of what came before the conversation: the prompt and answer that it goes on from. */
+      readonly before?: readonly number[] | undefined;
     } & Conversation)
   | {
       readonly kind: 'text';
@@ -21,8 +23,27 @@ export type PromptInput =
       readonly bos?: boolean | undefined;
       /** Adds the model's EOS tokens. Default false. */
       readonly eos?: boolean | undefined;
+      /** Reads control tokens that the text spells. Default true. */
+      readonly special?: boolean | undefined;
     }
   | ({ readonly kind: 'gap' } & Gap)
+  /** Texts and token ids in one sequence. BOS comes before a text at its start alone. */
+  | {
+      readonly kind: 'pieces';
+      readonly pieces: readonly (string | number)[];
+      /** Adds the model's EOS tokens. Default false. */
+      readonly eos?: boolean | undefined;
+    }
+  /** Two texts one after the other, each ended as the model wants it. */
+  | {
+      readonly kind: 'pair';
+      readonly first: string;
+      readonly second: string;
+      /** Added to the ids of the second. */
+      readonly secondText: number;
+      /** The second text loses its end where both do not fit. Default false. */
+      readonly cuts?: boolean | undefined;
+    }
   | { readonly kind: 'ids'; readonly ids: Iterable<number> };
 
 /** Threads for a server, the calling thread for a command. */
@@ -43,7 +64,8 @@ interface PromptOptions {
   readonly limits?: TextLimits;
 }
 
-type PromptModel = Pick<ServedModel, 'name' | 'path' | 'spec' | 'tokenizer' | 'template' | 'fillInMiddle'>;
+type PromptModel = Pick<ServedModel, 'name' | 'path' | 'spec' | 'tokenizer' | 'template' | 'fillInMiddle'> &
+  Partial<Pick<ServedModel, 'blockCount'>>;
 
 export async function readPrompt(
   input: PromptInput,
@@ -53,6 +75,8 @@ export async function readPrompt(
   if (input.kind === 'ids') {
     return { ids: tokenIds(input.ids, model.spec.vocabSize, options.parameter), continuation: true };
   }
+  if (input.kind === 'pieces') return { ids: await encodePieces(input, model, options), continuation: true };
+  if (input.kind === 'pair') return { ids: await encodePair(input, model, options), continuation: true };
   // An encoder has no template, so this error comes first.
   if (input.kind !== 'text' && model.spec.headless === true) throw notContinued(model.name);
   const { encoder, account, signal, parameter, mustFit = true, limits } = options;
@@ -66,9 +90,57 @@ export async function readPrompt(
   // Chat templates write BOS themselves.
   const bos = input.bos ?? input.kind === 'text';
   const eos = input.kind === 'text' && input.eos === true;
-  const ids = await encoder.encode(model, text, { special: true, bos, eos }, { account, signal });
+  const special = input.kind !== 'text' || input.special !== false;
+  const ids = await encoder.encode(model, text, { special, bos, eos }, { account, signal });
   const continuation = input.kind === 'text' || input.continueFinalMessage === true;
-  return { ids, text, continuation };
+  const before = input.kind === 'chat' ? (input.before ?? []) : [];
+  return { ids: before.length === 0 ? ids : after(before, ids, model), text, continuation };
+}
+
+/** BOS stands at the beginning alone. */
+function after(before: readonly number[], ids: Int32Array, { spec, tokenizer }: PromptModel): Int32Array {
+  const rest = ids[0] === tokenizer.bosId ? ids.subarray(1) : ids;
+  return Int32Array.from([...tokenIds(before, spec.vocabSize, 'context'), ...rest]);
+}
+
+async function encodePair(
+  { first, second, secondText, cuts = false }: Extract<PromptInput, { kind: 'pair' }>,
+  model: PromptModel,
+  { encoder, account, signal, parameter, limits }: PromptOptions,
+): Promise<Int32Array> {
+  const shown = cuts ? cutText(second, model) : second;
+  checkText(parameter, first + shown, limits);
+  checkTextFits(first, model, parameter);
+  if (!cuts) checkTextFits(shown, model, parameter);
+  const encode = (text: string, how: EncodeOptions) =>
+    encoder.encode(model, text, { special: true, ...how }, { account, signal });
+  const before = await encode(first, { bos: true, eos: true });
+  const ending = model.tokenizer.encode('', { eos: true });
+  const whole = await encode(shown, {});
+  const { spec, blockCount = Number.POSITIVE_INFINITY } = model;
+  const room = Math.max(0, roomOf({ spec, blockCount }) - before.length - ending.length);
+  const after = cuts ? whole.subarray(0, room) : whole;
+  return Int32Array.from([...before, ...[...after, ...ending].map((id) => id + secondText)]);
+}
+
+async function encodePieces(
+  { pieces, eos = false }: Extract<PromptInput, { kind: 'pieces' }>,
+  model: PromptModel,
+  { encoder, account, signal, parameter, limits, mustFit = true }: PromptOptions,
+): Promise<Int32Array> {
+  const whole = pieces.filter((piece) => typeof piece === 'string').join('');
+  checkText(parameter, whole, limits);
+  if (mustFit) checkTextFits(whole, model, parameter);
+  const ids: number[] = [];
+  for (const [at, piece] of pieces.entries()) {
+    if (typeof piece === 'number') ids.push(piece);
+    else {
+      const how = { special: true, bos: at === 0 };
+      for (const id of await encoder.encode(model, piece, how, { account, signal })) ids.push(id);
+    }
+  }
+  if (eos) ids.push(...model.tokenizer.encode('', { eos: true }));
+  return tokenIds(ids, model.spec.vocabSize, parameter);
 }
 
 function textOf(

@@ -42,6 +42,7 @@ export class ByteNfa implements HexWriter {
   readonly states: NfaState[] = [];
   /** States between two characters of a counted string. */
   readonly between = new Set<number>();
+  readonly #shared = new Map<string, number>();
 
   add(): number {
     if (this.states.length >= MAX_STATES) throw tooLarge('a rule');
@@ -98,15 +99,27 @@ export class ByteNfa implements HexWriter {
 
   characters(set: CodePoints, from: number, to: number): void {
     for (const [first, last] of set) {
-      for (const sequence of utf8Sequences(first, last)) {
-        let at = from;
-        for (const [index, [low, high]] of sequence.entries()) {
-          const next = index === sequence.length - 1 ? to : this.add();
-          this.byte(at, low, high, next);
-          at = next;
-        }
-      }
+      for (const [lead, ...rest] of utf8Sequences(first, last))
+        if (lead !== undefined) this.byte(from, ...lead, this.#bytesTo(rest, to));
     }
+  }
+
+  /** The state from which these bytes lead to another. */
+  #bytesTo([next, ...rest]: readonly (readonly [first: number, last: number])[], to: number): number {
+    if (next === undefined) return to;
+    return this.shared(`bytes ${[next, ...rest].join(';')}`, to, (state) =>
+      this.byte(state, ...next, this.#bytesTo(rest, to)),
+    );
+  }
+
+  shared(key: string, to: number, write: (state: number) => void): number {
+    const name = `${to} ${key}`;
+    const known = this.#shared.get(name);
+    if (known !== undefined) return known;
+    const state = this.add();
+    this.#shared.set(name, state);
+    write(state);
+    return state;
   }
 
   #text(bytes: Uint8Array, from: number, to: number): void {

@@ -1,30 +1,42 @@
-// Linear maps of a text's vector, once it is pooled: what sentence-transformers calls Dense. They lie in folders of their
-// own, or with the layers of a GGUF file.
+// Linear maps of a text's vector, once it is pooled: what sentence-transformers calls Dense, which lie in folders of their own or with
+// the layers of a GGUF file; or the head of a classifier.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { isJsonObject, readJsonFile, readJsonList } from '../weights/json-file.ts';
+import { readJsonFile } from '../weights/json-file.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
 import { floatWeights, openSafetensors } from '../weights/safetensors.ts';
 import { columnsOf, readFloats, rowsOf, type WeightSource } from '../weights/weight-source.ts';
+import { curves } from './activation-curves.ts';
+import { modulesOf } from './modules.ts';
+
+type DenseActivation = 'none' | 'tanh' | 'relu' | keyof typeof curves;
 
 interface DenseShape {
   readonly rows: number;
   readonly columns: number;
-  readonly activation: 'none' | 'tanh';
+  readonly activation: DenseActivation;
 }
 
 export interface DenseLayer extends DenseShape {
   readonly weight: Float32Array;
   readonly bias: Float32Array | undefined;
+  /** A layer norm after the activation. */
+  readonly norm?: DenseNorm | undefined;
+}
+
+interface DenseNorm {
+  readonly weight: Float32Array;
+  readonly bias: Float32Array | undefined;
+  readonly epsilon: number;
 }
 
 interface DenseSource {
   readonly file: string;
   readonly weights: WeightSource;
   readonly name: string;
-  readonly activation: DenseShape['activation'];
+  readonly activation: DenseActivation;
 }
 
 export function denseShapes(opened: OpenedModel): DenseShape[] {
@@ -46,16 +58,31 @@ export function readDenseLayers(opened: OpenedModel): DenseLayer[] {
 
 /** One after the other, each of the vector that the one before gives; sums in double precision. */
 export function applyDense(layers: readonly DenseLayer[], vector: Float32Array): Float32Array {
-  return layers.reduce((input, { rows, columns, weight, bias, activation }) => {
+  return layers.reduce((input, { rows, columns, weight, bias, activation, norm }) => {
+    const curve = denseCurves[activation];
     const output = new Float32Array(rows);
     for (let row = 0; row < rows; row++) {
       let sum = bias?.[row] ?? 0;
       const at = row * columns;
       for (let i = 0; i < columns; i++) sum += (weight[at + i] as number) * (input[i] as number);
-      output[row] = activation === 'tanh' ? Math.tanh(sum) : sum;
+      output[row] = curve(sum);
     }
-    return output;
+    return norm === undefined ? output : layerNorm(output, norm);
   }, vector);
+}
+
+const denseCurves: Readonly<Record<DenseActivation, (value: number) => number>> = {
+  ...curves,
+  none: (value) => value,
+  tanh: Math.tanh,
+  relu: (value) => Math.max(0, value),
+};
+
+function layerNorm(values: Float32Array, { weight, bias, epsilon }: DenseNorm): Float32Array {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length;
+  const scale = 1 / Math.sqrt(variance + epsilon);
+  return values.map((value, at) => (value - mean) * scale * (weight[at] as number) + (bias?.[at] ?? 0));
 }
 
 function eachSource<Result>(opened: OpenedModel, read: (source: DenseSource) => Result): Result[] {
@@ -84,10 +111,10 @@ function eachSource<Result>(opened: OpenedModel, read: (source: DenseSource) => 
     });
 }
 
-const activations: Readonly<Record<string, DenseShape['activation']>> = { Identity: 'none', Tanh: 'tanh' };
+const activations: Readonly<Record<string, DenseActivation>> = { Identity: 'none', Tanh: 'tanh' };
 
 /** Named by its class; the library's own default is the hyperbolic tangent. */
-function activationIn(file: string): DenseShape['activation'] {
+function activationIn(file: string): DenseActivation {
   const field = 'activation_function';
   const name = String(readJsonFile(file)[field] ?? 'Tanh')
     .split('.')
@@ -111,22 +138,4 @@ function shapeOf({ file, weights, name, activation }: DenseSource): DenseShape {
       weight === undefined ? 'the tensor is missing' : 'has a shape that is no linear map with its bias',
     remedy: 'The file is damaged or of another kind; download it again.',
   });
-}
-
-/** A step from a text to its vector, as the sentence-transformers library lists it in modules.json. */
-interface Module {
-  /** Without the library's own prefix, such as `Pooling`. */
-  readonly kind: string;
-  readonly directory: string;
-}
-
-export function modulesOf(directory: string): readonly Module[] | undefined {
-  const path = join(directory, 'modules.json');
-  if (!existsSync(path)) return undefined;
-  return readJsonList(path)
-    .filter(isJsonObject)
-    .map(({ type, path }) => ({
-      kind: String(type).split('.').at(-1) ?? '',
-      directory: join(directory, String(path)),
-    }));
 }

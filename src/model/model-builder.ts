@@ -132,16 +132,19 @@ export class ModelBuilder implements SharedParts {
     return optionalFlag(config, 'tie_word_embeddings') ?? !opened.weights.tensors.has(this.names.head);
   }
 
-  /** Encoders, and bodies saved without their head. */
+  /** Encoders, classifiers, and bodies saved without their head. */
   #isHeadless(layers: readonly LayerSpec[], isTied: boolean): boolean {
     const { published, opened } = this.source;
     if (published) return false;
     const bodies = layers.flatMap(({ branches }) =>
       branches.flatMap(({ parts }) => parts.map(({ body }) => body)),
     );
+    const { tensors } = opened.weights;
+    const hasHead = tensors.has(this.names.head);
     return (
       bodies.some((body) => body.kind === 'attention' && body.bidirectional) ||
-      (this.names.bodyAlone && !isTied && !opened.weights.tensors.has(this.names.head))
+      (!hasHead && tensors.has('score.weight')) ||
+      (!hasHead && this.names.bodyAlone && !isTied)
     );
   }
 

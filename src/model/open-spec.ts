@@ -5,6 +5,8 @@ import { type OpenedModel, openModelFiles } from '../weights/open-model.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 import { type NamedAdapter, withAdapters } from './adapters.ts';
 import { type BuildSpecOptions, buildSpec } from './build-spec.ts';
+import { classifierHead } from './classifier-head.ts';
+import { withSecondTexts } from './second-texts.ts';
 import type { ModelSpec } from './spec.ts';
 
 export interface AdapterPath {
@@ -28,7 +30,10 @@ export function openSpec(
   try {
     const spec = buildSpec(files, options);
     for (const { name, path: place } of adapters) opened.push({ name, files: openAdapter(place) });
-    return { files, ...withAdapters(spec, files, opened) };
+    const adapted = withAdapters(spec, files, opened);
+    // Whoever embeds texts embeds one at a time.
+    const isPaired = classifierHead(files, spec) !== undefined;
+    return { files, ...(isPaired ? withSecondTexts(adapted.spec, adapted.weights) : adapted) };
   } catch (error) {
     for (const adapter of opened) adapter.files.weights.close();
     files.weights.close();

@@ -33,7 +33,8 @@ function folder(modules: unknown, pooling?: object, config: object = {}, spec: M
   if (pooling !== undefined) {
     writeFileSync(join(directory, '1_Pooling', 'config.json'), JSON.stringify(pooling));
   }
-  return modelPooling({ format: 'safetensors', directory, config } as SafetensorsModel, spec);
+  const weights = memoryWeights([]);
+  return modelPooling({ format: 'safetensors', directory, config, weights } as SafetensorsModel, spec);
 }
 
 function gguf(metadata: Record<string, string | number | boolean>, spec: ModelSpec = causal) {

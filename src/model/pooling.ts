@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { MetadataReader } from '../weights/gguf-metadata.ts';
 import { type JsonObject, readJsonFile } from '../weights/json-file.ts';
 import type { OpenedModel, SafetensorsModel } from '../weights/open-model.ts';
-import { denseShapes, modulesOf } from './dense-layers.ts';
+import { denseShapes } from './dense-layers.ts';
+import { modulesOf } from './modules.ts';
 import type { ModelSpec } from './spec.ts';
 import { isEncoder } from './spec-walk.ts';
 

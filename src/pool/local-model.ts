@@ -4,6 +4,7 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { draftRefusal } from '../engine/speculation/draft-model.ts';
 import type { BuildSpecOptions } from '../model/build-spec.ts';
+import { type ModelClassifier, modelClassifier } from '../model/classifier.ts';
 import { type AdapterPath, openSpec } from '../model/open-spec.ts';
 import { type ModelPooling, modelPooling } from '../model/pooling.ts';
 import type { ModelSpec } from '../model/spec.ts';
@@ -28,6 +29,7 @@ export interface LocalModel {
   readonly tokenizer: Tokenizer;
   readonly template: ChatTemplate | undefined;
   readonly pooling: ModelPooling;
+  readonly classifier: ModelClassifier | undefined;
   readonly fillInMiddle: FillInMiddle | undefined;
   /** How its files say that it is best sampled from. */
   readonly sampling: SamplingDefaults;
@@ -50,15 +52,21 @@ export function openLocalModel(
   try {
     const { tokenizer, template: own, fillInMiddle } = openText(files, chatTemplate);
     const template = own && withFormat(own, toolFormat);
-    const pooling = modelPooling(files, spec);
+    const classifier = modelClassifier(files, spec);
+    const pooling = classifier === undefined ? modelPooling(files, spec) : scoredAlone;
     const sampling = modelSampling(files);
     const close = () => weights.close();
-    return { files, spec, weights, tokenizer, template, fillInMiddle, sampling, pooling, close };
+    return { files, spec, weights, tokenizer, template, fillInMiddle, sampling, pooling, classifier, close };
   } catch (error) {
     weights.close();
     throw error;
   }
 }
+
+const scoredAlone: ModelPooling = {
+  possible: false,
+  problem: 'scores texts with a head of its own, and has no vectors',
+};
 
 function withFormat(template: ChatTemplate, name: FormatName | undefined): ChatTemplate {
   return name === undefined ? template : { ...template, format: chosenFormat(name, template.source) };

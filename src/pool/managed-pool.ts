@@ -7,12 +7,13 @@ import { textOnlyNotice } from '../model/spec-walk.ts';
 import { messageOf } from '../runtime/error-message.ts';
 import { type LongTimer, runAfter } from '../runtime/timers.ts';
 import { type EngineChoice, engineSettings } from './engine-choice.ts';
-import { type LocalModel, openDraft, openLocalModel } from './local-model.ts';
+import { type LocalModel, openDraft, openLocalModel, readGivenAdapter } from './local-model.ts';
 import { type KvChoice, type ModelMemory, planMemory } from './model-memory.ts';
 import type {
   AcquireFailure,
   AcquireOptions,
   AcquireResult,
+  AdapterChange,
   ModelEntry,
   ModelLease,
   ModelPool,
@@ -24,6 +25,7 @@ import {
   callAll,
   leasesOf,
   ModelSlots,
+  type PoolAdapter,
   type PoolModel,
   type Slot,
   turnOf,
@@ -163,6 +165,48 @@ export class ManagedPool implements ModelPool {
     if (slot === undefined || busyOf(slot) > 0) return false;
     await this.#unload(slot, 'on request');
     return true;
+  }
+
+  async addAdapter(model: string | undefined, name: string, path: string): Promise<AdapterChange> {
+    const slot = this.#slots.get(model)?.slot;
+    if (slot === undefined)
+      return { ok: false, failure: 'unknown-model', message: `there is no model ${model}` };
+    const { name: itsName, path: itsPath, adapters = [] } = slot.model;
+    if (this.#slots.has(name) || this.#slots.has(adapterName(itsName, name))) {
+      return { ok: false, failure: 'exists', message: `there is a model '${name}' already` };
+    }
+    try {
+      const given = { ...readGivenAdapter(`${itsName}:${name}=${path}`), aliases: [name] };
+      openLocalModel(itsPath, { adapters: [given] }).close();
+      return await this.#setAdapters(slot, [...adapters, given]);
+    } catch (error) {
+      return { ok: false, failure: 'unusable', message: messageOf(error) };
+    }
+  }
+
+  async removeAdapter(name: string): Promise<AdapterChange> {
+    const found = this.#slots.get(name);
+    if (found?.adapter === undefined) {
+      return { ok: false, failure: 'unknown-adapter', message: `there is no adapter '${name}'` };
+    }
+    const { slot, adapter } = found;
+    return this.#setAdapters(slot, (slot.model.adapters ?? []).toSpliced(adapter, 1));
+  }
+
+  /** An engine has its adapters from the start, so that a loaded model is loaded again. */
+  async #setAdapters(slot: Slot, adapters: readonly PoolAdapter[]): Promise<AdapterChange> {
+    const { name } = slot.model;
+    if (busyOf(slot) > 0) {
+      return { ok: false, failure: 'busy', message: `the model '${name}' is in use; try again later` };
+    }
+    const isLoaded = slot.engine !== undefined;
+    this.#slots.setAdapters(slot, adapters);
+    if (!isLoaded) return { ok: true };
+    await this.#unload(slot, 'its adapters change');
+    const loaded = await this.load(name);
+    if (!loaded.ok) return { ok: false, failure: 'unusable', message: loaded.message };
+    loaded.lease.release();
+    return { ok: true };
   }
 
   close(limitMs: number): Promise<void> {
@@ -371,7 +415,7 @@ export class ManagedPool implements ModelPool {
     }
     const { backend, device, notice } = started.ready;
     if (notice !== undefined) this.#notify('fallback', name, notice);
-    const { spec, tokenizer, template, fillInMiddle, sampling, pooling } = local;
+    const { spec, tokenizer, template, fillInMiddle, sampling, pooling, classifier } = local;
     const less = textOnlyNotice(spec);
     if (less !== undefined) this.#notify('fallback', name, less);
     const { blockCount } = memory;
@@ -383,6 +427,7 @@ export class ManagedPool implements ModelPool {
       tokenizer,
       template,
       pooling,
+      classifier,
       fillInMiddle,
       sampling,
       engine,

@@ -39,6 +39,40 @@ export class ModelCards {
   }
 }
 
+/** What a card leaves out: the lists of a GGUF's header, such as its vocabulary, and the tensors. */
+export interface ModelContents {
+  readonly lists: Readonly<Record<string, readonly (string | number)[]>>;
+  readonly tensors: readonly {
+    readonly name: string;
+    readonly type: string;
+    readonly shape: readonly number[];
+  }[];
+}
+
+export function contentsOf(path: string): ModelContents {
+  const files = openModelFiles(path);
+  try {
+    const metadata = files.format === 'gguf' ? [...files.metadata] : [];
+    const lists = metadata.flatMap(([key, value]) =>
+      typeof value === 'object'
+        ? [[key, Array.from(value as Iterable<string | number>, plain)] as const]
+        : [],
+    );
+    const tensors = [...files.weights.tensors].map(([name, { type, shape }]) => ({
+      name,
+      type,
+      shape: [...shape],
+    }));
+    return { lists: Object.fromEntries(lists), tensors };
+  } finally {
+    files.weights.close();
+  }
+}
+
+function plain(value: string | number | bigint): string | number {
+  return typeof value === 'bigint' ? Number(value) : value;
+}
+
 function headerOf(path: string): Omit<ModelCard, 'sizeBytes' | 'changedSeconds'> {
   const files = openModelFiles(path);
   try {

@@ -60,6 +60,15 @@ export type AcquireResult =
   | { readonly ok: true; readonly lease: ModelLease }
   | { readonly ok: false; readonly failure: AcquireFailure; readonly message: string };
 
+/** `busy`: requests use the model. `unusable`: the adapter is not there, or does not fit. */
+export type AdapterChange =
+  | { readonly ok: true }
+  | {
+      readonly ok: false;
+      readonly failure: 'unknown-model' | 'unknown-adapter' | 'exists' | 'busy' | 'unusable';
+      readonly message: string;
+    };
+
 export interface ModelPool {
   /** What weights and KV of all models may take together. */
   readonly memoryBytes: number;
@@ -75,6 +84,13 @@ export interface ModelPool {
   load(name: string): Promise<AcquireResult>;
   /** Whether it is unloaded now; false where it is busy, or unknown. */
   unload(name: string): Promise<boolean>;
+  /**
+   * Adds an adapter, which then is a model by its own name as well. A loaded model is loaded again with it. Absent where models
+   * are served by other machines.
+   */
+  addAdapter?(model: string | undefined, name: string, path: string): Promise<AdapterChange>;
+  /** By any of its names. */
+  removeAdapter?(name: string): Promise<AdapterChange>;
   /** Refuses new leases, waits for running requests up to a limit, closes every engine. */
   close(limitMs: number): Promise<void>;
 }

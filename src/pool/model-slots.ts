@@ -26,7 +26,7 @@ export interface PoolModel {
   readonly draftPath?: string | undefined;
 }
 
-interface PoolAdapter extends AdapterPath {
+export interface PoolAdapter extends AdapterPath {
   readonly createdSeconds: number;
   readonly aliases: readonly string[];
 }
@@ -132,6 +132,16 @@ export class ModelSlots {
     return [...this.#byName.keys()];
   }
 
+  /** Whether a model has this name. */
+  has(name: string): boolean {
+    return this.#byName.has(name);
+  }
+
+  setAdapters(slot: Slot, adapters: readonly PoolAdapter[]): void {
+    slot.model = { ...slot.model, adapters };
+    this.#nameAll();
+  }
+
   #lookAgain(): void {
     if (this.#find === undefined || this.#nowMs() - this.#lookedMs < LOOK_AGAIN_MS) return;
     this.#lookedMs = this.#nowMs();
@@ -147,6 +157,10 @@ export class ModelSlots {
     }
     const newcomers = found.filter(({ path }) => !known.has(path)).map(emptySlot);
     this.#slots = [...kept, ...newcomers];
+    this.#nameAll();
+  }
+
+  #nameAll(): void {
     this.#byName = new Map();
     for (const slot of this.#slots) {
       slot.model = { ...slot.model, name: this.#freeName(slot.model.name) };

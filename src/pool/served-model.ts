@@ -1,6 +1,7 @@
 // A model that is loaded and answers: what the server needs of it.
 
 import type { EngineClient } from '../engine/engine-client.ts';
+import type { ModelClassifier } from '../model/classifier.ts';
 import type { ModelPooling } from '../model/pooling.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import type { SamplingDefaults } from '../sampling/parameters.ts';
@@ -19,6 +20,8 @@ export interface ServedModel {
   readonly template: ChatTemplate | undefined;
   /** How texts become vectors. */
   readonly pooling: ModelPooling;
+  /** Absent where it has no head that scores texts. */
+  readonly classifier?: ModelClassifier | undefined;
   /** How its files say that it is best sampled from. */
   readonly sampling?: SamplingDefaults | undefined;
   /** Absent where it was not trained to fill gaps. */

@@ -19,6 +19,7 @@ import type { BenchProgress, BenchRequest, BenchResult } from './live/live-event
 import type { LiveFeed } from './live/live-feed.ts';
 import type { SlidingPercentiles } from './live/recent-measurements.ts';
 import type { RequestTraces } from './live/request-traces.ts';
+import type { CreatedModels } from './ollama/created-models.ts';
 import type { Activity } from './request/activity.ts';
 import type { Admission } from './request/admission.ts';
 import type { Caller, Keys } from './request/auth.ts';
@@ -123,6 +124,7 @@ export interface ServerContext extends ServerDeps {
   readonly metrics: Metrics;
   readonly readiness: Readiness;
   readonly typicalAnswer: TypicalAnswer;
+  readonly createdModels: CreatedModels;
 }
 
 declare module 'fastify' {

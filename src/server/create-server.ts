@@ -27,6 +27,7 @@ import { TypicalAnswer } from './limits/typical-answer.ts';
 import { LiveFeed } from './live/live-feed.ts';
 import { SlidingPercentiles } from './live/recent-measurements.ts';
 import { RequestTraces } from './live/request-traces.ts';
+import { CreatedModels } from './ollama/created-models.ts';
 import { Activity } from './request/activity.ts';
 import { Admission } from './request/admission.ts';
 import { refuseForeignPage } from './request/auth.ts';
@@ -184,8 +185,9 @@ function makeContext(deps: ServerDeps): ServerContext {
     grammars: new AnswerGrammars(),
     health,
     readiness: new Readiness(pool, health),
-    metrics: new Metrics(pool),
+    metrics: new Metrics(pool, deps.settings),
     typicalAnswer: new TypicalAnswer(),
+    createdModels: new CreatedModels(deps.downloads?.folder),
   };
 }
 

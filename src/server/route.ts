@@ -20,6 +20,8 @@ export interface Route {
   /** As Fastify writes it, such as `/v1/files/:id`; `/v1/models/*` because names of models contain slashes. */
   readonly url: string;
   readonly access: Access;
+  /** The path without /v1 is another route. */
+  readonly onlyPrefixed?: true;
   /** Where admins have an address of their own, this route is at both addresses. */
   readonly atBothAddresses?: boolean;
   readonly summary?: string;
@@ -69,8 +71,9 @@ export function idOf({ params }: FastifyRequest): string {
 }
 
 /** Many clients are given a base address that ends before /v1. */
-function urlsOf({ url, access }: Route): string[] {
-  return access === 'key' && url.startsWith(`${PREFIX}/`) ? [url, url.slice(PREFIX.length)] : [url];
+function urlsOf({ url, access, onlyPrefixed }: Route): string[] {
+  const isBoth = access !== 'open' && url.startsWith(`${PREFIX}/`) && onlyPrefixed !== true;
+  return isBoth ? [url, url.slice(PREFIX.length)] : [url];
 }
 
 function accessHook({ access, atBothAddresses }: Route, context: ServerContext) {

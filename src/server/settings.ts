@@ -25,6 +25,8 @@ export interface ServerSettings {
   /** A silent stream sends a comment this often, so that no proxy takes it for dead. */
   readonly keepAliveMs: number;
   readonly stallMs: number;
+  /** Sequences of a model that run at once; undefined where memory alone limits them. */
+  readonly maxBatchSize?: number | undefined;
   /** Keys share cached prefixes, and so see by `cached_tokens` what others have asked. */
   readonly shareCache: boolean;
   /** By tier: the part of a model's KV blocks that each key may hold, where it says nothing itself. */
@@ -37,6 +39,8 @@ export interface ServerSettings {
   readonly corsOrigins: readonly string[];
   readonly samplingDefaults: SamplingDefaults;
   readonly useModelSampling: boolean;
+  /** What templates are told as `enable_thinking` where a request says nothing; undefined for nothing. */
+  readonly thinking?: boolean | undefined;
   readonly maxFileBytes: number;
   /** Of all files of a key. The output of its batches counts, and is never refused. */
   readonly maxKeyFileBytes: number;
@@ -46,6 +50,8 @@ export interface ServerSettings {
   /** Lines of all batches together that run at once. */
   readonly batchConcurrency: number;
   readonly protectMetrics: boolean;
+  /** Metrics have llama-server's names, too. */
+  readonly llamaMetrics: boolean;
   readonly logPrompts: boolean;
 }
 
@@ -76,5 +82,6 @@ export const defaultSettings: ServerSettings = Object.freeze({
   maxBatchLines: 50_000,
   batchConcurrency: 16,
   protectMetrics: false,
+  llamaMetrics: false,
   logPrompts: false,
 });

@@ -71,8 +71,14 @@ export class BatchStore {
     return row && batchOf(row);
   }
 
-  async list(keyId: string, { after, limit, order }: PageQuery): Promise<Page<BatchRecord>> {
+  /** `endpoint`: only batches of that one. */
+  async list(
+    keyId: string,
+    { after, limit, order }: PageQuery,
+    endpoint?: string,
+  ): Promise<Page<BatchRecord>> {
     let select = this.#database.tables.selectFrom('batch').selectAll().where('key_id', '=', keyId);
+    if (endpoint !== undefined) select = select.where('endpoint', '=', endpoint);
     if (after !== undefined) select = select.where('id', order === 'asc' ? '>' : '<', after);
     const rows = await select
       .orderBy('id', order)
@@ -170,6 +176,19 @@ export class BatchStore {
           .execute();
       }
       return ended;
+    });
+  }
+
+  /** Whether it had ended, and is gone. */
+  remove(keyId: string, id: string): Promise<boolean> {
+    return this.#database.change(async (tables) => {
+      const { numDeletedRows } = await tables
+        .deleteFrom('batch')
+        .where('id', '=', id)
+        .where('key_id', '=', keyId)
+        .where('ended_ms', 'is not', null)
+        .executeTakeFirstOrThrow();
+      return numDeletedRows > 0n;
     });
   }
 

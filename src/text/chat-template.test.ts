@@ -52,6 +52,14 @@ describe('a chat template', () => {
     expect(template.render({ messages, addGenerationPrompt: false, tools: [{}] })).toBe('tools');
   });
 
+  it('tells templates the day, in two forms, unless a request does', () => {
+    const template = chatTemplate({ template: '{{ date_string }}, {{ datetime }}', specialTokens: {} });
+    const input = { messages, addGenerationPrompt: false, now: new Date(2024, 6, 4) };
+    expect(template.render(input)).toBe('04 Jul 2024, Jul 04 2024');
+    const variables = { date_string: 'today' };
+    expect(template.render({ ...input, variables })).toBe('today, Jul 04 2024');
+  });
+
   it('tells the time it is given', () => {
     const template = chatTemplate({ template: "{{ strftime_now('%d %b %Y') }}", specialTokens: {} });
     const now = new Date(2024, 6, 4);

@@ -59,6 +59,8 @@ export function chatTemplate(source: ChatTemplateSource): ChatTemplate {
         ...globals(input.now ?? new Date()),
         ...source.specialTokens,
         documents: null,
+        // Some templates show tools as they were given, as a text.
+        functions: hasTools ? JSON.stringify(input.tools, undefined, 2) : '',
         ...input.variables,
         messages: input.messages,
         // Templates compare it with none, so it must be defined.
@@ -119,6 +121,9 @@ function globals(now: Date): Record<string, unknown> {
       throw new Error(String(message));
     },
     strftime_now: (format: unknown) => formatTime(now, String(format)),
+    // Some templates do not ask for the time, and write a fixed day where they are not given one.
+    date_string: formatTime(now, '%d %b %Y'),
+    datetime: formatTime(now, '%b %d %Y'),
   };
 }
 

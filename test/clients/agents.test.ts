@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
-import { missing, programOf, runProgram } from '../support/clients.ts';
+import { aider, missing, programOf, runProgram } from '../support/clients.ts';
 import { demoServer } from './demo-server.ts';
 
 const reason = missing('npm');
@@ -81,3 +81,33 @@ describe.skipIf(reason !== undefined)(title, () => {
     expect(events.find(({ type }) => type === 'text').part.text).toBe('The result is hello.');
   });
 });
+
+const noAider = missing('aider');
+
+describe.skipIf(noAider !== undefined)(
+  noAider === undefined ? 'aider' : `aider (skipped: ${noAider})`,
+  () => {
+    const home = mkdtempSync(join(tmpdir(), 'chairlift-aider-'));
+    afterAll(() => rmSync(home, { recursive: true }));
+
+    it.each(['ollama', 'ollama_chat', 'openai'])('is answered by %s', async (way) => {
+      const quiet = ['--no-git', '--no-pretty', '--no-show-model-warnings', '--no-show-release-notes'];
+      const alone = ['--yes-always', '--analytics-disable', '--no-check-update'];
+      const { code, output, errors } = await runProgram(
+        aider,
+        ['--model', `${way}/demo`, ...quiet, ...alone, '--edit-format', 'ask', '--message', 'Hello'],
+        {
+          cwd: home,
+          env: {
+            OLLAMA_API_BASE: url(),
+            OPENAI_API_BASE: `${url()}/v1`,
+            OPENAI_API_KEY: 'none',
+            LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+          },
+        },
+      );
+      expect(output, errors).toMatch(/Tokens: \d+ sent, [1-9]\d* received/);
+      expect(code).toBe(0);
+    });
+  },
+);

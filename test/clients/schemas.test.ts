@@ -2,7 +2,7 @@
 // coercion.
 
 import { describe, expect, it } from 'vitest';
-import { missing, pythonOf, runProgram } from '../support/clients.ts';
+import { missing, python, runProgram } from '../support/clients.ts';
 import { greeting, weatherQuestion } from '../support/demo-dialogues.ts';
 import { demoServer } from './demo-server.ts';
 
@@ -37,7 +37,7 @@ async function events(path: string, body: object): Promise<unknown[]> {
 async function problems(values: readonly Typed[]): Promise<unknown[]> {
   const input = values.map((value) => JSON.stringify(value)).join('\n');
   const program = 'test/clients/python/schemas.py';
-  const { code, output, errors } = await runProgram(pythonOf('python'), [program], { input });
+  const { code, output, errors } = await runProgram(python, [program], { input });
   if (code !== 0) throw new Error(errors);
   return output
     .split('\n')
@@ -166,6 +166,23 @@ describe.skipIf(reason !== undefined)(reason === undefined ? title : `${title} (
     for (const model of (await json('/v1/models?anthropic')).data as object[]) {
       values.push(['anthropic.types.ModelInfo', model]);
     }
+    const params = { ...common, max_tokens: 4, messages };
+    const requests = [
+      { custom_id: 'a', params },
+      { custom_id: 'b', params: { ...params, max_tokens: 0 } },
+    ];
+    const batch = await json('/v1/messages/batches', { requests });
+    const path = `/v1/messages/batches/${batch.id}`;
+    const ended = async () => {
+      const found = await json(path);
+      values.push(['anthropic.types.messages.MessageBatch', found]);
+      return found.processing_status;
+    };
+    await expect.poll(ended, { timeout: 60_000 }).toBe('ended');
+    for (const line of (await ask(`${path}/results`)).trim().split('\n')) {
+      values.push(['anthropic.types.messages.MessageBatchIndividualResponse', JSON.parse(line)]);
+    }
+    values.push(['anthropic.types.messages.DeletedMessageBatch', await json(path, undefined, 'DELETE')]);
     expect(await problems(values)).toEqual([]);
   });
 

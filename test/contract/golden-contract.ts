@@ -6,6 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import type { CreateBackend } from '../../src/compute/backend.ts';
+import {
+  classifierModels,
+  classifierOutputs,
+  largestDifference,
+  withClassifierFolder,
+} from '../support/classifier-models.ts';
 import { embeddedModelPath } from '../support/embedded-model.ts';
 import { embeddingGoldens, leastEmbeddingCosine } from '../support/embedding-goldens.ts';
 import { encoderModels, leastCosine } from '../support/encoder-models.ts';
@@ -83,6 +89,13 @@ export function quantizedGoldens(create: CreateBackend): void {
 }
 
 /** Encoders; keys and values are halves. */
+export function classifierGoldens(create: CreateBackend): void {
+  it.each(Object.entries(classifierModels))('gives the scores of HF transformers: %s', async (_, model) => {
+    const found = await withClassifierFolder(model, (opened) => classifierOutputs(create, model, opened));
+    expect(largestDifference(model.scores, found.scores)).toBeLessThan(1e-4);
+  });
+}
+
 export function encoderGoldens(create: CreateBackend): void {
   it.each(Object.entries(encoderModels))('gives the states of HF transformers: %s', async (_, model) => {
     expect(await leastCosine(create, model, asFolder(model))).toBeGreaterThan(0.99999);

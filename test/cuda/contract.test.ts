@@ -2,12 +2,16 @@
 
 import { describe } from 'vitest';
 import { backendContract, type OpenBackend } from '../contract/backend-contract.ts';
+import { classifierGoldens } from '../contract/golden-contract.ts';
 import { BLOCKS } from '../support/backend-properties.ts';
 import { simulatedGpu } from '../support/simulated-gpu.ts';
 
 const gpu = simulatedGpu();
 
 const onCuda: OpenBackend = (model, options) => gpu.create(model, { blockCount: BLOCKS, ...options });
+
+describe('classifiers of the cuda backend', () =>
+  classifierGoldens((spec, weights, options) => gpu.create({ spec, weights }, { ...options })));
 
 describe('the cuda backend', () =>
   backendContract(onCuda, {

@@ -4,6 +4,7 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { adapterContract } from '../contract/adapter-contract.ts';
 import {
+  classifierGoldens,
   encoderGoldens,
   mlxGoldens,
   quantizedGoldens,
@@ -68,6 +69,7 @@ describeOnCard('on a card', () => {
   });
   describe('quantized models', () => quantizedGoldens(create));
   describe('encoders', () => encoderGoldens(create));
+  describe('classifiers', () => classifierGoldens(create));
   describe('vectors of texts', () => vectorGoldens(create, 0.9998));
   describe('adapters', () => adapterContract(create, { tolerance: 2e-3, everyFormat: true }));
 });

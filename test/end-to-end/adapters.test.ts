@@ -70,6 +70,51 @@ async function answer(model: string, prompt: string): Promise<string> {
   return choices[0]?.text as string;
 }
 
+describe('adapters that come while the server runs, as vLLM loads them', () => {
+  const load = (body: object) => request('/v1/load_lora_adapter', body);
+
+  it('are models by their own name until they are removed', async () => {
+    const path = writeAdapter(join(home.folder, 'three.gguf'), 3);
+    const before = { plain: await answer('tiny', 'Once upon'), one: await answer('tiny:one', 'Once upon') };
+    const loaded = await load({ lora_name: 'three', lora_path: path, base_model_name: 'tiny' });
+    expect(await loaded.text()).toBe("Success: LoRA adapter 'three' added successfully.");
+    const third = await answer('tiny:three', 'Once upon');
+    expect(third).not.toBe(before.plain);
+    const body = { model: 'three', prompt: 'Once upon', max_tokens: 12, temperature: 0 };
+    const named = (await (await request('/v1/completions', body)).json()) as { choices: { text: string }[] };
+    expect(named.choices[0]?.text).toBe(third);
+    expect(await answer('tiny:one', 'Once upon')).toBe(before.one);
+    expect(await answer('tiny', 'Once upon')).toBe(before.plain);
+    const listed = (await (await request('/lora-adapters')).json()) as { id: number; name: string }[];
+    expect(listed.map(({ name }) => name)).toEqual(['tiny:one', 'tiny:two', 'tiny:three']);
+    const native = { prompt: 'Once upon', n_predict: 12, temperature: 0, lora: [{ id: 2, scale: 1 }] };
+    const completed = (await (await request('/completion', native)).json()) as { content: string };
+    expect(completed.content).toBe(third);
+    expect((await load({ lora_name: 'three', lora_path: path })).status).toBe(400);
+    expect((await request('/v1/unload_lora_adapter', { lora_name: 'three' })).status).toBe(200);
+    expect((await request('/v1/completions', body)).status).toBe(404);
+    expect((await request('/v1/unload_lora_adapter', { lora_name: 'three' })).status).toBe(404);
+  });
+
+  it('are refused where they do not fit, are not there, or no admin asks', async () => {
+    const wrong = writeAdapter(join(home.folder, 'wrong.gguf'), 4, 32);
+    for (const path of [wrong, join(home.folder, 'nothing.gguf')]) {
+      const refused = await load({ lora_name: 'bad', lora_path: path });
+      expect(refused.status).toBe(400);
+      expect(((await refused.json()) as { error: { param: string } }).error.param).toBe('lora_path');
+    }
+    expect((await load({ lora_name: 'x', lora_path: wrong, base_model_name: 'none' })).status).toBe(404);
+    const guest = home.createKey('guest', 'normal');
+    const asked = await fetch(`${server.url}/v1/load_lora_adapter`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${guest}` },
+      body: JSON.stringify({ lora_name: 'x', lora_path: wrong }),
+    });
+    expect(asked.status).toBe(403);
+    expect(await answer('tiny', 'Once upon')).not.toBe('');
+  });
+});
+
 describe('adapters of a served model', () => {
   it('are listed beside it', async () => {
     const { data } = (await (await request('/v1/models')).json()) as { data: object[] };

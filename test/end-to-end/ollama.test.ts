@@ -269,8 +269,8 @@ describe("Ollama's client", () => {
       status_code: 400,
       error: expect.stringMatching(/^suffix: the model 'demo' has no tokens for filling in the middle/),
     });
-    await expect(generate({ template: '{{ .Prompt }}' })).rejects.toMatchObject({ status_code: 400 });
-    await expect(generate({ context: [1, 2] })).rejects.toMatchObject({ status_code: 400 });
+    await expect(generate({ template: '{{ .Prompt' })).rejects.toMatchObject({ status_code: 400 });
+    await expect(generate({ raw: true, context: [1, 2] })).rejects.toMatchObject({ status_code: 400 });
     await expect(generate({ raw: true, system: 'y' })).rejects.toMatchObject({ status_code: 400 });
   });
 

@@ -1,6 +1,7 @@
-// Encoders on a GPU: the states of HF transformers.
+// Encoders and classifiers on a GPU: the states and scores of HF transformers.
 
 import { expect, it } from 'vitest';
+import { classifierGoldens } from '../contract/golden-contract.ts';
 import { encoderModels, leastCosine } from '../support/encoder-models.ts';
 import { asFolder } from '../support/formula-model.ts';
 import { sharedGpu } from '../support/gpu-backend.ts';
@@ -15,4 +16,6 @@ describeOnFastestGpu('an encoder on a GPU', () => {
   it.each(models)('gives the states of HF transformers: %s', async (_, model) => {
     expect(await leastCosine(backends.create, model, asFolder(model))).toBeGreaterThan(0.9999);
   });
+
+  classifierGoldens(backends.create);
 });

@@ -24,6 +24,8 @@ const SCHEMAS = Number(process.env.CHAIRLIFT_SCHEMAS ?? cases(100, 0.5));
 const FIRST_SEED = Number(process.env.CHAIRLIFT_FIRST_SEED ?? 1);
 const DOCUMENTS = 8;
 const MAX_DRAWN = 1500;
+/** More properties have too many orders to try them all. */
+const MAX_ORDERED = 6;
 
 const files = openModelFiles(embeddedModelPath);
 const { tokenizer } = openText(files);
@@ -38,6 +40,22 @@ function compiled(schema: unknown): GrammarTables | GrammarError {
     if (error instanceof GrammarError) return error;
     throw error;
   }
+}
+
+/** Where a schema cannot be enforced, every valid document is allowed all the same; how many there were. */
+function closestAllows(schema: unknown, make: () => unknown, validate: (value: unknown) => boolean): number {
+  const { rules } = rulesOf({ kind: 'schema', schema, lenient: 'closest' }, () => undefined);
+  const tables = compileRules(rules);
+  let valid = 0;
+  for (let at = 0; at < DOCUMENTS; at++) {
+    const document = make();
+    const text = JSON.stringify(document);
+    if (isBeyondJudging(schema, text) || hasManyNames(document) || !validate(document)) continue;
+    const accepted = checkBytes(tables, text).accepted || isOnlyOutOfOrder(tables, document);
+    expect(accepted, `${JSON.stringify(schema)}\n${text}`).toBe(true);
+    valid++;
+  }
+  return valid;
 }
 
 /** An answer of a model that knows nothing; undefined where it does not come to an end. */
@@ -72,28 +90,40 @@ function isBeyondJudging(schema: unknown, text: string): boolean {
 function isOnlyOutOfOrder(tables: GrammarTables, document: unknown): boolean {
   return orders(document)
     .slice(0, 2000)
-    .some((other) => checkBytes(tables, JSON.stringify(other)).accepted);
+    .some((other) => checkBytes(tables, other).accepted);
 }
 
-function orders(value: unknown): unknown[] {
-  if (Array.isArray(value)) {
-    return value.reduce<unknown[][]>(
-      (lists, one) => lists.flatMap((list) => orders(one).map((other) => [...list, other])).slice(0, 2000),
-      [[]],
+function hasManyNames(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const isMany = !Array.isArray(value) && Object.keys(value).length > MAX_ORDERED;
+  return isMany || Object.values(value).some(hasManyNames);
+}
+
+/** As texts: an object of JavaScript has names that are numbers first. */
+function orders(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return [JSON.stringify(value)];
+  if (Array.isArray(value)) return joined(value.map(orders)).map((items) => `[${items}]`);
+  return permutations(Object.entries(value)).flatMap((entries) => {
+    const parts = entries.map(([name, one]) =>
+      orders(one).map((other) => `${JSON.stringify(name)}:${other}`),
     );
-  }
-  if (typeof value !== 'object' || value === null) return [value];
-  return permutations(Object.entries(value)).flatMap((entries) =>
-    entries.reduce<object[]>(
-      (made, [name, one]) =>
-        made.flatMap((object) => orders(one).map((other) => ({ ...object, [name]: other }))).slice(0, 100),
-      [{}],
-    ),
+    return joined(parts)
+      .slice(0, 100)
+      .map((members) => `{${members}}`);
+  });
+}
+
+/** One of each list, with commas between. */
+function joined(lists: readonly (readonly string[])[]): string[] {
+  return lists.reduce<string[]>(
+    (texts, list, at) =>
+      texts.flatMap((text) => list.map((one) => (at === 0 ? one : `${text},${one}`))).slice(0, 2000),
+    [''],
   );
 }
 
 function permutations<Value>(values: readonly Value[]): Value[][] {
-  if (values.length > 5) return [[...values]];
+  if (values.length > MAX_ORDERED) return [[...values]];
   if (values.length < 2) return [[...values]];
   return values.flatMap((first, at) =>
     permutations(values.filter((_, other) => other !== at)).map((rest) => [first, ...rest]),
@@ -102,7 +132,7 @@ function permutations<Value>(values: readonly Value[]): Value[][] {
 
 describe('a random schema', () => {
   it(`allows what is valid and nothing else (${SCHEMAS} schemas)`, { timeout: 3_600_000 }, () => {
-    const count = { refused: 0, sampled: 0, valid: 0, invalid: 0 };
+    const count = { refused: 0, closest: 0, sampled: 0, valid: 0, invalid: 0 };
     const refusals = new Map<string, number>();
     for (let seed = FIRST_SEED; seed < FIRST_SEED + SCHEMAS; seed++) {
       const random = seededRandom(seed);
@@ -120,7 +150,7 @@ describe('a random schema', () => {
         if (tables.problem === 'empty') {
           for (let at = 0; at < DOCUMENTS; at++)
             expect(validate(maker.document(schema, 3)), where()).toBe(false);
-        }
+        } else count.closest += closestAllows(schema, () => maker.document(schema, 3), validate);
         continue;
       }
       const own = new SchemaDocument(schema);
@@ -133,6 +163,7 @@ describe('a random schema', () => {
         const document = maker.document(schema, 3);
         const text = JSON.stringify(document, null, at % 3 === 0 ? 2 : 0);
         if (isBeyondJudging(schema, text)) continue;
+        if (hasManyNames(document)) continue;
         const isValid = validate(JSON.parse(text));
         expect(isValidHere(JSON.parse(text), own.root, own), `our validator: ${where()}\n${text}`).toBe(
           isValid,

@@ -18,7 +18,8 @@ export function missing(environment: Environment): string | undefined {
     : 'node scripts/clients.js has brought none';
 }
 
-export const pythonOf = (environment: 'python' | 'aider') => `${folder(environment)}/bin/python`;
+export const python = `${folder('python')}/bin/python`;
+export const aider = `${folder('aider')}/bin/aider`;
 export const npmFolder = folder('npm');
 export const programOf = (name: string) => `${npmFolder}/node_modules/.bin/${name}`;
 
@@ -54,6 +55,9 @@ export function runProgram(
   });
 }
 
+/** Large packages take their time to be imported, on a busy machine more. */
+const IMPORTS_MS = 600_000;
+
 interface CaseResult {
   readonly name: string;
   readonly error: string | null;
@@ -63,29 +67,25 @@ interface CaseResult {
  * The cases of test/clients/python/NAME.py as tests of their names. The program is run once, with the server's address, and
  * writes a line of JSON for each.
  */
-export function pythonCases(
-  name: string,
-  url: () => string,
-  { environment = 'python', env = {} }: { environment?: 'python' | 'aider'; env?: NodeJS.ProcessEnv } = {},
-): void {
+export function pythonCases(name: string, url: () => string): void {
   const program = `${root}/test/clients/python/${name}.py`;
   const source = readFileSync(program, 'utf8');
   const names = [...source.matchAll(/^@case\("(.*)"\)$/gm)].map(([, one]) => one as string);
-  const reason = missing(environment);
+  const reason = missing('python');
   describe.skipIf(reason !== undefined)(reason === undefined ? name : `${name} (skipped: ${reason})`, () => {
     let results: ReadonlyMap<string, string | null>;
-    let version = '';
+    let log = '';
 
     beforeAll(async () => {
-      const { output, errors } = await runProgram(pythonOf(environment), [program, url()], { env });
+      const { output, errors } = await runProgram(python, [program, url()]);
       const lines = output.split('\n').filter((line) => line.startsWith('{'));
-      const parsed = lines.map((line) => JSON.parse(line) as CaseResult & { versions?: string });
+      const parsed = lines.map((line) => JSON.parse(line) as CaseResult);
       results = new Map(parsed.map((one) => [one.name, one.error]));
-      version = errors;
-    });
+      log = errors;
+    }, IMPORTS_MS);
 
     it.each(names)('%s', (one) => {
-      if (!results.has(one)) throw new Error(`it was not run: ${version.slice(-4000)}`);
+      if (!results.has(one)) throw new Error(`it was not run: ${log.slice(-4000)}`);
       expect(results.get(one)).toBeNull();
     });
   });

@@ -6,6 +6,7 @@ import { LocalEngine } from '../../src/engine/local-engine.ts';
 import { openLocalModel } from '../../src/pool/local-model.ts';
 import type { AcquireResult, ModelEntry, ModelPool } from '../../src/pool/model-pool.ts';
 import type { ServedModel } from '../../src/pool/served-model.ts';
+import { chatTemplate } from '../../src/text/chat-template.ts';
 import { embeddedModelPath } from './embedded-model.ts';
 
 export interface EmbeddedPool extends ModelPool {
@@ -24,6 +25,8 @@ export interface EmbeddedPoolOptions extends Partial<Pick<EngineOptions, 'blockC
   readonly direct?: boolean;
   /** As if it were trained to fill gaps. */
   readonly fillInMiddle?: ServedModel['fillInMiddle'];
+  /** In place of its own. */
+  readonly template?: string;
   /** What its files would say of sampling. */
   readonly sampling?: ServedModel['sampling'];
 }
@@ -32,7 +35,11 @@ export interface EmbeddedPoolOptions extends Partial<Pick<EngineOptions, 'blockC
 export async function embeddedPool(options: EmbeddedPoolOptions = {}): Promise<EmbeddedPool> {
   const { blockCount = 512, maxBatchSize } = options;
   const local = openLocalModel(embeddedModelPath);
-  const { spec, tokenizer, template, pooling } = local;
+  const { spec, tokenizer, pooling } = local;
+  const template =
+    options.template === undefined
+      ? local.template
+      : chatTemplate({ template: options.template, specialTokens: {} });
   const backend = await chooseBackend(undefined).create(spec, local.files.weights, { blockCount });
   local.close();
   const engine = new LocalEngine(backend, {

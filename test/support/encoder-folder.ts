@@ -3,6 +3,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { completed, wordPiece } from '../fixtures/tokenizers/tokenizer-fixtures.ts';
+import { classifierModels } from './classifier-models.ts';
 import { ggufName } from './encoder-gguf.ts';
 import { encoderModel } from './encoder-models.ts';
 import { formulaTensors, formulaValues } from './formula-model.ts';
@@ -57,6 +58,38 @@ export function writeEncoderFolder(
       { name, shape, values: formulaValues(own.slice(-7), shape) },
     ]);
   }
+}
+
+/** As in BERT's own files. */
+const pair = [
+  { SpecialToken: { id: '[CLS]', type_id: 0 } },
+  { Sequence: { id: 'A', type_id: 0 } },
+  { SpecialToken: { id: '[SEP]', type_id: 0 } },
+  { Sequence: { id: 'B', type_id: 1 } },
+  { SpecialToken: { id: '[SEP]', type_id: 1 } },
+];
+
+/** A cross-encoder of one label, or a classifier of three, as transformers saves them. */
+export function writeClassifierFolder(folder: string, name: 'bert' | 'bert of three labels'): void {
+  const model = classifierModels[name] as (typeof classifierModels)[string];
+  const { tokenizer } = wordPiece.styles['without case'] as { tokenizer: { model: object } };
+  const vocab = Object.fromEntries(wordPiece.vocab.map((token, id) => [token, id]));
+  const write = (path: string, content: object) => writeFileSync(join(folder, path), JSON.stringify(content));
+  mkdirSync(folder, { recursive: true });
+  const vocabSize = wordPiece.vocab.length;
+  write('config.json', { ...model.config, vocab_size: vocabSize, pad_token_id: vocab['[PAD]'] });
+  const whole = completed(tokenizer as never, { vocab }) as { post_processor: object };
+  write('tokenizer.json', { ...whole, post_processor: { ...whole.post_processor, pair } });
+  const inputs = ['input_ids', 'token_type_ids', 'attention_mask'];
+  const marks = { cls_token: '[CLS]', sep_token: '[SEP]', pad_token: '[PAD]', unk_token: '[UNK]' };
+  write('tokenizer_config.json', {
+    tokenizer_class: 'PreTrainedTokenizerFast',
+    model_max_length: 80,
+    model_input_names: inputs,
+    ...marks,
+  });
+  const tensors = { ...model.tensors, [`bert.${WORDS}`]: [vocabSize, Number(model.config.hidden_size)] };
+  writeTensors(join(folder, 'model.safetensors'), formulaTensors({ tensors }));
 }
 
 /** The same model as the folder's, pooled by its first token. */

@@ -7,6 +7,10 @@ import { formulaTensors } from './formula-model.ts';
 import { floatTensor, memoryWeights } from './memory-weights.ts';
 
 const renamed: readonly (readonly [RegExp, string])[] = [
+  [/^bert\.pooler\.dense\.|^head\.dense\./, 'cls.'],
+  [/^head\.norm\./, 'cls.norm.'],
+  [/^classifier\./, 'cls.output.'],
+  [/^(bert|model)\./, ''],
   [/^(encoder\.)?layers?\.(\d+)\./, 'blk.$2.'],
   [/^(embeddings\.(word|tok)_embeddings|embed_tokens)\./, 'token_embd.'],
   [/^embeddings\.position_embeddings/, 'position_embd'],
@@ -46,7 +50,10 @@ export function ggufName(name: string): string {
   return renamed.reduce((result, [pattern, to]) => result.replace(pattern, to), name);
 }
 
-export function encoderAsGguf(model: EncoderModel, form: EncoderForm): OpenedModel {
+export function encoderAsGguf(
+  model: Pick<EncoderModel, 'config' | 'saved' | 'tensors'>,
+  form: EncoderForm,
+): OpenedModel {
   const { architecture, keys, raisesNorms } = form;
   const number = (field: string): number => Number(model.config[field]);
   const epsilon = raisesNorms ? 'layer_norm_rms_epsilon' : 'layer_norm_epsilon';

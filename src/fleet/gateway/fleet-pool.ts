@@ -175,7 +175,7 @@ export class FleetPool implements ModelPool {
     const { name, key } = model;
     const path = await this.#textSide(model);
     const base = model.replicas[0]?.model.adapterOf ?? name;
-    const { spec, tokenizer, template, pooling, fillInMiddle, sampling, close } = openLocalModel(
+    const { spec, tokenizer, template, pooling, classifier, fillInMiddle, sampling, close } = openLocalModel(
       path,
       this.#options.textOf(base),
     );
@@ -196,6 +196,7 @@ export class FleetPool implements ModelPool {
       tokenizer,
       template,
       pooling,
+      classifier,
       fillInMiddle,
       sampling,
       engine,

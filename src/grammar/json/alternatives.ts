@@ -55,9 +55,10 @@ class Alternatives {
     if (!this.#hold([...open], held, later)) return;
     const [next, ...rest] = later;
     if (next === undefined) {
-      const { document } = this.#expansion;
+      const { document, combinations = 'all' } = this.#expansion;
       const plain = held.map(({ schema }) => schema);
-      if (document.tracksEvaluation) plain.push(...unevaluatedRules(held, document));
+      if (document.tracksEvaluation && combinations === 'all')
+        plain.push(...unevaluatedRules(held, document));
       if (!isContradiction(plain)) this.#found.push(plain);
       return;
     }
@@ -122,7 +123,8 @@ class Alternatives {
       ({ unevaluatedItems, unevaluatedProperties }) =>
         (unevaluatedItems ?? unevaluatedProperties) !== undefined,
     );
-    if (!matters || anyOf.length < 2) return anyOf.map((one) => [one]);
+    const { combinations = 'all' } = this.#expansion;
+    if (!matters || combinations !== 'all' || anyOf.length < 2) return anyOf.map((one) => [one]);
     if (anyOf.length > MAX_SUBSETS_OF) throw tooMany();
     return Array.from({ length: 2 ** anyOf.length - 1 }, (_, set) =>
       anyOf.filter((_, at) => (((set + 1) >> at) & 1) === 1),

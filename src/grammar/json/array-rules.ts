@@ -22,7 +22,7 @@ export function arrayRule(plain: Plain, rules: RuleMaker): Node {
   const { document, book } = rules;
   if (all(plain, 'uniqueItems').includes(true)) return uniqueItems(plain, rules);
   const searches = searchesOf(plain, rules);
-  const limited = document.enforced('maxItems', () => arrayNode(book, counted(plain, searches, rules)));
+  const limited = document.enforced("'maxItems'", () => arrayNode(book, counted(plain, searches, rules)));
   if (limited !== undefined) return limited;
   const open = plain.map(({ minItems: _least, maxItems: _most, ...rest }) => rest);
   return arrayNode(book, counted(open, [], rules));
@@ -106,7 +106,7 @@ function uniqueItems(plain: Plain, rules: RuleMaker): Node {
   const values = isPlain
     ? fewValues(rules.alternatives(own), (value) => rules.isValid(value, own), 1000)
     : undefined;
-  if (values !== undefined && values.length <= MAX_UNIQUE)
+  if (values !== undefined && values.length <= MAX_UNIQUE && rules.spendSets(2 ** values.length))
     return arrayNode(book, distinctValues(values, largest(loose, 'minItems'), most, rules));
   document.cannotEnforce('uniqueItems', 'where items have many values');
   return arrayRule(values === undefined ? loose : [...loose, { maxItems: values.length }], rules);

@@ -30,6 +30,7 @@ export class Negations {
 
   alternativesOf(schema: Schema): readonly Conjunction[] {
     if (typeof schema === 'boolean') return schema ? [] : [[true]];
+    if (schema.isUnknown === true) return [[true]];
     const known = this.#alternatives.get(schema) ?? [
       ...this.#combinations(schema),
       ...this.#values(schema),

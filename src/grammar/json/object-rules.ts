@@ -51,8 +51,9 @@ export function objectRule(plain: Plain, rules: RuleMaker): Node {
       };
     });
     return (
-      document.enforced('maxProperties', () => objectNode(book, { properties, others, least, most, last })) ??
-      objectNode(book, { properties, others, least: Math.min(least, 1), most: undefined, last })
+      document.enforced("'maxProperties'", () =>
+        objectNode(book, { properties, others, least, most, last }),
+      ) ?? objectNode(book, { properties, others, least: Math.min(least, 1), most: undefined, last })
     );
   };
   const [exception, ...more] = exceptionsOf(plain, rules);
@@ -89,8 +90,7 @@ function exceptionsOf(plain: Plain, rules: RuleMaker): Exception[] {
       const known = patterns.reduce(union, textsDfa([...properties.keys()]));
       return [{ names: difference(anyText, known), schema: negations.not(additionalProperties) }];
     }
-    if (named !== undefined)
-      return [{ names: difference(anyText, allowedNames([named], rules)), schema: true }];
+    if (named !== undefined) return [{ names: allowedNames([negations.not(named)], rules), schema: true }];
     return [...patternProperties.values()].map((one: Schema, at) => ({
       names: patterns[at] as CharacterDfa,
       schema: negations.not(one),
@@ -138,7 +138,7 @@ function otherNames(
 
 function allowedNames(nameRules: Conjunction, rules: RuleMaker): CharacterDfa {
   if (nameRules.length === 0) return anyText;
-  const found = rules.document.enforced('propertyNames', () =>
+  const found = rules.document.enforced("'propertyNames'", () =>
     textsOf(rules.alternatives(nameRules), (text) => rules.isValid(text, nameRules)),
   );
   return found ?? anyText;

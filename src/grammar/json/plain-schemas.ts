@@ -141,7 +141,7 @@ export function propertyOf(plain: Plain, name: string): Conjunction {
  */
 export function recognizable(schema: SchemaObject, document: SchemaDocument): SchemaObject {
   const { pattern, patternProperties, fails } = schema;
-  const isKnown = (one: string) => document.enforced('pattern', () => isPattern(one)) === true;
+  const isKnown = (one: string) => document.enforced("'pattern'", () => isPattern(one)) === true;
   let result = schema;
   if (pattern !== undefined && !isKnown(pattern)) {
     const { pattern: _, ...rest } = result;

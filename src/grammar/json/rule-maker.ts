@@ -18,5 +18,7 @@ export interface RuleMaker {
   literal(value: unknown): Node;
   language(dfa: CharacterDfa, most?: number): Node;
   alternatives(schemas: Conjunction): Plain[];
+  /** Sets of values that an automaton tells apart; false where the schema has too many. */
+  spendSets(count: number): boolean;
   isValid(value: unknown, schemas: Conjunction): boolean;
 }

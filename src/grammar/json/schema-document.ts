@@ -11,6 +11,8 @@ const MAX_SCHEMAS = 20_000;
 /** Where the document has no `$id`. */
 const NO_BASE = 'schema:/';
 
+const unknownSchema: SchemaObject = { isUnknown: true };
+
 /** What of a schema is not enforced. */
 export interface SchemaNotes {
   /** Keywords and formats that are not known and so say nothing about what is valid. */
@@ -53,13 +55,13 @@ export class SchemaDocument {
   }
 
   /** The same for a part that throws. */
-  enforced<Part>(keyword: string, make: () => Part): Part | undefined {
+  enforced<Part>(what: string, make: () => Part): Part | undefined {
     if (this.isStrict) return make();
     try {
       return make();
     } catch (error) {
       if (!(error instanceof GrammarError) || error.problem === 'malformed') throw error;
-      this.notes.notEnforced.add(`'${keyword}': ${error.message}`);
+      this.notes.notEnforced.add(`${what}: ${error.message}`);
       return undefined;
     }
   }
@@ -86,12 +88,12 @@ export class SchemaDocument {
         dynamic ? '$dynamicRef' : '$ref',
         `where it leads outside of the schema: '${text.slice(0, 80)}'`,
       );
-      return true;
+      return unknownSchema;
     }
     const isOnly = fragment !== '' || new Set(this.#resources.values()).size === 1;
     if (dynamic && !(isOnly && (this.#dynamicAnchors.get(fragment) ?? 0) <= 1)) {
       this.cannotEnforce('$dynamicRef', `where several schemas have the anchor '${fragment.slice(0, 80)}'`);
-      return true;
+      return unknownSchema;
     }
     const found =
       fragment === '' || fragment.startsWith('/')

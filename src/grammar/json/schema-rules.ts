@@ -25,6 +25,7 @@ import { type Conjunction, isObject, type Kind, type Schema } from './schema.ts'
 import type { SchemaDocument } from './schema-document.ts';
 import { objectNode, tupleNode } from './shapes.ts';
 import { formatDfa, jsonStrings, type StringSpelling } from './strings.ts';
+import { MAX_SETS } from './unique-items.ts';
 import { isValid } from './validate.ts';
 
 const MAX_RULES = 20_000;
@@ -47,6 +48,7 @@ class SchemaRules implements RuleMaker {
   readonly #scope: string;
   readonly #impossible: Impossible;
   #rules = 0;
+  #sets = 0;
 
   constructor(document: SchemaDocument, book: RuleBook, scope: string, strings: StringSpelling) {
     this.document = document;
@@ -78,12 +80,17 @@ class SchemaRules implements RuleMaker {
       });
     const { document } = this;
     const alternatives =
-      document.enforced('oneOf', () => found('all')) ??
-      document.enforced('anyOf', () => found('options')) ??
+      document.enforced('combined schemas', () => found('all')) ??
+      document.enforced('alternatives', () => found('options')) ??
       found('none');
     return document.isStrict
       ? alternatives
       : alternatives.map((plain) => plain.map((one) => recognizable(one, document)));
+  }
+
+  spendSets(count: number): boolean {
+    this.#sets += count;
+    return this.#sets <= MAX_SETS;
   }
 
   isValid(value: unknown, schemas: Conjunction): boolean {
@@ -154,7 +161,7 @@ class SchemaRules implements RuleMaker {
         `number ${JSON.stringify(one)}`,
         () => numberNode(one) ?? { kind: 'choice', options: [] },
       );
-    const whole = this.document.enforced('multipleOf', () => {
+    const whole = this.document.enforced("'multipleOf'", () => {
       numberNode(rules);
       return make(rules);
     });
@@ -166,7 +173,7 @@ class SchemaRules implements RuleMaker {
       if (formatDfa(format) === undefined && !silentFormats.has(format))
         this.document.notes.unknown.add(`'format' ${JSON.stringify(format.slice(0, 40))}`);
     }
-    const language = this.document.enforced('pattern', () => textLanguage(plain));
+    const language = this.document.enforced("'pattern'", () => textLanguage(plain));
     const { least, most, dfa, counts } = language ?? textLanguage(plain.map(lengths));
     if (dfa !== undefined) return this.language(dfa, counts ? most : undefined);
     return this.strings.any(this.book, least, most);

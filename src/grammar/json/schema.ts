@@ -66,6 +66,8 @@ export interface SchemaObject {
   readonly exclusiveMinimum?: number;
   readonly exclusiveMaximum?: number;
   readonly multipleOf?: number;
+  /** Stands for one that is elsewhere: what is valid against it, or not, is not known. */
+  readonly isUnknown?: true;
   /** What must not hold, where no keyword says the contrary; see negation.ts. Made here alone. */
   readonly fails?: SchemaObject;
 }

@@ -62,10 +62,16 @@ export function arrayNode<State>(book: RuleBook, states: ArrayStates<State>): No
     return found.length + 1;
   };
   const edges: NetworkEdge[] = [[0, open('[', book), 2]];
+  const later = new Map<Node, Node>();
+  const afterComma = (item: Node) => {
+    const known = later.get(item) ?? separated(false, [item], book);
+    later.set(item, known);
+    return known;
+  };
   for (const state of found) {
     const from = numberOf(state);
     for (const [item, to] of states.next(state))
-      edges.push([from, separated(state === states.start, [item], book), numberOf(to)]);
+      edges.push([from, state === states.start ? item : afterComma(item), numberOf(to)]);
     if (states.isEnd(state)) edges.push([from, close(']', book), 1]);
   }
   return { kind: 'network', states: found.length + 2, edges };

@@ -6,6 +6,8 @@ import { type CodePoints, codePoints, everyCodePoint, intersect, without } from 
 
 export interface HexWriter {
   add(): number;
+  /** A state that leads to `to`: the same for the same key, so that equal rests of characters are written once. */
+  shared(key: string, to: number, write: (state: number) => void): number;
   byte(from: number, first: number, last: number, to: number): void;
   characters(set: CodePoints, from: number, to: number): void;
 }
@@ -71,14 +73,15 @@ function writeCharacter(
     set.some(([first, last]) => first <= codePoint && codePoint <= last),
   );
   if (letters.length === 0 && inHex.length === 0) return;
-  const behind = writer.add();
+  const behind = writer.shared(`escape ${letters.join(';')} ${inHex.join(';')}`, to, (state) => {
+    for (const [, letter] of letters) writer.byte(state, letter, letter, to);
+    if (inHex.length === 0) return;
+    const hex = writer.add();
+    writer.byte(state, 0x75, 0x75, hex);
+    for (const [first, last] of intersect(inHex, basicPlane)) writeHex(writer, first, last, 4, hex, to);
+    for (const [first, last] of intersect(inHex, beyondBasicPlane)) writePairs(writer, first, last, hex, to);
+  });
   writer.byte(from, 0x5c, 0x5c, behind);
-  for (const [, letter] of letters) writer.byte(behind, letter, letter, to);
-  if (inHex.length === 0) return;
-  const hex = writer.add();
-  writer.byte(behind, 0x75, 0x75, hex);
-  for (const [first, last] of intersect(inHex, basicPlane)) writeHex(writer, first, last, 4, hex, to);
-  for (const [first, last] of intersect(inHex, beyondBasicPlane)) writePairs(writer, first, last, hex, to);
 }
 
 /** Numbers from first to last in `digits` hexadecimal digits of either case. */

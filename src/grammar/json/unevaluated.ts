@@ -19,6 +19,7 @@ export function unevaluatedRules(held: readonly Held[], document: SchemaDocument
     const within = held
       .filter((one) => one.evaluates && (one.schema === schema || one.above.includes(schema)))
       .map((one) => one.schema);
+    if (within.some(({ isUnknown }) => isUnknown === true)) continue;
     const inner = within.filter((one) => one !== schema);
     if (unevaluatedProperties !== undefined)
       rules.push(...propertyRule(unevaluatedProperties, within, inner));

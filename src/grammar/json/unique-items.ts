@@ -6,6 +6,8 @@ import { isEqual } from './schema.ts';
 
 /** There are 2^12 sets. */
 export const MAX_UNIQUE = 12;
+/** Sets of all arrays of a schema together. */
+export const MAX_SETS = 2 ** 15;
 
 /** The values that alternatives allow; undefined where they are many or without end. `isValid`: against all schemas. */
 export function fewValues(

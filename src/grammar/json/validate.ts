@@ -26,7 +26,7 @@ export function isValidText(text: string, schema: unknown): boolean | null {
   try {
     const document = new SchemaDocument(schema, false);
     const valid = isValid(JSON.parse(text), document.root, document);
-    return valid && document.notes.notEnforced.size > 0 ? null : valid;
+    return document.notes.notEnforced.size > 0 ? null : valid;
   } catch (error) {
     if (error instanceof SyntaxError) return false;
     // A malformed schema, or a value so deep that the stack overflows.

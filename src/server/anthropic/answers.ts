@@ -89,3 +89,36 @@ export const tokenCountSchema = z.strictObject({
   input_tokens: z.int(),
   context_management: z.strictObject({ original_input_tokens: z.int() }).optional(),
 });
+
+const moment = z.string().meta({ format: 'date-time' });
+
+export const messageBatchSchema = z.strictObject({
+  id: z.string(),
+  type: z.literal('message_batch'),
+  processing_status: z.enum(['in_progress', 'canceling', 'ended']),
+  request_counts: z.strictObject({
+    processing: z.int(),
+    succeeded: z.int(),
+    errored: z.int(),
+    canceled: z.int(),
+    expired: z.int(),
+  }),
+  created_at: moment,
+  expires_at: moment,
+  ended_at: moment.nullable(),
+  cancel_initiated_at: moment.nullable(),
+  archived_at: z.null(),
+  results_url: z.string().nullable(),
+});
+
+export const messageBatchPageSchema = z.strictObject({
+  data: z.array(messageBatchSchema),
+  has_more: z.boolean(),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+});
+
+export const deletedBatchSchema = z.strictObject({
+  id: z.string(),
+  type: z.literal('message_batch_deleted'),
+});

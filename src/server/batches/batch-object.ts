@@ -12,7 +12,6 @@ import { pageShape } from '../http/list-page.ts';
 import { rulesFor } from '../http/parse-body.ts';
 import { ENDPOINTS } from './line-server.ts';
 
-export const WINDOW_MS = 86_400_000;
 const LARGEST_BATCH_PAGE = 100;
 export const DEFAULT_BATCH_PAGE = 20;
 const MOST_METADATA = 16;

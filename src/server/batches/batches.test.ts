@@ -197,7 +197,7 @@ describe('the input of a batch', () => {
   });
 
   it.each([
-    [{ endpoint: '/v1/messages' }, 'endpoint'],
+    [{ endpoint: '/v1/rerank' }, 'endpoint'],
     [{ completion_window: '1h' }, 'completion_window'],
     [{ input_file_id: undefined }, 'input_file_id'],
     [{ metadata: { a: 1 } }, 'metadata.a'],

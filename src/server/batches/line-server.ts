@@ -1,8 +1,10 @@
 // Runs lines of batches as requests to a server of its own, which listens nowhere and has the very routes a client has. The
 // runner says in whose name a line runs, so that no request from outside can claim that.
 
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { RequestUsage } from '../../store/usage-batch.ts';
+import { anthropicError } from '../anthropic/errors.ts';
+import { messagesProtocol } from '../anthropic/protocol.ts';
 import type { ServerContext } from '../context.ts';
 import { badRequest, shuttingDown } from '../http/errors.ts';
 import { serveCompletion } from '../jobs/serve-completion.ts';
@@ -18,6 +20,7 @@ export const ENDPOINTS = [
   '/v1/completions',
   '/v1/embeddings',
   '/v1/responses',
+  '/v1/messages',
 ] as const;
 
 export type Endpoint = (typeof ENDPOINTS)[number];
@@ -67,7 +70,7 @@ export class LineServer {
     };
     app.addHook('onRequest', async (request, reply) => this.#admit(context, request, reply));
     for (const [endpoint, serve] of Object.entries(handlers(context))) {
-      const config = endpoint === '/v1/responses' ? { errorBody: responsesErrorBody } : {};
+      const config = errorBodies[endpoint] ?? {};
       app.post(endpoint, { config }, (request, reply) =>
         serve({ ...context, usage: this.#usageOf(context, request) }, request, reply),
       );
@@ -79,10 +82,11 @@ export class LineServer {
     const streams = (JSON.parse(body) as { stream?: unknown }).stream === true;
     if (streams) {
       const refusal = badRequest('stream', 'is not possible in a batch; leave it out');
+      const refused = endpoint === '/v1/messages' ? anthropicError(refusal, { id }) : refusal.body();
       return {
         kind: 'answer',
         status: refusal.status,
-        body: JSON.stringify(refusal.body()),
+        body: JSON.stringify(refused),
         usage: undefined,
       };
     }
@@ -142,6 +146,11 @@ export class LineServer {
   }
 }
 
+const errorBodies: Readonly<Record<string, FastifyContextConfig>> = {
+  '/v1/responses': { errorBody: responsesErrorBody },
+  '/v1/messages': { errorBody: anthropicError },
+};
+
 function handlers(context: ServerContext): Readonly<Record<Endpoint, Serve>> {
   const kept = new KeptResponses(context);
   const running = new RunningResponses();
@@ -151,6 +160,7 @@ function handlers(context: ServerContext): Readonly<Record<Endpoint, Serve>> {
     '/v1/embeddings': (own, request, reply) => serveEmbeddings(own, request, reply, low),
     '/v1/responses': (own, request, reply) =>
       serveCompletion(own, newResponse(kept, running), request, reply, low),
+    '/v1/messages': (own, request, reply) => serveCompletion(own, messagesProtocol, request, reply, low),
   };
 }
 

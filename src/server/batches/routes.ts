@@ -2,15 +2,15 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BatchRecord } from '../../store/batch-record.ts';
-import type { BatchStore } from '../../store/batch-store.ts';
 import type { ServerContext } from '../context.ts';
 import { INPUT_PURPOSE } from '../files/file-object.ts';
 import { fileNotFound, filesOf } from '../files/routes.ts';
-import { ApiError, badRequest, fromStore } from '../http/errors.ts';
+import { badRequest, fromStore } from '../http/errors.ts';
 import { listOf, listSchema } from '../http/list-page.ts';
 import { parseBody, readBody } from '../http/parse-body.ts';
 import { callerOf } from '../request/auth.ts';
 import { idOf, type Route } from '../route.ts';
+import { cancelBatch, createBatch, findBatch, storeOf } from './batch-access.ts';
 import {
   batchObject,
   batchPageRules,
@@ -18,11 +18,8 @@ import {
   DEFAULT_BATCH_PAGE,
   newBatchRules,
   newBatchSchema,
-  WINDOW_MS,
 } from './batch-object.ts';
 import type { BatchRunner } from './batch-runner.ts';
-
-const MOST_OPEN = 64;
 
 const explained = <Result>(action: () => Result | Promise<Result>) => fromStore('batches', action);
 
@@ -66,7 +63,10 @@ export function batchRoutes(
       access: 'key',
       summary: 'Call a batch off; what was done stays',
       answer: batchSchema,
-      handler: async (request) => andWake(await cancel(context, request)),
+      handler: async (request) => {
+        const { id, keyId } = await find(context, request);
+        return andWake(await cancelBatch(context, keyId, id));
+      },
     },
   ];
 }
@@ -84,14 +84,8 @@ async function create(
   if (file.purpose !== INPUT_PURPOSE) {
     throw badRequest('input_file_id', `must be a file of the purpose ${INPUT_PURPOSE}`);
   }
-  if ((await explained(() => storeOf(context).countOpen(keyId))) >= MOST_OPEN) {
-    const message = `the key has ${MOST_OPEN} batches that have not ended, and cannot have more`;
-    throw new ApiError(429, message, { code: 'too_many_batches', headers: { 'retry-after': '60' } });
-  }
-  const nowMs = Date.now();
   const outputSeconds = body.output_expires_after?.seconds;
-  const batch = { inputFileId, endpoint, metadata, outputSeconds, expiresMs: nowMs + WINDOW_MS };
-  return explained(() => storeOf(context).create(keyId, batch, nowMs));
+  return createBatch(context, keyId, { inputFileId, endpoint, metadata, outputSeconds });
 }
 
 async function list(context: ServerContext, request: FastifyRequest): Promise<object> {
@@ -101,26 +95,6 @@ async function list(context: ServerContext, request: FastifyRequest): Promise<ob
   return listOf(await explained(() => storeOf(context).list(keyId, { limit, order, after })), batchObject);
 }
 
-async function cancel(context: ServerContext, request: FastifyRequest): Promise<BatchRecord> {
-  const { id } = await find(context, request);
-  const cancelled = await explained(() => storeOf(context).cancel(id, Date.now()));
-  const batch = await find(context, request);
-  if (cancelled || batch.state === 'cancelling') return batch;
-  throw new ApiError(400, `the batch '${id}' is ${batch.state}, and cannot be cancelled any more`, {
-    code: 'not_running',
-  });
-}
-
-function storeOf({ batches }: ServerContext): BatchStore {
-  if (batches !== undefined) return batches.store;
-  throw new ApiError(501, 'this server keeps no batches', { code: 'no_batch_store' });
-}
-
-async function find(context: ServerContext, request: FastifyRequest): Promise<BatchRecord> {
-  const id = idOf(request);
-  const { keyId } = callerOf(request);
-  const batch = await explained(() => storeOf(context).find(keyId, id));
-  if (batch !== undefined) return batch;
-  const message = `there is no batch '${id.slice(0, 128)}'`;
-  throw new ApiError(404, message, { param: 'id', code: 'batch_not_found' });
+function find(context: ServerContext, request: FastifyRequest): Promise<BatchRecord> {
+  return findBatch(context, callerOf(request).keyId, idOf(request));
 }

@@ -137,7 +137,7 @@ function tooLarge(maxBytes: number): ApiError {
   return new ApiError(413, message, { param: 'file', code: 'file_too_large', headers: closing });
 }
 
-function noRoom(): ApiError {
+export function noRoom(): ApiError {
   const message = 'file: the key has no room left for it; delete files that are not needed any more';
   return new ApiError(413, message, { param: 'file', code: 'files_limit_exceeded', headers: closing });
 }

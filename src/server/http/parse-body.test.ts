@@ -49,7 +49,7 @@ describe('a request body', () => {
   it.each([
     [{ prompt: [] }, 'prompt'],
     [{ prompt: [1.5] }, 'prompt'],
-    [{ prompt: ['a', 1] }, 'prompt'],
+    [{ prompt: ['a', 1.5] }, 'prompt'],
     [{ suffix: 7 }, 'suffix'],
     [{ best_of: 1.5 }, 'best_of'],
   ])('of a text completion with %j is refused, naming %s', (body, param) => {

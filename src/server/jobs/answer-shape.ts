@@ -1,10 +1,12 @@
 // Answers on the wire: the contract that each protocol implements, and what several have in common.
 
 import type { AnswerPiece, TokenDetail } from '../../generation/answer-parts.ts';
+import type { Prompt } from '../../generation/context-room.ts';
 import type { TokenUsage } from '../../generation/generation.ts';
 import type { GenerationEvent } from '../../generation/generation-event.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
+import type { SamplingParameters } from '../../sampling/parameters.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import type { ApiError } from '../http/errors.ts';
 import type { RequestTimes } from '../request/request-record.ts';
@@ -42,6 +44,7 @@ export function validity({ isValid }: { readonly isValid?: boolean | null | unde
 /** Made for one answer; what comes in a stream may depend on what came before. */
 export interface AnswerShape {
   opening(index: number): readonly StreamMessage[];
+  /** `token` is absent where text was held back and comes at the end. */
   piece(index: number, piece: AnswerPiece & { readonly token?: number }): readonly StreamMessage[];
   finish(index: number, end: ChoiceEnd): readonly StreamMessage[];
   closing(usage: TokenUsage): readonly StreamMessage[];
@@ -60,10 +63,18 @@ export interface ShapeOptions {
   readonly model: ServedModel;
   readonly logprobs: boolean;
   readonly usageComes: boolean;
+  readonly prompts: readonly Prompt[];
+  /** Of each prompt. */
+  readonly parameters: readonly SamplingParameters[];
+  /** Answers to each prompt. */
+  readonly choices: number;
+  /** Of all prompts. */
   readonly promptTokens: number;
   /** What the protocol's `edit` reported. */
   readonly edits?: object | undefined;
-  readonly prompts: readonly Int32Array[];
+  promptText(prompt: number): Promise<string>;
+  /** Prompt tokens that needed no compute; 0 until that is known. */
+  cachedTokens(prompt: number): number;
   /** Ends the answer: with an ApiError, or with ClientLeft where the client has left. */
   abort(reason: Error): void;
   readonly times: () => RequestTimes;

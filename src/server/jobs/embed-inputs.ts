@@ -1,14 +1,15 @@
-// Serves texts that become vectors, in the same steps as a completion: limits, queue, model, encoding, the engine, and the
+// Serves texts that become vectors, or the outputs of a classifier's head, in the same steps as a completion: limits, queue, model, encoding, the engine, and the
 // record of what was used.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Prompt } from '../../generation/context-room.ts';
 import { checkFits, cutPrompt, cutText, roomOf } from '../../generation/context-room.ts';
-import { Embedding, poolingOf } from '../../generation/embedding.ts';
+import { classifierOf, Embedding, poolingOf } from '../../generation/embedding.ts';
 import type { TokenUsage } from '../../generation/generation.ts';
 import type { PromptInput } from '../../generation/prompt.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { badRequest, warn } from '../http/errors.ts';
+import { isEmptyPrompt, type OnePrompt, promptInput } from '../openai/schemas/prompts.ts';
 import { kvShareOf, priorityOf } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
 import { RequestRecord, type RequestTimes, recorded } from '../request/request-record.ts';
@@ -20,11 +21,23 @@ import {
 } from '../request/request-scope.ts';
 import { encodePrompts, tokensOf } from './encode-prompts.ts';
 
-export interface EmbeddingRequest extends RequestContext {
-  readonly modelName: string | undefined;
+/** What is computed, and what the client calls each of it. */
+export interface TextPlan {
   readonly inputs: readonly PromptInput[];
   readonly nameOf: (at: number) => string;
+  /** Vectors are the outputs of the model's head. Default false. */
+  readonly classifies?: boolean;
+}
+
+export interface EmbeddingRequest extends RequestContext {
+  readonly modelName: string | undefined;
+  /** Of a model: some are asked in another way. */
+  readonly plan: TextPlan | ((model: ServedModel) => TextPlan);
+  /** The most inputs there may be. */
+  readonly sequences: number;
   readonly dimensions?: number | undefined;
+  /** Which norm of each vector becomes 1. Default 2, its length. */
+  readonly norm?: number | undefined;
   /** A text that is too long loses its end. Default false: it is refused. */
   readonly cuts?: boolean;
   /** How long the model stays loaded while it is unused; absent where the request does not say. */
@@ -41,18 +54,16 @@ export interface EmbeddedInputs {
 }
 
 export function embedPrompts(
-  several: readonly (string | readonly number[])[],
-  nameOf: EmbeddingRequest['nameOf'],
+  several: readonly OnePrompt[],
+  nameOf: TextPlan['nameOf'],
   most: number,
 ): readonly PromptInput[] {
   if (several.length > most) {
     throw badRequest('input', `${several.length} texts are too many; ${most} are possible`);
   }
-  const empty = several.findIndex(({ length }) => length === 0);
+  const empty = several.findIndex(isEmptyPrompt);
   if (empty >= 0) throw badRequest(nameOf(empty), 'is empty, and there is nothing to embed');
-  return several.map((one) =>
-    typeof one === 'string' ? { kind: 'text', text: one, eos: true } : { kind: 'ids', ids: one },
-  );
+  return several.map((one) => promptInput(one, { eos: true }));
 }
 
 /** `answer` sends the vectors, while the request still counts as running. */
@@ -60,9 +71,8 @@ export async function embedInputs(
   given: EmbeddingRequest,
   answer: (embedded: EmbeddedInputs) => Promise<void>,
 ): Promise<void> {
-  const { context, inputs, idleMs } = given;
+  const { context, sequences, idleMs } = given;
   const modelName = findEntry(context.pool, given.modelName).name;
-  const sequences = inputs.length;
   const demand = { least: sequences, expected: sequences };
   await withRequestScope(given, { modelName, demand, sequences, idleMs }, (scope) =>
     embed(given, scope, answer),
@@ -74,11 +84,14 @@ async function embed(
   scope: RequestScope,
   answer: (embedded: EmbeddedInputs) => Promise<void>,
 ): Promise<void> {
-  const { dimensions, forceLow, inputs, nameOf } = given;
+  const { dimensions, norm, forceLow } = given;
   const { context, caller, model, signal } = scope;
-  poolingOf(model);
   given.check?.(model);
-  const prompts = given.cuts ? await cutPrompts(given, scope) : await encodePrompts(scope, inputs, nameOf);
+  const plan = typeof given.plan === 'function' ? given.plan(model) : given.plan;
+  const { inputs, nameOf, classifies = false } = plan;
+  if (classifies) classifierOf(model);
+  else poolingOf(model);
+  const prompts = given.cuts ? await cutPrompts(plan, scope) : await encodePrompts(scope, inputs, nameOf);
   for (const [at, { ids }] of prompts.entries()) checkFits(ids.length, roomOf(model), nameOf(at));
   const tokens = tokensOf(prompts);
   await reserveTokens(scope, tokens, { least: tokens, expected: tokens });
@@ -96,6 +109,8 @@ async function embed(
       model,
       prompts,
       dimensions,
+      norm,
+      classifies,
       priority: forceLow ? 2 : priorityOf(caller),
       salt: context.settings.shareCache ? '' : caller.keyId,
       account: caller.keyId,
@@ -112,10 +127,7 @@ async function embed(
   });
 }
 
-async function cutPrompts(
-  { inputs: given, nameOf }: EmbeddingRequest,
-  scope: RequestScope,
-): Promise<Prompt[]> {
+async function cutPrompts({ inputs: given, nameOf }: TextPlan, scope: RequestScope): Promise<Prompt[]> {
   const { model, reply } = scope;
   const inputs = given.map((input) =>
     input.kind === 'text' ? { ...input, text: cutText(input.text, model) } : input,

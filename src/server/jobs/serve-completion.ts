@@ -281,9 +281,13 @@ async function respond(
     model,
     logprobs: job.parameters[0]?.logprobs !== undefined,
     usageComes: includeUsage,
+    prompts: job.prompts,
+    parameters: job.parameters,
+    choices: job.choices,
     promptTokens: tokensOf(job.prompts),
     edits: job.edits,
-    prompts: job.prompts.map(({ ids }) => ids),
+    promptText: (prompt) => promptText(job, prompt),
+    cachedTokens: (prompt) => generation.cachedTokensOf(prompt),
     abort: job.abort,
     times: () => record.times,
   });
@@ -314,16 +318,19 @@ async function respond(
 }
 
 async function echoesOf(job: CompletionJob): Promise<readonly string[]> {
-  const { context, caller, model, prompts, choices, signal } = job;
-  const account = caller.keyId;
+  const { prompts, choices } = job;
   const echoes: string[] = [];
-  for (const { ids, text } of prompts) {
-    const echo = !job.echoes
-      ? ''
-      : (text ?? (await context.encoders.decode(model, ids, { special: true }, { account, signal })));
+  for (const [at, { text }] of prompts.entries()) {
+    const echo = job.echoes ? (text ?? (await promptText(job, at))) : '';
     for (let choice = 0; choice < choices; choice++) echoes.push(echo);
   }
   return echoes;
+}
+
+/** The prompt as the model sees it, with control tokens as they are spelled. */
+function promptText({ context, caller, model, prompts, signal }: CompletionJob, at: number): Promise<string> {
+  const { ids } = prompts[at] as Prompt;
+  return context.encoders.decode(model, ids, { special: true }, { account: caller.keyId, signal });
 }
 
 /** Changes with whatever may change an answer: this program and the model's file. */

@@ -45,6 +45,10 @@ export const generateLineSchema = z.object({
   ...line,
   response: z.string(),
   thinking: z.string().optional(),
+  context: z
+    .array(z.int())
+    .meta({ description: 'In the last line: what the next prompt may go on from.' })
+    .optional(),
 });
 
 export const embeddedSchema = z.object({
@@ -77,9 +81,13 @@ export const runningSchema = z.object({
 export const shownSchema = z.object({
   modelfile: z.string(),
   parameters: z.string(),
+  system: z.string().optional(),
+  messages: z.array(z.looseObject({ role: z.string(), content: z.string() })).optional(),
+  license: z.string().optional(),
   template: z.string(),
   details,
   model_info: z.record(z.string(), z.unknown()),
+  tensors: z.array(z.object({ name: z.string(), type: z.string(), shape: z.array(z.int()) })).optional(),
   capabilities: z.array(z.string()),
   modified_at: moment,
 });

@@ -68,10 +68,12 @@ async function embed(
   const { context, reply, caller, nameOf } = rest;
   const { model: given, truncate = true, dimensions: wanted = 0, keep_alive } = body;
   const dimensions = wanted === 0 ? undefined : wanted;
+  const inputs = embedPrompts(texts, nameOf, context.settings.maxEmbeddingInputs);
   const asked: EmbeddingRequest = {
     ...rest,
     modelName: findModel(context, given).name,
-    inputs: embedPrompts(texts, nameOf, context.settings.maxEmbeddingInputs),
+    plan: { inputs, nameOf },
+    sequences: inputs.length,
     dimensions,
     cuts: truncate,
     forceLow: false,

@@ -3,16 +3,18 @@
 import { createHash } from 'node:crypto';
 import { roomOf } from '../../generation/context-room.ts';
 import { type LocalModel, openLocalModel } from '../../pool/local-model.ts';
-import type { ModelCard, ModelCards } from '../../pool/model-card.ts';
+import { contentsOf, type ModelCard, type ModelCards } from '../../pool/model-card.ts';
 import type { ModelEntry } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
+import type { CreatedModel } from './created-models.ts';
+import type { resolveModel } from './names.ts';
 import { timeText } from './shape.ts';
 
 /** Ollama gives a year in the far future for a model that is never unloaded. */
 const FOR_EVER_MS = Date.UTC(2300, 0);
 
-export async function listModels({ pool }: ServerContext, cards: ModelCards): Promise<object> {
+export async function listModels({ pool, createdModels }: ServerContext, cards: ModelCards): Promise<object> {
   const models: object[] = [];
   for (const entry of pool.list()) {
     const card = await cardOrNothing(cards, entry);
@@ -23,6 +25,14 @@ export async function listModels({ pool }: ServerContext, cards: ModelCards): Pr
       size: card.sizeBytes,
       details: detailsOf(card),
     });
+    for (const { name, createdMs } of createdModels.list().filter(({ from }) => from === entry.name)) {
+      models.push({
+        ...identity({ ...entry, name }, card),
+        modified_at: timeText(createdMs),
+        size: card.sizeBytes,
+        details: { ...detailsOf(card), parent_model: entry.name },
+      });
+    }
   }
   return { models };
 }
@@ -50,20 +60,48 @@ export async function runningModels({ pool }: ServerContext, cards: ModelCards):
 
 export async function showModel(
   { pool }: ServerContext,
-  entry: ModelEntry,
+  { entry, created }: ReturnType<typeof resolveModel>,
   cards: ModelCards,
+  verbose = false,
 ): Promise<object> {
   const card = await cards.read(entry.path);
+  const { lists = {}, tensors } = verbose ? contentsOf(entry.path) : {};
   const served = pool.loaded().find(({ name }) => name === (entry.adapterOf ?? entry.name));
   const model = served ?? opened(entry.path);
   return {
-    modelfile: `# A model of this server; it has no Modelfile.\nFROM ${entry.name}\n`,
-    parameters: '',
-    template: model.template?.source ?? '',
-    details: detailsOf(card),
-    model_info: card.metadata,
+    ...modelfileOf(entry, created),
+    template: created?.template ?? model.template?.source ?? '',
+    details: { ...detailsOf(card), parent_model: created?.from ?? '' },
+    model_info: { ...card.metadata, ...lists },
+    ...(tensors === undefined ? {} : { tensors }),
     capabilities: capabilitiesOf(model),
     modified_at: timeText(card.changedSeconds * 1000),
+  };
+}
+
+function modelfileOf({ name }: ModelEntry, created: CreatedModel | undefined): object {
+  if (created === undefined) {
+    return { modelfile: `# A model of this server; it has no Modelfile.\nFROM ${name}\n`, parameters: '' };
+  }
+  const { from, system, template, messages = [], parameters = {}, license = [] } = created;
+  const set = Object.entries(parameters).flatMap(([key, value]) =>
+    [value].flat().map((one) => `${key} ${typeof one === 'string' ? JSON.stringify(one) : String(one)}`),
+  );
+  const quoted = (text: string) => `"""${text}"""`;
+  const lines = [
+    `FROM ${from}`,
+    ...(template === undefined ? [] : [`TEMPLATE ${quoted(template)}`]),
+    ...(system === undefined ? [] : [`SYSTEM ${quoted(system)}`]),
+    ...set.map((line) => `PARAMETER ${line}`),
+    ...messages.map(({ role, content }) => `MESSAGE ${role} ${quoted(content)}`),
+    ...license.map((text) => `LICENSE ${quoted(text)}`),
+  ];
+  return {
+    modelfile: `${lines.join('\n')}\n`,
+    parameters: set.join('\n'),
+    ...(system === undefined ? {} : { system }),
+    ...(messages.length === 0 ? {} : { messages }),
+    ...(license.length === 0 ? {} : { license: license.join('\n') }),
   };
 }
 

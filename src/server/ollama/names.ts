@@ -10,11 +10,31 @@ import { liesIn } from '../../pool/remove-model.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
 import { named, otherwise } from '../request/find-model.ts';
+import type { CreatedModel } from './created-models.ts';
 
 const LATEST = ':latest';
 const hubPrefix = /^(?:https?:\/\/)?(?:hf\.co|huggingface\.co)\//;
 
+interface ResolvedModel {
+  readonly entry: ModelEntry;
+  /** What a client has made of it, where the name is of that. */
+  readonly created?: CreatedModel;
+}
+
+export function resolveModel(context: ServerContext, given: string): ResolvedModel {
+  const created = context.createdModels.find(withoutTag(given));
+  if (created === undefined) return { entry: servedModel(context, given) };
+  const entry = named(context.pool.list(), created.from);
+  if (entry !== undefined) return { entry, created };
+  const message = `model '${given}' was made from '${created.from}', which is not served any more`;
+  throw new ApiError(404, message, { param: 'model', code: 'model_not_found' });
+}
+
 export function findModel(context: ServerContext, given: string): ModelEntry {
+  return resolveModel(context, given).entry;
+}
+
+function servedModel(context: ServerContext, given: string): ModelEntry {
   const found = ownModel(context, given) ?? otherwise(context.pool.list(), withoutTag(given));
   if (found === undefined) throw notFound(given);
   return found;
@@ -38,7 +58,7 @@ function ownModel({ pool, downloads }: ServerContext, given: string): ModelEntry
   );
 }
 
-function withoutTag(given: string): string {
+export function withoutTag(given: string): string {
   return given.endsWith(LATEST) ? given.slice(0, -LATEST.length) : given;
 }
 

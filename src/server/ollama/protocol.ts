@@ -14,11 +14,11 @@ import type { TextBody } from '../openai/schemas/completions.ts';
 import type { Caller } from '../request/auth.ts';
 import type { RequestContext } from '../request/request-scope.ts';
 import { decidesKeepAlive, idleMsOf } from './keep-alive.ts';
-import { findModel } from './names.ts';
+import { resolveModel } from './names.ts';
 import { optionNames } from './options.ts';
-import { readChat, readGenerate, readRaw } from './read.ts';
+import { type GenerateBody, readChat, readGenerate, readRaw, readTemplated, withParameters } from './read.ts';
 import { type ChatGiven, chatRules, type GenerateGiven, generateRules } from './schema.ts';
-import { messageLayout, ollamaShape, responseLayout } from './shape.ts';
+import { contextAfter, messageLayout, ollamaShape, responseLayout } from './shape.ts';
 
 type Given = ChatGiven | GenerateGiven;
 
@@ -58,26 +58,61 @@ export const chatProtocol: Protocol<typeof chatRules.schema, ChatBody> = {
   idMark: 'ollama-chat-',
   rules: chatRules,
   kind: renamed(chatKind, 'messages'),
-  read: (given, { context }) => readChat(given, findModel(context, given.model).name),
+  read(given, { context }) {
+    const { entry, created } = resolveModel(context, given.model);
+    return readChat(withParameters(given, created), entry.name, created);
+  },
   shape: (options, { model }) => ollamaShape(options, model, messageLayout),
 };
 
 const generateIds = { idMark: 'ollama-gen-', rules: generateRules };
 
-export const generateProtocol: Protocol<typeof generateRules.schema, ChatBody> = {
+const generateKind: CompletionKind<GenerateBody> = {
+  ...renamed<GenerateBody>(chatKind, 'prompt'),
+  prompts: ({ context: before, ...body }, settings) =>
+    chatKind.prompts(body, settings).map((input) => (input.kind === 'chat' ? { ...input, before } : input)),
+};
+
+export const generateProtocol: Protocol<typeof generateRules.schema, GenerateBody> = {
   ...common,
   ...generateIds,
-  kind: renamed(chatKind, 'prompt'),
-  read: (given, { context }) => readGenerate(given, findModel(context, given.model).name),
-  shape: (options, { model }) => ollamaShape(options, model, responseLayout),
+  kind: generateKind,
+  read(given, { context }) {
+    const { entry, created } = resolveModel(context, given.model);
+    return readGenerate(withParameters(given, created), entry.name, created);
+  },
+  shape: (options, { model }) => ollamaShape(options, model, responseLayout, contextAfter(options)),
 };
 
 export const rawProtocol: Protocol<typeof generateRules.schema, TextBody> = {
   ...common,
   ...generateIds,
   kind: rawKind,
-  read: (given, { context }) => readRaw(given, findModel(context, given.model).name),
+  read(given, { context }) {
+    const { entry, created } = resolveModel(context, given.model);
+    return readRaw(withParameters(given, created), entry.name);
+  },
   shape: (options, { model }) => ollamaShape(options, model, responseLayout),
+};
+
+export const templatedProtocol: Protocol<typeof generateRules.schema, TextBody> = {
+  ...rawProtocol,
+  read(given, { context }) {
+    const { entry, created } = resolveModel(context, given.model);
+    return readTemplated(withParameters(given, created), entry.name, created);
+  },
+};
+
+export const templatedChatProtocol: Protocol<typeof chatRules.schema, TextBody> = {
+  ...common,
+  idMark: 'ollama-chat-',
+  rules: chatRules,
+  kind: rawKind,
+  read(given, { context }) {
+    const { entry, created } = resolveModel(context, given.model);
+    return readTemplated(withParameters(given, created), entry.name, created);
+  },
+  shape: (options, { model }) => ollamaShape(options, model, messageLayout),
 };
 
 /** Warns of, or refuses, what the model's template cannot do. */

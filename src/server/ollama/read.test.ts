@@ -94,13 +94,6 @@ describe('a body of Ollama, in the words of OpenAI', () => {
     expect(() => readRaw(generate({ prompt: 'Hi', raw: true, think: true }), 'm')).toThrow(/^think: /);
   });
 
-  it('refuses a template of a prompt unless it is empty', () => {
-    expect(() => generate({ prompt: 'Hi', template: 'x' })).toThrow(
-      expect.objectContaining({ param: 'template' }),
-    );
-    expect(generate({ prompt: 'Hi', template: '' }).prompt).toBe('Hi');
-  });
-
   it('fills a gap where there is a suffix, without a template', () => {
     expect(readRaw(generate({ prompt: 'a', suffix: 'c' }), 'm')).toMatchObject({ prompt: 'a', suffix: 'c' });
     const together = (more: object) => () => readRaw(generate({ prompt: 'a', suffix: 'c', ...more }), 'm');

@@ -3,14 +3,33 @@
 import { badRequest } from '../http/errors.ts';
 import type { ChatBody } from '../openai/schemas/chat.ts';
 import type { TextBody } from '../openai/schemas/completions.ts';
+import type { CreatedModel } from './created-models.ts';
 import { samplingFrom } from './options.ts';
+import { templatedPrompt } from './prompt-template.ts';
 import type { ChatGiven, GenerateGiven, Message } from './schema.ts';
 
 type ChatMessage = ChatBody['messages'][number];
 type Shared = Omit<ChatBody, 'messages'>;
 
-export function readChat(given: ChatGiven, model: string): ChatBody {
-  const { messages = [], tools } = given;
+/** What a created model sets counts where a request says nothing. */
+export function withParameters<Given extends ChatGiven | GenerateGiven>(
+  given: Given,
+  created: CreatedModel | undefined,
+): Given {
+  return created?.parameters === undefined
+    ? given
+    : { ...given, options: { ...created.parameters, ...given.options } };
+}
+
+export function readChat(given: ChatGiven, model: string, created?: CreatedModel): ChatBody {
+  const { messages: said = [], tools } = given;
+  const messages = [
+    ...openingOf(
+      created,
+      said.some(({ role }) => role === 'system'),
+    ),
+    ...said,
+  ];
   return {
     ...readShared(given, model),
     messages: readMessages(messages),
@@ -19,28 +38,75 @@ export function readChat(given: ChatGiven, model: string): ChatBody {
   };
 }
 
+function openingOf(created: CreatedModel | undefined, hasSystem: boolean): Message[] {
+  const { system, messages = [] } = created ?? {};
+  return [
+    ...(system && !hasSystem ? [{ role: 'system' as const, content: system }] : []),
+    ...(messages as Message[]),
+  ];
+}
+
 function isBegun({ role, content, tool_calls: calls }: Partial<Message> = {}): boolean {
   return role === 'assistant' && (content ?? '') !== '' && (calls ?? []).length === 0;
 }
 
-export function readGenerate(given: GenerateGiven, model: string): ChatBody {
-  const { system, prompt = '' } = given;
+export interface GenerateBody extends ChatBody {
+  readonly context: readonly number[] | undefined;
+}
+
+export function readGenerate(given: GenerateGiven, model: string, created?: CreatedModel): GenerateBody {
+  const { system, prompt = '', context } = given;
+  // Where the prompt goes on from an answer, it has begun already.
+  const opening = context === undefined || context.length === 0 ? openingOf(created, Boolean(system)) : [];
   const messages: ChatMessage[] = [
     ...(system ? [{ role: 'system' as const, content: system }] : []),
+    ...readMessages(opening),
     { role: 'user', content: prompt },
   ];
-  return { ...readShared(given, model), messages };
+  return { ...readShared(given, model), messages, context };
 }
 
 /** The prompt is used without a template, or as the text before a gap. */
-export function readRaw(given: GenerateGiven, model: string): TextBody {
+export function readRaw(given: GenerateGiven, model: string, how?: string): TextBody {
   const { logprobs, top_logprobs: top = 0, prompt = '', suffix = '', system, think = false } = given;
-  const untemplated = suffix === '' ? 'raw' : 'suffix';
+  const untemplated = how ?? (suffix === '' ? 'raw' : 'suffix');
+  if (given.context !== undefined && given.context.length > 0) {
+    throw badRequest('context', `is not possible together with ${untemplated}: give the whole prompt`);
+  }
   if (system) throw badRequest('system', `is not possible together with ${untemplated}`);
   if (think !== false) {
     throw badRequest('think', `is not possible together with ${untemplated}: it is a matter of the template`);
   }
   return { ...readCommon(given, model), prompt, suffix, logprobs: logprobs === true ? top : undefined };
+}
+
+/** The messages written by a template that takes the place of the model's own. */
+export function readTemplated(
+  given: ChatGiven | GenerateGiven,
+  model: string,
+  created?: CreatedModel,
+): TextBody {
+  const template = templateOf(given, created) ?? '';
+  if ('tools' in given && (given.tools ?? []).length > 0) {
+    throw badRequest('tools', 'are not possible with a template: calls in its answers could not be read');
+  }
+  const { messages } =
+    'messages' in given
+      ? readChat(given, model, created)
+      : readGenerate(given as GenerateGiven, model, created);
+  const turns = messages.map(({ role, content }) => ({ role, content: String(content ?? '') }));
+  return readRaw(
+    { ...given, system: undefined, prompt: templatedPrompt(template, turns), suffix: '' },
+    model,
+    'a template',
+  );
+}
+
+export function templateOf(
+  given: ChatGiven | GenerateGiven,
+  created: CreatedModel | undefined,
+): string | undefined {
+  return ('template' in given ? given.template : undefined) || created?.template || undefined;
 }
 
 function readShared(given: ChatGiven | GenerateGiven, model: string): Shared {

@@ -21,12 +21,20 @@ import {
   tagsSchema,
   versionSchema,
 } from './answers.ts';
+import { copy, copySchema, create, createSchema } from './create.ts';
 import { serveEmbed, serveEmbeddings } from './embed.ts';
 import { loadOrUnload } from './keep-alive.ts';
 import { listModels, runningModels, showModel } from './models.ts';
-import { findModel, findOwnModel } from './names.ts';
-import { chatProtocol, generateProtocol, rawProtocol } from './protocol.ts';
+import { findOwnModel, resolveModel, withoutTag } from './names.ts';
+import {
+  chatProtocol,
+  generateProtocol,
+  rawProtocol,
+  templatedChatProtocol,
+  templatedProtocol,
+} from './protocol.ts';
 import { pull, type RunningPulls, untilListed } from './pull.ts';
+import { templateOf } from './read.ts';
 import {
   chatRules,
   chatSchema,
@@ -46,12 +54,13 @@ const modelName = z.string().optional();
 const showSchema = z.object({ model: modelName, name: modelName.meta({ description: 'The same.' }) });
 const pullSchema = z.object({ ...showSchema.shape, stream: z.boolean().optional() });
 
-const showRules: BodyRules<typeof showSchema> = {
-  schema: showSchema,
+const verboseSchema = showSchema.extend({
+  verbose: z.boolean().meta({ description: 'With the vocabulary and the tensors.' }).optional(),
+});
+
+const showRules: BodyRules<typeof verboseSchema> = {
+  ...rulesFor(verboseSchema),
   noOps: ['system', 'template', 'options'],
-  refused: {
-    verbose: (value) => (value === false ? undefined : 'is not supported: lists are left out of model_info'),
-  },
 };
 const pullRules: BodyRules<typeof pullSchema> = {
   schema: pullSchema,
@@ -131,11 +140,11 @@ export function ollamaRoutes(context: ServerContext): readonly Route[] {
       method: 'POST',
       url: '/api/show',
       summary: 'What a model is',
-      body: showSchema,
+      body: verboseSchema,
       answer: shownSchema,
       handler: async (request) => {
         const { body } = parseBody(showRules, request.body);
-        return showModel(context, findModel(context, nameOf(body)), cards);
+        return showModel(context, resolveModel(context, nameOf(body)), cards, body.verbose);
       },
     },
     {
@@ -173,12 +182,33 @@ export function ollamaRoutes(context: ServerContext): readonly Route[] {
         return reply.code(200).send();
       },
     },
+    {
+      ...common,
+      ...lines(progressSchema),
+      method: 'POST',
+      url: '/api/create',
+      access: 'admin',
+      summary: 'Make a model of another, with parameters of its own; needs an admin key',
+      body: createSchema,
+      handler: (request, reply) => create(context, request, reply),
+    },
+    {
+      ...common,
+      method: 'POST',
+      url: '/api/copy',
+      access: 'admin',
+      summary: 'Give a model a further name; needs an admin key',
+      body: copySchema,
+      handler: (request, reply) => copy(context, request, reply),
+    },
     ...unsupportedRoutes.map(({ method, url, message }): Route => {
       const refusal = new ApiError(501, message, { code: 'not_supported' });
       return { method, url, access: 'key', config, handler: () => Promise.reject(refusal) };
     }),
   ];
 }
+
+const asUsual = { forceLow: false };
 
 async function answerChat(
   context: ServerContext,
@@ -187,7 +217,10 @@ async function answerChat(
 ): Promise<object> {
   const { body, unknown } = parseBody(chatRules, request.body);
   if ((body.messages ?? []).length > 0) {
-    return serveCompletion(context, chatProtocol, request, reply, { forceLow: false });
+    const { created } = resolveModel(context, body.model);
+    return templateOf(body, created) === undefined
+      ? serveCompletion(context, chatProtocol, request, reply, asUsual)
+      : serveCompletion(context, templatedChatProtocol, request, reply, asUsual);
   }
   warnOfUnknown(reply, unknown);
   const answer = (reason: 'load' | 'unload') => emptyAnswer(body.model, messageLayout, reason);
@@ -206,14 +239,16 @@ async function answerPrompt(
     const answer = (reason: 'load' | 'unload') => emptyAnswer(body.model, responseLayout, reason);
     return loadOrUnload(context, body, answer, request, reply);
   }
-  const options = { forceLow: false };
-  return raw || suffix !== ''
-    ? serveCompletion(context, rawProtocol, request, reply, options)
-    : serveCompletion(context, generateProtocol, request, reply, options);
+  if (raw || suffix !== '') return serveCompletion(context, rawProtocol, request, reply, asUsual);
+  const { created } = resolveModel(context, body.model);
+  return templateOf(body, created) === undefined
+    ? serveCompletion(context, generateProtocol, request, reply, asUsual)
+    : serveCompletion(context, templatedProtocol, request, reply, asUsual);
 }
 
 async function deleteModel(context: ServerContext, given: string): Promise<void> {
-  const { pool, downloads } = context;
+  const { pool, downloads, createdModels } = context;
+  if (createdModels.remove(withoutTag(given))) return;
   const { name, path, adapterOf } = findOwnModel(context, given);
   if (downloads === undefined || adapterOf !== undefined || !liesIn(downloads.folder, path)) {
     const message = `model '${given}' is not in the models folder, and only what lies there can be deleted`;
@@ -232,16 +267,10 @@ function nameOf({ model, name }: z.infer<typeof showSchema>): string {
   throw badRequest('model', 'is missing', 'missing_required_parameter');
 }
 
-const notMade = 'models are not made here; put a GGUF or safetensors into the models folder, or pull one';
+const notMade = 'weights are not sent here; put a GGUF or safetensors into the models folder, or pull one';
 
 const unsupportedRoutes = [
-  { method: 'POST', url: '/api/create', message: notMade },
   { method: 'POST', url: '/api/blobs/:digest', message: notMade },
   { method: 'HEAD', url: '/api/blobs/:digest', message: notMade },
   { method: 'POST', url: '/api/push', message: 'models are not published from here' },
-  {
-    method: 'POST',
-    url: '/api/copy',
-    message: "models are not copied; the server's setting alias gives one a further name",
-  },
 ] as const;

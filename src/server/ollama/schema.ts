@@ -72,6 +72,14 @@ export const generateSchema = z.object({
     .meta({ description: 'What comes after the answer; for models trained to fill in the middle.' })
     .optional(),
   system: z.string().optional(),
+  context: z
+    .array(z.int())
+    .meta({ description: 'What an earlier answer came with: the prompt goes on from there.' })
+    .optional(),
+  template: z
+    .string()
+    .meta({ description: "In place of the model's own, in the language of Go's text/template." })
+    .optional(),
   raw: z.boolean().meta({ description: 'The prompt is taken as it is, without a template.' }).optional(),
 });
 
@@ -125,10 +133,9 @@ export const embeddingsRules = { ...rulesFor(embeddingsSchema), inner };
 
 export const generateRules: BodyRules<typeof generateSchema> = {
   schema: generateSchema,
+  tokenLists: ['context'],
   noOps,
   refused: {
-    template: unlessEmpty("is not supported: the model's own template is used; give raw and a whole prompt"),
-    context: unlessEmpty('is not supported; give the conversation to /api/chat'),
     images: unlessEmpty('images are not supported'),
   },
   inner,

@@ -1,7 +1,7 @@
 // Answers as lines of JSON: pieces with `done: false`, then one with `done: true` that has the finish reason, the usage and
 // the times.
 
-import type { GenerationPart, TokenDetail } from '../../generation/answer-parts.ts';
+import { contentOf, type GenerationPart, type TokenDetail } from '../../generation/answer-parts.ts';
 import type { TokenUsage } from '../../generation/generation.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import { type AnswerShape, entryOf, type ShapeOptions, validity, withDetails } from '../jobs/answer-shape.ts';
@@ -40,6 +40,7 @@ export function ollamaShape(
   { model: served, logprobs, times }: Pick<ShapeOptions, 'model' | 'logprobs' | 'times'>,
   model: string,
   layout: Layout,
+  contextOf: (text: string, reason: string) => object = () => ({}),
 ): AnswerShape {
   const line = (words: Words, more: object) => ({
     data: { model, created_at: nowText(), ...layout(words), ...more },
@@ -49,6 +50,7 @@ export function ollamaShape(
   const calls = new OpenCalls();
   let reason = 'stop';
   let isValid: boolean | null | undefined;
+  let text = '';
   const callLines = (complete: readonly object[]) =>
     complete.length === 0 ? [] : [line({ calls: complete }, { done: false })];
   const last = (usage: TokenUsage) => ({
@@ -61,6 +63,7 @@ export function ollamaShape(
     opening: () => [],
     piece: (_index, { parts, details }) => {
       const lines = parts.flatMap((part) => partWords(part, calls));
+      text += contentOf(parts);
       return withDetails(lines, details, {}).map(([words, own]) =>
         line(words, { done: false, ...entries(own) }),
       );
@@ -70,14 +73,23 @@ export function ollamaShape(
       isValid = end.isValid;
       return callLines(calls.end());
     },
-    closing: (usage) => [line({}, last(usage))],
+    closing: (usage) => [line({}, { ...last(usage), ...contextOf(text, reason) })],
     failure: ({ message }) => [{ data: { error: message } }],
     whole: ([choice], usage) => {
       reason = choice?.reason ?? reason;
       isValid = choice?.isValid;
       const words = choice === undefined ? {} : wholeWords(choice);
-      return line(words, { ...last(usage), ...entries(choice?.details ?? []) }).data;
+      const context = contextOf(choice?.text ?? '', reason);
+      return line(words, { ...last(usage), ...context, ...entries(choice?.details ?? []) }).data;
     },
+  };
+}
+
+/** The conversation so far as ids, with which a client goes on; the answer ends in it as the model ends its turns. */
+export function contextAfter({ model: { tokenizer }, prompts }: Pick<ShapeOptions, 'model' | 'prompts'>) {
+  return (text: string, reason: string): object => {
+    const end = reason === 'stop' && tokenizer.eosId !== undefined ? [tokenizer.eosId] : [];
+    return { context: [...(prompts[0]?.ids ?? []), ...tokenizer.encode(text), ...end] };
   };
 }
 

@@ -69,7 +69,7 @@ export class AnswerExtras {
 
   /** Of the prompt that a choice answers. */
   ofPrompt(index: number): object {
-    const ids = this.#options.prompts[this.#promptOf(index)];
+    const ids = this.#options.prompts[this.#promptOf(index)]?.ids;
     return this.#body.return_token_ids === true && ids !== undefined ? { prompt_token_ids: [...ids] } : {};
   }
 

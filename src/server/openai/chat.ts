@@ -42,13 +42,13 @@ export const chatKind: CompletionKind<ChatBody> = {
     const extras = { logprobs: chatLogprobs(body), maxTokens: this.maxTokens(body) };
     return samplingOf(body, extras, model, this.names(body));
   },
-  prompts: (body) => [
+  prompts: (body, settings) => [
     {
       kind: 'chat',
       messages: body.messages,
       tools: toolSelection(body).shown,
       bos: body.add_special_tokens,
-      ...templateOptions(body),
+      ...templateOptions(body, settings),
     },
   ],
   responseFormat: (body) => ({

@@ -3,7 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import { messages, sharedServer, start, startWithKeys } from '../../../test/support/keyed-server.ts';
 import type { TestServer } from '../../../test/support/test-server.ts';
-import { chatAnswerSchema, errorSchema, infillAnswerSchema, textAnswerSchema } from './schemas/answers.ts';
+import { completionAnswerSchema } from '../llama-server/answers.ts';
+import { chatAnswerSchema, errorSchema, textAnswerSchema } from './schemas/answers.ts';
 
 const shared = sharedServer();
 const { post, answer } = shared;
@@ -24,6 +25,24 @@ describe('the end of a prompt', () => {
     expect(`${begun}${answer.choices[0]?.message.content}`).toBe(whole);
     const options = { continue_final_message: true, add_generation_prompt: false };
     expect((await chat({ messages: conversation, ...options })).choices).toEqual(answer.choices);
+  });
+
+  it('lies there by itself where the last message is the assistant’s, unless a new answer is asked for', async () => {
+    const begun = [...messages, { role: 'assistant', content: 'I am' }];
+    const apply = async (body: object) =>
+      ((await answer('/apply-template', { messages: begun, ...body })) as { prompt: string }).prompt;
+    expect(await apply({})).toMatch(/assistant\nI am$/);
+    expect(await apply({ add_generation_prompt: true })).toMatch(
+      /I am<\|im_end\|>\n<\|im_start\|>assistant\n$/,
+    );
+    expect(await apply({ continue_final_message: false })).toMatch(
+      /I am<\|im_end\|>\n<\|im_start\|>assistant\n$/,
+    );
+    const calls = [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }];
+    const called = [...messages, { role: 'assistant', content: 'I am', tool_calls: calls }];
+    expect(await apply({ messages: called })).toMatch(/<\|im_start\|>assistant\n$/);
+    const { choices } = await chat({ messages: begun });
+    expect(choices).toEqual((await chat({ messages: begun, continue_final_message: true })).choices);
   });
 
   it('is no start of an answer where none is wanted', async () => {
@@ -174,7 +193,33 @@ describe('a path without /v1', () => {
   });
 });
 
+describe('what templates know of thinking', () => {
+  const template = `{{ enable_thinking if enable_thinking is defined else 'untold' }}|{{ messages[0].content }}`;
+  const told = async (settings: object, body: object = {}) => {
+    const { app } = await start({ settings, pool: { template } });
+    return (
+      await app.inject({ method: 'POST', url: '/apply-template', payload: { messages, ...body } })
+    ).json().prompt;
+  };
+
+  it('is what a request says, else the setting, else nothing', async () => {
+    expect(await told({})).toMatch(/^untold/);
+    expect(await told({ thinking: true })).toMatch(/^true/i);
+    expect(await told({ thinking: true }, { enable_thinking: false })).toMatch(/^false/i);
+    expect(await told({ thinking: true }, { reasoning_effort: 'none' })).toMatch(/^false/i);
+    expect(await told({}, { chat_template_kwargs: { enable_thinking: true } })).toMatch(/^true/i);
+  });
+});
+
 describe('the template of a model', () => {
+  it('says how long the prompt of a chat is', async () => {
+    const counted = (await answer('/v1/chat/completions/input_tokens', { messages })) as {
+      input_tokens: number;
+    };
+    const { usage } = await chat({ max_tokens: 1 });
+    expect(counted.input_tokens).toBe(usage.prompt_tokens);
+  });
+
   it('can be applied without an answer', async () => {
     const apply = async (body: object) => (await post('/apply-template', body)).json().prompt as string;
     const whole = await apply({ messages, temperature: 0 });
@@ -249,13 +294,13 @@ describe('a gap in a text', () => {
       `Once upon${choices[0].text}`,
     );
     const gap = { input_prefix: body.prompt, input_suffix: body.suffix, n_predict: 3, temperature: 0 };
-    const infilled = infillAnswerSchema.parse(await ask('/infill', gap));
+    const infilled = completionAnswerSchema.parse(await ask('/infill', gap));
     expect(infilled).toMatchObject({ content: choices[0].text, stop_type: 'limit', tokens_predicted: 3 });
     const stream = await app.inject({ method: 'POST', url: '/infill', payload: { ...gap, stream: true } });
     const pieces = stream.body
       .split('\n\n')
       .filter((line) => line.startsWith('data: {'))
-      .map((line) => infillAnswerSchema.parse(JSON.parse(line.slice(6))));
+      .map((line) => completionAnswerSchema.parse(JSON.parse(line.slice(6))));
     expect(pieces.map(({ content }) => content).join('')).toBe(choices[0].text);
     expect(pieces.at(-1)?.stop).toBe(true);
   });

@@ -329,7 +329,7 @@ describe('tokens', () => {
     const prompt = 'Grüße, 😀 Milo!\n';
     const { tokens, count } = (await post('/tokenize', { prompt })).json();
     expect(count).toBe(tokens.length);
-    expect((await post('/detokenize', { tokens })).json()).toEqual({ prompt });
+    expect((await post('/detokenize', { tokens })).json()).toEqual({ prompt, content: prompt });
   });
 
   it('of messages are those that a chat counts', async () => {

@@ -18,13 +18,8 @@ import {
 } from '../jobs/answer-shape.ts';
 import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
 import { AnswerExtras, tokenNames } from './answer-extras.ts';
-import {
-  answersOf,
-  DEFAULT_MAX_TOKENS,
-  splitPrompt,
-  type TextBody,
-  textRules,
-} from './schemas/completions.ts';
+import { answersOf, DEFAULT_MAX_TOKENS, type TextBody, textRules } from './schemas/completions.ts';
+import { promptInput, splitPrompt, textOf } from './schemas/prompts.ts';
 import { withPredict } from './schemas/request-options.ts';
 import { samplingOf, scoringOf } from './schemas/sampling.ts';
 import { structuredOutputOf } from './schemas/structured-output.ts';
@@ -52,9 +47,9 @@ export const textKind: CompletionKind<TextBody> = {
       throw badRequest('prompt', `${several.length} prompts are too many; ${maxPrompts} are possible`);
     }
     return several.map((one): PromptInput => {
-      const isText = typeof one === 'string';
-      if (suffix === '') return isText ? { kind: 'text', text: one, bos } : { kind: 'ids', ids: one };
-      if (isText) return { kind: 'gap', prefix: one, suffix, suffixName: 'suffix' };
+      if (suffix === '') return withBos(promptInput(one), bos);
+      const prefix = textOf(one);
+      if (prefix !== undefined) return { kind: 'gap', prefix, suffix, suffixName: 'suffix' };
       throw badRequest('suffix', 'needs a prompt that is a text');
     });
   },
@@ -183,4 +178,8 @@ function alternatives({ top, token, logprob }: TokenDetail, name: (token: number
     named.set(spelled, Math.max(named.get(spelled) ?? -Infinity, finiteLogprob(one.logprob)));
   }
   return Object.fromEntries(named);
+}
+
+function withBos(input: PromptInput, bos: boolean | undefined): PromptInput {
+  return input.kind === 'text' ? { ...input, bos } : input;
 }

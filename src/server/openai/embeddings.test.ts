@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { sharedServer, start } from '../../../test/support/keyed-server.ts';
 import { Limiter } from '../limits/limiter.ts';
-import { embeddingAnswerSchema, errorSchema, rerankAnswerSchema } from './schemas/answers.ts';
+import { embeddingAnswerSchema, errorSchema } from './schemas/answers.ts';
 
 const fox = 'The quick brown fox jumps over the lazy dog.';
 const owl = 'An owl sleeps in the old tower until the moon rises over the hills.';
@@ -16,8 +16,8 @@ async function vectorOf(body: object): Promise<number[]> {
   return (await embed(body)).data[0]?.embedding as number[];
 }
 
-async function refusal(body: object, url = '/v1/embeddings') {
-  const response = await post(url, body);
+async function refusal(body: object) {
+  const response = await post('/v1/embeddings', body);
   return { status: response.statusCode, ...errorSchema.parse(response.json()).error };
 }
 
@@ -172,44 +172,5 @@ describe('POST /v1/embeddings', () => {
     expect(response.statusCode).toBe(408);
     await expect.poll(async () => (await shared.server.pool.engine.stats()).blocks.used).toBe(0);
     expect((await shared.server.pool.engine.stats()).queues.every(({ waiting }) => waiting === 0)).toBe(true);
-  });
-});
-
-describe('POST /v1/rerank', () => {
-  const documents = ['Two and two is four.', fox, { text: owl }];
-
-  it('sorts documents by their cosine with the query', async () => {
-    const response = await post('/v1/rerank', { model: 'embedder', query: fox, documents });
-    const { results, usage, model } = rerankAnswerSchema.parse(response.json());
-    expect(model).toBe('embedder');
-    expect(results.map(({ relevance_score: score }) => score)).toEqual(
-      results.map(({ relevance_score: score }) => score).sort((a, b) => b - a),
-    );
-    expect(results[0]).toMatchObject({ index: 1, document: { text: fox } });
-    expect(results[0]?.relevance_score).toBeCloseTo(1, 5);
-    const { data } = await embed({ model: 'embedder', input: [fox, owl] });
-    const [query, other] = data.map(({ embedding }) => embedding as number[]);
-    const product = query?.reduce((sum, value, at) => sum + value * (other?.[at] as number), 0);
-    expect(results.find(({ index }) => index === 2)?.relevance_score).toBeCloseTo(product as number, 5);
-    expect(usage.prompt_tokens).toBeGreaterThan(0);
-  });
-
-  it('returns as many as asked, with or without their texts', async () => {
-    const body = { model: 'embedder', query: fox, documents, top_n: 2, return_documents: false };
-    const { results } = rerankAnswerSchema.parse((await post('/v1/rerank', body)).json());
-    expect(results.length).toBe(2);
-    expect(results.every(({ document }) => document === undefined)).toBe(true);
-  });
-
-  it.each([
-    [{ model: 'demo', query: fox, documents: [owl] }, 'model', 'model_not_capable'],
-    [{ model: 'ranker', query: fox, documents: [owl] }, 'model', 'model_not_capable'],
-    [{ query: '', documents: [owl] }, 'query', 'invalid_value'],
-    [{ query: fox, documents: [] }, 'documents', 'invalid_value'],
-    [{ query: fox, documents: [owl, ''] }, 'documents[1]', 'invalid_value'],
-    [{ query: fox, documents: Array.from({ length: 65 }, () => 'a') }, 'documents', 'invalid_value'],
-    [{ query: fox, documents: [owl], top_n: 0 }, 'top_n', 'invalid_value'],
-  ])('refuses %j', async (body, param, code) => {
-    expect(await refusal(body, '/v1/rerank')).toMatchObject({ status: 400, param, code });
   });
 });

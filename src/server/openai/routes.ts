@@ -1,5 +1,4 @@
-// Chat and text completions, embeddings and reranking; the first three also under /v1/batch, at LOW priority. And /infill,
-// which editors call.
+// Chat and text completions and embeddings; also under /v1/batch, at LOW priority.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ServerContext } from '../context.ts';
@@ -8,19 +7,16 @@ import { type ServeOptions, serveCompletion } from '../jobs/serve-completion.ts'
 import type { Route } from '../route.ts';
 import { chatProtocol } from './chat.ts';
 import { textProtocol } from './completions.ts';
-import { serveEmbeddings, serveRerank } from './embeddings.ts';
-import { infillProtocol, infillSchema } from './infill.ts';
+import { serveEmbeddings } from './embeddings.ts';
 import {
   chatAnswerSchema,
   chatChunkSchema,
   embeddingAnswerSchema,
-  infillAnswerSchema,
-  rerankAnswerSchema,
   textAnswerSchema,
 } from './schemas/answers.ts';
 import { chatRequestSchema, chatRules } from './schemas/chat.ts';
 import { textRules, textSchema } from './schemas/completions.ts';
-import { embeddingRules, embeddingSchema, rerankRules, rerankSchema } from './schemas/embeddings.ts';
+import { embeddingRules, embeddingSchema } from './schemas/embeddings.ts';
 
 const asUsual: ServeOptions = { forceLow: false };
 const atLow: ServeOptions = { forceLow: true };
@@ -64,6 +60,7 @@ export function openAiRoutes(context: ServerContext): readonly Route[] {
     {
       ...text,
       url: '/v1/completions',
+      onlyPrefixed: true,
       summary: 'Continue a text',
       description: rulesNote(textRules),
       handler: continueText(asUsual),
@@ -85,6 +82,7 @@ export function openAiRoutes(context: ServerContext): readonly Route[] {
     {
       ...embeddings,
       url: '/v1/embeddings',
+      onlyPrefixed: true,
       summary: 'Texts to vectors',
       description: rulesNote(embeddingRules),
       handler: embed(asUsual),
@@ -95,26 +93,6 @@ export function openAiRoutes(context: ServerContext): readonly Route[] {
       summary: 'Texts to vectors, no hurry',
       description: lowNote,
       handler: embed(atLow),
-    },
-    {
-      method: 'POST',
-      url: '/v1/rerank',
-      access: 'key',
-      summary: 'Documents by their nearness to a query, for models made for embeddings',
-      description: rulesNote(rerankRules),
-      body: rerankSchema,
-      answer: rerankAnswerSchema,
-      handler: (request, reply) => serveRerank(context, request, reply),
-    },
-    {
-      method: 'POST',
-      url: '/infill',
-      access: 'key',
-      summary: 'Fill a gap in a text, as llama.cpp does',
-      body: infillSchema,
-      answer: infillAnswerSchema,
-      chunk: infillAnswerSchema,
-      handler: (request, reply) => serveCompletion(context, infillProtocol, request, reply, asUsual),
     },
   ];
 }

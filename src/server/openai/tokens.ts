@@ -1,5 +1,6 @@
 // POST /tokenize, /detokenize and /apply-template. Limits count them as requests; long texts are encoded off the event loop.
 
+import { isUtf8 } from 'node:buffer';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { type Conversation, chatPrompt } from '../../generation/chat-prompt.ts';
@@ -12,9 +13,10 @@ import { NO_TOKENS } from '../limits/key-limiter.ts';
 import { findEntry } from '../request/find-model.ts';
 import { requestContext, withRequestScope } from '../request/request-scope.ts';
 import type { Route } from '../route.ts';
+import type { ServerSettings } from '../settings.ts';
 import { chatKind } from './chat.ts';
 import { withTools } from './older-functions.ts';
-import { detokenizedSchema, tokensSchema } from './schemas/answers.ts';
+import { detokenizedSchema, inputTokensSchema, promptSchema, tokensSchema } from './schemas/answers.ts';
 import { chatRequestSchema, chatRules, templateOptions } from './schemas/chat.ts';
 import { detokenizeRules, detokenizeSchema, tokenizeRules, tokenizeSchema } from './schemas/completions.ts';
 
@@ -51,12 +53,28 @@ export function tokenRoutes(context: ServerContext): readonly Route[] {
     },
     {
       method: 'POST',
+      url: '/v1/chat/completions/input_tokens',
+      access: 'key',
+      summary: 'How many tokens the prompt of a chat has, as llama-server counts them',
+      body: chatRequestSchema,
+      answer: inputTokensSchema,
+      handler: (request, reply) =>
+        tokenCall(context, chatRules, request, reply, async ({ body, model, caller }) => {
+          const [input] = chatKind.prompts(withTools(body), context.settings);
+          const { encoders: encoder, settings: limits } = context;
+          const options = { ...caller, encoder, limits, parameter: 'messages', mustFit: false };
+          const { ids } = await readPrompt(input as PromptInput, model, options);
+          return { object: 'response.input_tokens', input_tokens: ids.length };
+        }),
+    },
+    {
+      method: 'POST',
       url: '/apply-template',
       access: 'key',
       summary: 'Messages to the prompt that the model sees',
       // The same body makes the same prompt at /v1/chat/completions.
       body: chatRequestSchema,
-      answer: detokenizedSchema,
+      answer: promptSchema,
       handler: (request, reply) =>
         tokenCall(context, chatRules, request, reply, async ({ body, model }) => {
           const [conversation] = chatKind.prompts(withTools(body), context.settings);
@@ -72,14 +90,22 @@ async function tokenize(
 ): Promise<object> {
   // A text that is too long for the model may be tokenized all the same.
   const options = { ...caller, encoder, limits, parameter: 'prompt', mustFit: false };
-  const { ids } = await readPrompt(inputOf(body), model, options);
+  const { ids } = await readPrompt(inputOf(body, limits), model, options);
   const { tokenizer, spec } = model;
   return {
     count: ids.length,
     max_model_len: spec.contextLength,
-    tokens: [...ids],
+    tokens: body.with_pieces === true ? Array.from(ids, (id) => pieceOf(model, id)) : [...ids],
     ...(body.return_token_strs ? { token_strs: Array.from(ids, (id) => tokenizer.tokenText(id) ?? '') } : {}),
   };
+}
+
+/** Bytes where they are no whole characters, which a text could not hold. */
+function pieceOf({ tokenizer }: ServedModel, id: number): object {
+  const bytes = Buffer.from(
+    tokenizer.isSpecial(id) ? (tokenizer.tokenText(id) ?? '') : tokenizer.tokenBytes(id),
+  );
+  return { id, piece: isUtf8(bytes) ? bytes.toString('utf8') : [...bytes] };
 }
 
 async function detokenize(
@@ -88,7 +114,8 @@ async function detokenize(
 ): Promise<object> {
   const ids = tokenIds(body.tokens, model.spec.vocabSize, 'tokens');
   const special = body.skip_special_tokens !== true;
-  return { prompt: await encoders.decode(model, ids, { special }, caller) };
+  const text = await encoders.decode(model, ids, { special }, caller);
+  return { prompt: text, content: text };
 }
 
 async function tokenCall<
@@ -110,12 +137,15 @@ async function tokenCall<
   );
 }
 
-function inputOf(body: TokenizeBody): PromptInput {
-  const { prompt, messages } = body;
-  if ((prompt === undefined) === (messages === undefined)) {
-    throw badRequest('prompt', 'give either prompt or messages');
+function inputOf(body: TokenizeBody, settings: ServerSettings): PromptInput {
+  const { prompt, content, messages } = body;
+  if ([prompt, content, messages].filter((one) => one !== undefined).length !== 1) {
+    throw badRequest('prompt', 'give one of prompt, content and messages');
+  }
+  if (content !== undefined) {
+    return { kind: 'text', text: content, bos: body.add_special === true, special: body.parse_special };
   }
   return messages === undefined
     ? { kind: 'text', text: prompt ?? '', bos: body.add_special_tokens }
-    : { kind: 'chat', messages, tools: body.tools, ...templateOptions(body) };
+    : { kind: 'chat', messages, tools: body.tools, ...templateOptions(body, settings) };
 }

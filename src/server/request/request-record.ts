@@ -178,7 +178,7 @@ export class RequestRecord implements GenerationObserver {
     const { context, caller, kind, model, request, stream } = this.#of;
     const totalMs = this.#elapsedMs();
     for (const requestId of this.#submitted) context.metrics.forget(requestId);
-    context.metrics.used(model.name, usage);
+    context.metrics.used(model.name, usage, this.times);
     if (this.#outcome === 'ok') {
       const decodeMs = totalMs - (this.#firstTokenMs ?? totalMs);
       context.metrics.completed(this.#labels, longestAnswer, decodeMs, totalMs);

@@ -33,6 +33,7 @@ export function toChatBody(given: ResponsesBody, { history, given: items }: Conv
   return {
     ...shared,
     messages: toMessages([...history, ...items], instructions),
+    continue_final_message: false,
     max_completion_tokens: maxTokens,
     tools: tools && toChatTools(tools),
     tool_choice: toChatChoice(choice),

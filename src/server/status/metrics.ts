@@ -9,6 +9,8 @@ import type { ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { within } from '../../runtime/timers.ts';
 import { TIERS, type Tier } from '../../store/key-record.ts';
+import type { ServerSettings } from '../settings.ts';
+import { type AnswerTimes, LlamaMetrics } from './llama-metrics.ts';
 
 const STATS_TIMEOUT_MS = 1000;
 const slowBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -32,6 +34,7 @@ export class Metrics {
   readonly #pool: ModelPool;
   readonly #subscribed = new WeakSet<EngineClient>();
   readonly #submitted = new Map<string, Submitted>();
+  readonly #llama: LlamaMetrics | undefined;
   /** Scrapes at the same time share one. */
   #scrape: Promise<string> | undefined;
   readonly #firstToken = this.#histogram(
@@ -74,8 +77,9 @@ export class Metrics {
   readonly #running = this.#gauge('running_sequences', 'Sequences in the running batch');
   readonly #blocks = this.#gauge('blocks', 'KV blocks by state', ['model', 'state']);
 
-  constructor(pool: ModelPool) {
+  constructor(pool: ModelPool, { llamaMetrics = false }: Partial<Pick<ServerSettings, 'llamaMetrics'>> = {}) {
     this.#pool = pool;
+    this.#llama = llamaMetrics ? new LlamaMetrics() : undefined;
     collectDefaultMetrics({ register: this.#registry });
   }
 
@@ -94,7 +98,8 @@ export class Metrics {
     if (this.#subscribed.has(engine)) return;
     this.#subscribed.add(engine);
     engine.monitor?.subscribe({
-      step: ({ admitted, preempted, times }) => {
+      step: ({ admitted, preempted, sequences, times }) => {
+        this.#llama?.stepped(sequences);
         const { scheduleMs, computeMs, sampleMs, emitMs } = times;
         const stepMs = scheduleMs + computeMs + sampleMs + emitMs;
         this.#stepped.observe({ model }, stepMs / 1000);
@@ -129,7 +134,9 @@ export class Metrics {
     this.#lasted.observe({ model, tier }, totalMs / 1000);
   }
 
-  used(model: string, { promptTokens, cachedTokens, completionTokens, draftTokens }: TokenUsage): void {
+  used(model: string, usage: TokenUsage, times: AnswerTimes): void {
+    this.#llama?.used(usage, times);
+    const { promptTokens, cachedTokens, completionTokens, draftTokens } = usage;
     for (const counter of draftTokens === undefined ? [] : this.#draftTokens) {
       counter.inc({ model, outcome: 'accepted' }, draftTokens?.accepted);
       counter.inc({ model, outcome: 'rejected' }, draftTokens?.rejected);
@@ -174,7 +181,8 @@ export class Metrics {
       this.#preemptions.inc({ model: name }, 0);
       if (stats !== undefined) this.#take(name, stats);
     }
-    return this.#registry.metrics();
+    const own = await this.#registry.metrics();
+    return this.#llama === undefined ? own : `${own}${this.#llama.text(totalsOf(answers))}`;
   }
 
   #take(model: string, { queues, running, blocks }: EngineStats): void {
@@ -211,4 +219,13 @@ export class Metrics {
     const labelNames = labels ?? (['model'] as Label[]);
     return new Gauge({ name: `chairlift_${name}`, help, labelNames, registers: [this.#registry] });
   }
+}
+
+function totalsOf(answers: readonly { readonly stats: EngineStats | undefined }[]) {
+  const sum = (count: (stats: EngineStats) => number) =>
+    answers.reduce((total, { stats }) => total + (stats === undefined ? 0 : count(stats)), 0);
+  return {
+    running: sum(({ running }) => running.length),
+    waiting: sum(({ queues }) => queues.reduce((total, { waiting }) => total + waiting, 0)),
+  };
 }

@@ -17,6 +17,13 @@ export function statusRoutes(context: ServerContext): readonly Route[] {
     },
     {
       method: 'GET',
+      url: '/v1/health',
+      access: 'open',
+      summary: 'The same as /health, as llama-server has it',
+      handler: () => health(context),
+    },
+    {
+      method: 'GET',
       url: '/ready',
       access: 'open',
       atBothAddresses: true,

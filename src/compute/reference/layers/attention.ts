@@ -1,8 +1,8 @@
 // Attention through block tables, with grouped key/value heads, windows, soft caps and sinks.
 
+import { sigmoid } from '../../../model/activation-curves.ts';
 import type { AttentionSpec, CacheSpec, HeadNormSpec } from '../../../model/spec.ts';
 import { BLOCK_TOKENS } from '../../backend.ts';
-import { sigmoid } from '../activation.ts';
 import { type BatchRows, slotAt } from '../batch-rows.ts';
 import type { KvStore } from '../kv-cache.ts';
 import { applyLinear } from '../linear.ts';

@@ -1,7 +1,8 @@
 // The gated delta net, token by token: see GatedDeltaNetSpec.
 
+import { sigmoid, silu } from '../../../model/activation-curves.ts';
 import type { GatedDeltaNetSpec } from '../../../model/spec.ts';
-import { sigmoid, silu, softplus } from '../activation.ts';
+import { softplus } from '../activation.ts';
 import { applyLinear, applySideBySide } from '../linear.ts';
 import { normalize } from '../norm.ts';
 import type { RunBody } from '../step-context.ts';

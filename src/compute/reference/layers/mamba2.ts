@@ -1,7 +1,8 @@
 // A state space, token by token: see Mamba2Spec.
 
+import { silu } from '../../../model/activation-curves.ts';
 import type { Mamba2Spec } from '../../../model/spec.ts';
-import { silu, softplus } from '../activation.ts';
+import { softplus } from '../activation.ts';
 import { applyLinear, applySideBySide } from '../linear.ts';
 import { normalize } from '../norm.ts';
 import type { RunBody } from '../step-context.ts';

@@ -1,7 +1,8 @@
 // The feed-forward of a layer.
 
+import { sigmoid } from '../../../model/activation-curves.ts';
 import type { MlpSpec } from '../../../model/spec.ts';
-import { activate, sigmoid } from '../activation.ts';
+import { activate } from '../activation.ts';
 import { applyLinear } from '../linear.ts';
 import type { RunBody } from '../step-context.ts';
 import type { Loaded } from '../weights.ts';

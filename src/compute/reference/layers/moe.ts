@@ -1,7 +1,7 @@
 // A mixture of experts: which of them each row goes through, and how much each counts.
 
+import { sigmoid } from '../../../model/activation-curves.ts';
 import type { MlpSpec, MoeSpec, RouterSpec } from '../../../model/spec.ts';
-import { sigmoid } from '../activation.ts';
 import { applyLinear } from '../linear.ts';
 import { normalize } from '../norm.ts';
 import type { RunBody } from '../step-context.ts';

@@ -123,7 +123,7 @@ export const textAnswerSchema = z.strictObject({
   usage: usageSchema.nullable().optional(),
 });
 
-const promptUsageSchema = z.object({ prompt_tokens: z.int(), total_tokens: z.int() });
+export const promptUsageSchema = z.object({ prompt_tokens: z.int(), total_tokens: z.int() });
 
 export const embeddingAnswerSchema = z.strictObject({
   object: z.literal('list'),
@@ -138,33 +138,6 @@ export const embeddingAnswerSchema = z.strictObject({
   ),
   model: z.string(),
   usage: promptUsageSchema,
-});
-
-export const rerankAnswerSchema = z.strictObject({
-  id: z.string(),
-  model: z.string(),
-  results: z
-    .array(
-      z.strictObject({
-        index: z.int().meta({ description: 'Which of the documents.' }),
-        relevance_score: z.number().meta({ description: 'The cosine of query and document, -1 to 1.' }),
-        document: z.object({ text: z.string() }).optional(),
-      }),
-    )
-    .meta({ description: 'The most relevant first.' }),
-  usage: promptUsageSchema,
-});
-
-export const infillAnswerSchema = z.strictObject({
-  index: z.int(),
-  content: z.string(),
-  stop: z.boolean().meta({ description: 'Whether this is the end.' }),
-  stop_type: z.enum(['eos', 'limit']).optional(),
-  model: z.string().optional(),
-  truncated: z.literal(false).optional(),
-  tokens_evaluated: z.int().optional(),
-  tokens_cached: z.int().optional(),
-  tokens_predicted: z.int().optional(),
 });
 
 export const modelSchema = z.object({
@@ -182,11 +155,28 @@ export const modelSchema = z.object({
 
 export const modelListSchema = z.object({ object: z.literal('list'), data: z.array(modelSchema) });
 
+const pieceSchema = z.object({
+  id: z.int(),
+  piece: z
+    .union([z.string(), z.array(z.int())])
+    .meta({ description: 'What the token spells; its bytes where they are no whole characters.' }),
+});
+
 export const tokensSchema = z.object({
   count: z.int(),
   max_model_len: z.int(),
-  tokens: z.array(z.int()),
+  tokens: z.union([z.array(z.int()), z.array(pieceSchema)]),
   token_strs: z.array(z.string()).optional(),
 });
 
-export const detokenizedSchema = z.object({ prompt: z.string() });
+export const promptSchema = z.object({ prompt: z.string() });
+
+export const detokenizedSchema = z.object({
+  prompt: z.string(),
+  content: z.string().meta({ description: 'The same, as llama-server calls it.' }),
+});
+
+export const inputTokensSchema = z.object({
+  object: z.literal('response.input_tokens'),
+  input_tokens: z.int(),
+});

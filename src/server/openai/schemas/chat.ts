@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { type Conversation, messageRoles } from '../../../generation/chat-prompt.ts';
 import { badRequest } from '../../http/errors.ts';
 import type { BodyRules } from '../../http/parse-body.ts';
+import type { ServerSettings } from '../../settings.ts';
 import { answerOptions, withPredict } from './request-options.ts';
 import {
   maxLogprobs,
@@ -50,7 +51,14 @@ export const templateFields = {
     .optional(),
   continue_final_message: z
     .boolean()
-    .meta({ description: "Go on with the last message, which is the assistant's. Default false." })
+    .meta({
+      description:
+        "Go on with the last message, which is the assistant's. Default true where it has text and no calls, and add_generation_prompt is not given.",
+    })
+    .optional(),
+  enable_thinking: z
+    .boolean()
+    .meta({ description: 'The same in chat_template_kwargs, for templates that know of it.' })
     .optional(),
   chat_template_kwargs: z
     .record(z.string(), z.unknown())
@@ -62,25 +70,40 @@ export const templateFields = {
     .optional(),
 };
 
-type TemplateBody = z.infer<z.ZodObject<typeof templateFields>>;
+type TemplateBody = z.infer<z.ZodObject<typeof templateFields>> & {
+  readonly messages?: readonly z.infer<typeof chatMessage>[] | undefined;
+};
 
-export function templateOptions(body: TemplateBody): Omit<Conversation, 'messages' | 'tools'> {
+export function templateOptions(
+  body: TemplateBody,
+  settings: Pick<ServerSettings, 'thinking'>,
+): Omit<Conversation, 'messages' | 'tools'> {
+  const { add_generation_prompt: addGenerationPrompt, continue_final_message: continues } = body;
   return {
-    addGenerationPrompt: body.add_generation_prompt,
-    continueFinalMessage: body.continue_final_message,
-    variables: variablesOf(body),
+    addGenerationPrompt,
+    continueFinalMessage: continues ?? (addGenerationPrompt === undefined && isBegun(body.messages?.at(-1))),
+    variables: variablesOf(body, settings),
   };
 }
 
+/** An answer goes on with an assistant's text at the end, as with Anthropic and llama-server. */
+function isBegun({ role, content, tool_calls: calls }: Partial<z.infer<typeof chatMessage>> = {}): boolean {
+  return role === 'assistant' && (content ?? '').length > 0 && (calls ?? []).length === 0;
+}
+
 /** Variables that are given by name win. */
-function variablesOf({
-  reasoning_effort: effort,
-  chat_template_kwargs: named,
-}: TemplateBody): Conversation['variables'] {
-  if (effort === undefined) return named;
-  // Some templates have only a switch.
-  const off = effort === 'none' ? { enable_thinking: false, thinking: false } : {};
-  return { reasoning_effort: effort, ...off, ...named };
+function variablesOf(
+  body: TemplateBody,
+  { thinking }: Pick<ServerSettings, 'thinking'>,
+): Conversation['variables'] {
+  const { reasoning_effort: effort, enable_thinking: thinks, chat_template_kwargs: named } = body;
+  // Some templates have only a switch, under either name.
+  const isOn = thinks ?? (effort === 'none' ? false : thinking);
+  return {
+    ...(effort === undefined ? {} : { reasoning_effort: effort }),
+    ...(isOn === undefined ? {} : { enable_thinking: isOn, thinking: isOn }),
+    ...named,
+  };
 }
 
 export const chatSchema = z.object({

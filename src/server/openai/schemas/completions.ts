@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { badRequest } from '../../http/errors.ts';
 import { type BodyRules, rulesFor } from '../../http/parse-body.ts';
 import { chatMessage, templateFields } from './chat.ts';
+import { isTokenIds, promptField, tokenListJson } from './prompts.ts';
 import { answerOptions } from './request-options.ts';
 import {
   maxLogprobs,
@@ -17,41 +18,6 @@ import { structuredOutputFields } from './structured-output.ts';
 import { toolFields } from './tools.ts';
 
 export const DEFAULT_MAX_TOKENS = 16;
-
-type PromptInput = string | readonly string[] | readonly number[] | readonly (readonly number[])[];
-
-const isText = (value: unknown) => typeof value === 'string';
-const isTokenList = (value: unknown) => Array.isArray(value) && value.every(Number.isInteger);
-
-/** Checked by hand, because a prompt may be a list of a million ids. */
-function isPrompt(value: unknown): value is PromptInput {
-  if (isText(value)) return true;
-  if (!Array.isArray(value) || value.length === 0) return false;
-  return value.every(isText) || isTokenList(value) || value.every(isTokenList);
-}
-
-const tokenListJson = { type: 'array', items: { type: 'integer', minimum: 0 } };
-
-export const promptField = (description: string) =>
-  z
-    .custom<PromptInput>(
-      isPrompt,
-      'must be a text, a list of texts, a list of token ids, or a list of such lists, and not empty',
-    )
-    .meta({
-      description,
-      anyOf: [
-        { type: 'string' },
-        { type: 'array', items: { type: 'string' } },
-        tokenListJson,
-        { type: 'array', items: tokenListJson },
-      ],
-    });
-
-export function splitPrompt(prompt: PromptInput): readonly (string | readonly number[])[] {
-  if (typeof prompt === 'string') return [prompt];
-  return typeof prompt[0] === 'number' ? [prompt as readonly number[]] : (prompt as readonly string[]);
-}
 
 export const textSchema = z.object({
   prompt: promptField('What to continue. Several prompts are answered independently.'),
@@ -116,7 +82,25 @@ export function answersOf({ n = 1, best_of: made = n, stream }: TextBody): {
 
 export const tokenizeSchema = z.object({
   model: samplingFields.model,
-  prompt: z.string().meta({ description: 'A text to encode; give it or messages.' }).optional(),
+  prompt: z.string().meta({ description: 'A text to encode; give it, content or messages.' }).optional(),
+  content: z
+    .string()
+    .meta({
+      description: 'A text to encode as llama-server does: without tokens in front unless add_special.',
+    })
+    .optional(),
+  add_special: z
+    .boolean()
+    .meta({ description: 'For content: put the tokens in front that the model expects. Default false.' })
+    .optional(),
+  parse_special: z
+    .boolean()
+    .meta({ description: 'For content: read control tokens that it spells. Default true.' })
+    .optional(),
+  with_pieces: z
+    .boolean()
+    .meta({ description: 'Tokens are objects with id and piece, what it spells. Default false.' })
+    .optional(),
   messages: z.array(chatMessage).min(1).optional(),
   add_special_tokens: z
     .boolean()
@@ -135,10 +119,7 @@ export const tokenizeRules = rulesFor(tokenizeSchema);
 export const detokenizeSchema = z.object({
   model: samplingFields.model,
   tokens: z
-    .custom<readonly number[]>(
-      (value) => isTokenList(value) && (value as number[]).every((id) => id >= 0),
-      'must be a list of token ids: whole numbers, 0 or more',
-    )
+    .custom<readonly number[]>(isTokenIds, 'must be a list of token ids: whole numbers, 0 or more')
     .meta(tokenListJson),
   skip_special_tokens: z.boolean().meta({ description: 'Default false.' }).optional(),
 });

@@ -191,7 +191,7 @@ export function samplingOf(
   return samplingSettings(request, model, names);
 }
 
-export function stopsOf({ stop = [] }: SamplingBody): readonly string[] {
+export function stopsOf({ stop = [] }: Pick<SamplingBody, 'stop'>): readonly string[] {
   return typeof stop === 'string' ? [stop] : stop;
 }
 

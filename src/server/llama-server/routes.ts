@@ -1,0 +1,139 @@
+// llama-server's own routes, for scripts and editors that were written for it. Its OpenAI routes are in `openai/`.
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { ServedModel } from '../../pool/served-model.ts';
+import type { ServerContext } from '../context.ts';
+import { rulesNote } from '../http/parse-body.ts';
+import { serveCompletion } from '../jobs/serve-completion.ts';
+import { NO_TOKENS } from '../limits/key-limiter.ts';
+import { textProtocol } from '../openai/completions.ts';
+import { serveEmbeddings } from '../openai/embeddings.ts';
+import { textSchema } from '../openai/schemas/completions.ts';
+import { embeddingSchema as openAiEmbeddingSchema } from '../openai/schemas/embeddings.ts';
+import { callerOf } from '../request/auth.ts';
+import { findEntry } from '../request/find-model.ts';
+import { requestContext, withRequestScope } from '../request/request-scope.ts';
+import type { Route } from '../route.ts';
+import { completionAnswerSchema } from './answers.ts';
+import { embeddingAnswerSchema, embeddingSchema, serveEmbedding } from './embedding.ts';
+import { listedAdapters } from './lora.ts';
+import { propsOf } from './props.ts';
+import { completionProtocol, infillProtocol } from './protocol.ts';
+import { completionRules, completionSchema, infillRules, infillSchema } from './schema.ts';
+import { slotsOf } from './slots.ts';
+
+const usual = { forceLow: false };
+const answers = {
+  answer: z.union([completionAnswerSchema, z.array(completionAnswerSchema)]),
+  chunk: completionAnswerSchema,
+};
+const eitherNote =
+  'A body with a model is read and answered as at the path with /v1, one without as llama-server does.';
+
+export function llamaServerRoutes(context: ServerContext): readonly Route[] {
+  const complete = (request: FastifyRequest, reply: FastifyReply) =>
+    serveCompletion(context, completionProtocol, request, reply, usual);
+  return [
+    {
+      method: 'POST',
+      url: '/completion',
+      access: 'key',
+      summary: 'Continue a text, as llama-server does',
+      description: rulesNote(completionRules),
+      body: completionSchema,
+      ...answers,
+      handler: complete,
+    },
+    {
+      method: 'POST',
+      url: '/completions',
+      access: 'key',
+      summary: 'Continue a text, as llama-server or as OpenAI does',
+      description: eitherNote,
+      body: z.union([completionSchema, textSchema]),
+      handler: (request, reply) =>
+        namesModel(request)
+          ? serveCompletion(context, textProtocol, request, reply, usual)
+          : complete(request, reply),
+    },
+    {
+      method: 'POST',
+      url: '/infill',
+      access: 'key',
+      summary: 'Fill a gap in a text, as llama-server does',
+      description: rulesNote(infillRules),
+      body: infillSchema,
+      ...answers,
+      handler: (request, reply) => serveCompletion(context, infillProtocol, request, reply, usual),
+    },
+    {
+      method: 'POST',
+      url: '/embedding',
+      access: 'key',
+      summary: 'Texts to vectors, as llama-server does',
+      body: embeddingSchema,
+      answer: embeddingAnswerSchema,
+      handler: (request, reply) => serveEmbedding(context, request, reply),
+    },
+    {
+      method: 'POST',
+      url: '/embeddings',
+      access: 'key',
+      summary: 'Texts to vectors, as llama-server or as OpenAI does',
+      description: eitherNote,
+      body: z.union([embeddingSchema, openAiEmbeddingSchema]),
+      handler: (request, reply) =>
+        namesModel(request)
+          ? serveEmbeddings(context, request, reply, usual)
+          : serveEmbedding(context, request, reply),
+    },
+    {
+      method: 'GET',
+      url: '/props',
+      access: 'key',
+      summary: 'A model and its defaults, as llama-server describes them',
+      description: '?model= names another one than the default model. It is loaded where it is not.',
+      handler: (request, reply) =>
+        withModel(context, request, reply, async (model) => propsOf(context, model, callerOf(request))),
+    },
+    {
+      method: 'GET',
+      url: '/slots',
+      access: 'key',
+      summary: 'The sequences that run, as llama-server lists its slots',
+      description:
+        '?model= names another one than the default model; ?fail_on_no_slot=1 answers 503 where none is free.',
+      handler: (request, reply) =>
+        withModel(context, request, reply, (model) => slotsOf(context, model, request)),
+    },
+    {
+      method: 'GET',
+      url: '/lora-adapters',
+      access: 'key',
+      summary: 'The adapters of a model, as llama-server lists them',
+      handler: async (request) => listedAdapters(context.pool, modelAsked(request), callerOf(request)),
+    },
+  ];
+}
+
+/** OpenAI's clients always name a model, llama-server's hardly ever. A request that is resumed has no body. */
+function namesModel({ body }: FastifyRequest): boolean {
+  return typeof body !== 'object' || body === null || 'model' in body;
+}
+
+function modelAsked({ query }: FastifyRequest): string | undefined {
+  const { model } = query as Record<string, unknown>;
+  return typeof model === 'string' ? model : undefined;
+}
+
+function withModel<Answer>(
+  context: ServerContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  use: (model: ServedModel) => Promise<Answer>,
+): Promise<Answer> {
+  const modelName = findEntry(context.pool, modelAsked(request)).name;
+  const options = { modelName, demand: NO_TOKENS, sequences: 0 };
+  return withRequestScope(requestContext(context, request, reply), options, ({ model }) => use(model));
+}

@@ -1,0 +1,45 @@
+// GET /slots: the sequences of a model's running batch, each in a slot. This server has none: a slot here is a number.
+
+import type { FastifyRequest } from 'fastify';
+import type { EngineStats } from '../../engine/engine.ts';
+import { roomOf } from '../../generation/context-room.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import type { ServerContext } from '../context.ts';
+import { ApiError } from '../http/errors.ts';
+import { callerOf } from '../request/auth.ts';
+
+/** So many are shown where memory alone limits how many sequences run. */
+const SHOWN_SLOTS = 4;
+
+export function slotCount({ settings }: Pick<ServerContext, 'settings'>): number {
+  return settings.maxBatchSize ?? SHOWN_SLOTS;
+}
+
+export async function slotsOf(
+  context: ServerContext,
+  model: ServedModel,
+  request: FastifyRequest,
+): Promise<readonly object[]> {
+  const { running } = await model.engine.stats();
+  const { fail_on_no_slot: mustBeFree } = request.query as Record<string, unknown>;
+  const most = context.settings.maxBatchSize;
+  if (mustBeFree !== undefined && most !== undefined && running.length >= most) {
+    throw new ApiError(503, 'no slot is available', { code: 'no_slot_available' });
+  }
+  const { admin } = callerOf(request);
+  const count = Math.max(slotCount(context), running.length);
+  return Array.from({ length: count }, (_, id) => {
+    const sequence = running[id];
+    return {
+      id,
+      n_ctx: roomOf(model),
+      is_processing: sequence !== undefined,
+      // How long the sequences of others are is for admins.
+      ...(admin && sequence !== undefined ? progressOf(sequence) : {}),
+    };
+  });
+}
+
+function progressOf({ id, tokens, computed }: EngineStats['running'][number]): object {
+  return { id_task: id, n_tokens: tokens, n_tokens_computed: computed };
+}
