@@ -88,7 +88,7 @@ export const configOptions = {
     kind: list,
     default: [],
     meaning:
-      'how answers are sampled where a request says nothing: `name=value`, such as `temperature=0.7`, of `temperature`, `top_k`, `top_p`, `min_p`, `typical_p`, `repetition_penalty`, `presence_penalty`, `frequency_penalty`',
+      'how answers are sampled where a request says nothing: `name=value`, such as `temperature=0.7`, of `temperature`, `top_k` and the other numbers by which a request [is sampled](api.md#sampling)',
   },
   generationConfig: {
     kind: { type: 'choice', values: ['auto', 'none'] },

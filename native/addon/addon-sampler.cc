@@ -16,7 +16,7 @@ namespace {
 
 // Columns of the job's `reals` and `integers`, one row each per row of logits.
 enum Real { temperature, topP, minP, typicalP, repetition, presence, frequency, uniform, realCount };
-enum Integer { topK, alternatives, maskStart, integerCount };
+enum Integer { topK, alternatives, maskStart, given, integerCount };
 
 /** Parts of a flat array, one per row. */
 template <class T>
@@ -89,13 +89,13 @@ std::vector<SamplingRow> readRows(napi_env env, napi_value job, int vocabSize, i
     if (penalized[row].length != generated[row].length) {
       throw ScriptError("native addon: rows of broken lengths: penalized");
     }
-    if (integer[topK] < 0 || integer[alternatives] > stride) {
+    if (integer[topK] < 0 || integer[alternatives] > stride || integer[given] >= vocabSize) {
       throw ScriptError("native addon: sampling parameters out of range");
     }
     result.push_back({real[temperature], real[topP], real[minP], real[typicalP], real[repetition], real[presence],
                       real[frequency], real[uniform], integer[topK], integer[alternatives], penalized[row],
                       generated[row], biasedOf.at(row), biasesOf.at(row), forbiddenOf.at(row),
-                      mask < 0 ? nullptr : masks.data + mask});
+                      mask < 0 ? nullptr : masks.data + mask, integer[given]});
   }
   return result;
 }
@@ -125,11 +125,12 @@ napi_value sampleRows(napi_env env, napi_callback_info info) {
     const auto rows = readRows(env, args[3], vocabSize, stride);
     const auto tokens = toInt32Array(env, property(env, args[4], "tokens"), "tokens");
     const auto logprobs = toFloatArray(env, property(env, args[4], "logprobs"), "logprobs");
+    const auto ranks = toInt32Array(env, property(env, args[4], "ranks"), "ranks");
     const auto topCounts = toInt32Array(env, property(env, args[4], "topCounts"), "topCounts");
     const auto topTokens = toInt32Array(env, property(env, args[4], "topTokens"), "topTokens");
     const auto topLogprobs = toFloatArray(env, property(env, args[4], "topLogprobs"), "topLogprobs");
     if (logits.length < rows.size() * size_t(vocabSize)) throw ScriptError("native addon: too few logits");
-    if (std::min({tokens.length, logprobs.length, topCounts.length}) < rows.size() ||
+    if (std::min({tokens.length, logprobs.length, ranks.length, topCounts.length}) < rows.size() ||
         std::min(topTokens.length, topLogprobs.length) < rows.size() * size_t(stride)) {
       throw ScriptError("native addon: too little room for the result");
     }
@@ -139,6 +140,7 @@ napi_value sampleRows(napi_env env, napi_callback_info info) {
     for (size_t row = 0; row < rows.size(); row++) {
       tokens.data[row] = sampled[row].token;
       logprobs.data[row] = sampled[row].logprob;
+      ranks.data[row] = sampled[row].rank;
       topCounts.data[row] = sampled[row].alternatives;
     }
     return undefinedValue(env);

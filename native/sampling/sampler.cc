@@ -26,14 +26,23 @@ int32_t firstHighest(const LogitRow& row) {
   return token;
 }
 
+int rankOf(const LogitRow& row, int32_t token) {
+  const float own = row.logits[token];
+  int before = 0;
+  for (int32_t other = 0; other < row.count; other++) {
+    before += (row.logits[other] > own) | ((row.logits[other] == own) & (other < token));
+  }
+  return before + 1;
+}
+
 }  // namespace
 
 SampledRow RowSampler::sample(float* logits, int vocabSize, const SamplingRow& row, int32_t* topTokens,
                               float* topLogprobs) {
   const LogitRow own = summarize(logits, vocabSize);
-  if (std::isnan(own.highest)) return {numericError, 0, 0};
-  if (own.highest == -infinity) return {noCandidate, 0, 0};
-  SampledRow sampled{0, 0, 0};
+  if (std::isnan(own.highest)) return {numericError, 0, 0, 0};
+  if (own.highest == -infinity) return {noCandidate, 0, 0, 0};
+  SampledRow sampled{0, 0, 0, 0};
   LogprobScale scale{};
   if (row.alternatives >= 0) {
     scale = logprobScale(own);
@@ -42,8 +51,9 @@ SampledRow RowSampler::sample(float* logits, int vocabSize, const SamplingRow& r
       topLogprobs[sampled.alternatives++] = scale.logprob(logits[tokenOf(ranked)]);
     }
   }
-  sampled.token = choose(logits, own, row);
-  if (sampled.token < 0) return {sampled.token, 0, 0};
+  sampled.token = row.given >= 0 ? row.given : choose(logits, own, row);
+  if (sampled.token < 0) return {sampled.token, 0, 0, 0};
+  if (row.given >= 0) sampled.rank = rankOf(own, row.given);
   if (row.alternatives >= 0) sampled.logprob = scale.logprob(logits[sampled.token]);
   return sampled;
 }

@@ -32,6 +32,8 @@ struct SamplingRow {
   Slice<int32_t> forbidden;
   /** One bit per token, set where it is allowed; null: all are. */
   const uint32_t* mask;
+  /** A token that is not sampled but only scored; -1: none. */
+  int given;
 };
 
 // In place of a token.
@@ -41,6 +43,8 @@ struct SampledRow {
   int32_t token;
   float logprob;
   int alternatives;
+  /** Of a given token: its place among all, from 1 on. */
+  int rank;
 };
 
 class RowSampler {

@@ -11,7 +11,7 @@ import {
   regexFormat,
   schemaFormat,
 } from '../generation/response-format.ts';
-import { samplingSettings } from '../generation/sampling-settings.ts';
+import { type SampledModel, samplingSettings } from '../generation/sampling-settings.ts';
 import {
   noTools,
   selectTools,
@@ -74,10 +74,10 @@ export function predictionOf(text: TextOptions['prediction']): string | undefine
 /** Takes the options that remain when a call has taken its own. */
 export function samplingOf(
   request: SamplingRequest,
-  vocabSize: number,
+  model: SampledModel,
   names: ParameterNames,
 ): SamplingParameters {
-  const parameters = samplingSettings(request, vocabSize, names);
+  const parameters = samplingSettings(request, model, names);
   const unknown = Object.keys(request).find((name) => !Object.hasOwn(parameters, name));
   if (unknown !== undefined) throw invalidValue(unknown, 'there is no such option for this call');
   return parameters;

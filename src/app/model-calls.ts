@@ -181,7 +181,7 @@ export class ModelCalls {
       {
         model,
         input,
-        sampling: samplingOf(sampling, model.spec.vocabSize, names),
+        sampling: samplingOf(sampling, model, names),
         names,
         encoder: this.#encoders,
         priority: priorityOf(priority),

@@ -10,7 +10,7 @@ describe('defaults of sampling', () => {
   });
 
   it.each([
-    ['temp=1', /name is one of temperature, top_k/],
+    ['temp=1', /name is one of temperature, .*top_k, .*dry_multiplier/],
     ['temperature', /temperature: must be a number/],
     ['top_p=2', /top_p: must be a number from 0 to 1/],
     ['top_k=1.5', /top_k: must be a whole number/],

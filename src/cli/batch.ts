@@ -173,7 +173,7 @@ function parseLine(line: string, where: string, options: BatchOptions, model: Lo
     return {
       id: fields.id,
       input: inputOf(fields, where, model),
-      sampling: samplingSettings(samplingOf(fields, where, options), model.spec.vocabSize, names),
+      sampling: samplingSettings(samplingOf(fields, where, options), model, names),
     };
   } catch (error) {
     throw asUsageError(error, where);
@@ -183,7 +183,7 @@ function parseLine(line: string, where: string, options: BatchOptions, model: Lo
 /** What a line may say of sampling, by its JSON names. */
 const samplingNames = new Map(
   Object.entries(wireNames)
-    .filter(([name]) => !['logitBias', 'logprobs', 'stopIds'].includes(name))
+    .filter(([name]) => !['logitBias', 'logprobs', 'stopIds', 'allowedTokenIds'].includes(name))
     .map(([name, wire]) => [wire as string, name]),
 );
 

@@ -192,7 +192,7 @@ async function* answerOf(
       {
         model,
         input: { kind: 'chat', messages },
-        sampling: samplingSettings(sampling, model.spec.vocabSize, names),
+        sampling: samplingSettings(sampling, model, names),
         names,
         encoder: directEncoder,
         asks: { requirements: requirementsFor(structure, true), grammars },
@@ -204,6 +204,7 @@ async function* answerOf(
         yield* event.parts.flatMap(wordsOf);
         continue;
       }
+      if (event.kind === 'scores') continue;
       const { completionTokens: answerTokens, ...usage } = generation.usage;
       yield { kind: 'end', reason: event.reason, usage: { ...usage, answerTokens } };
     }

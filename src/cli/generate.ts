@@ -69,7 +69,7 @@ async function run(options: GenerateOptions): Promise<void> {
   const grammars = new AnswerGrammars();
   let model: ServedModel | undefined;
   try {
-    const sampling = samplingSettings({ temperature, seed, maxTokens, ignoreEos }, spec.vocabSize, names);
+    const sampling = samplingSettings({ temperature, seed, maxTokens, ignoreEos }, local, names);
     const prompt = await readPrompt(
       input,
       { ...local, name: options.model, path: options.model },

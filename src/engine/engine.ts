@@ -1,7 +1,7 @@
 // The loop: every step plans, computes, samples and commits for all running sequences at once. Requests and
 // cancellations take effect between steps; with nothing to do it sleeps until the next request.
 
-import type { Backend, StepResult } from '../compute/backend.ts';
+import { type Backend, BLOCK_TOKENS, type StepResult } from '../compute/backend.ts';
 import type { GrammarTables } from '../grammar/tables.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { applyDense, type DenseLayer } from '../model/dense-layers.ts';
@@ -23,7 +23,14 @@ import {
   SpeculativeDecoding,
 } from './speculation/speculative-decoding.ts';
 import type { EngineRecord } from './step-recorder.ts';
-import { type AcceptedTokens, acceptTokens, sampleStep, samplingOf } from './step-samples.ts';
+import {
+  type AcceptedTokens,
+  acceptTokens,
+  addScores,
+  type StepSamples,
+  sampleStep,
+  samplingOf,
+} from './step-samples.ts';
 
 export interface EngineOptions extends SchedulerOptions, SpeculationOptions, RequestLimits {
   readonly blockCount: number;
@@ -43,6 +50,14 @@ export interface EngineStats extends SchedulerStats, EngineRecord {
 
 /** Waiting sequences that may leave between two steps; ending one takes some microseconds. */
 const MOST_CANCELLED_AT_ONCE = 2048;
+
+/** Bytes of logits that a step may have of tokens that are scored. */
+const SCORED_BYTES = 64 << 20;
+
+function scoredTokensFor(vocabSize: number): number {
+  const blocks = Math.floor(SCORED_BYTES / (4 * vocabSize * BLOCK_TOKENS));
+  return BLOCK_TOKENS * Math.min(16, Math.max(1, blocks));
+}
 
 export class Engine {
   readonly #backend: Backend;
@@ -76,6 +91,7 @@ export class Engine {
     this.#wallMs = clock ?? Date.now;
     this.#scheduler = new Scheduler({
       ...options,
+      scoredTokens: options.scoredTokens ?? scoredTokensFor(options.vocabSize),
       stateSlots: backend.stateSlots,
       ...(options.direct ? { maxBatchSize: 1 } : {}),
     });
@@ -190,11 +206,12 @@ export class Engine {
     const cancelled = this.#applyCancellations();
     const samples = sampleStep(sampling, result, this.#requests, this.#backend, this.#options.vocabSize);
     recorder.lap('sampleMs');
-    const accepted = samples.map(acceptTokens);
+    const accepted = samples.answers.map(acceptTokens);
     this.#reports.stepped(plan, [
       ...cancelled,
       ...this.#commit(plan, accepted),
       ...this.#poolStates(plan, result),
+      ...this.#score(plan, samples),
     ]);
     return true;
   }
@@ -297,6 +314,23 @@ export class Engine {
       if (open === undefined || sequence.pooled === undefined) continue;
       if (count > 0) sequence.pooled.add(own, count);
       if (sequence.pooled.isComplete) events.push(this.#embedded(open, sequence.pooled.vector()));
+    }
+    return events;
+  }
+
+  /** Gathers scores and ends what has all of them. */
+  #score({ items }: StepPlan, { scored }: StepSamples): FinishEvent[] {
+    const events: FinishEvent[] = [];
+    for (const rows of scored) {
+      const error = addScores(rows);
+      if (error !== undefined && this.#requests.of(rows.open.sequence) !== undefined) {
+        events.push(this.#end(rows.open, 'error', error));
+      }
+    }
+    for (const { sequence } of items) {
+      const open = this.#requests.of(sequence);
+      if (open === undefined || sequence.scored?.isComplete !== true) continue;
+      events.push({ ...this.#end(open, 'stop'), scores: sequence.scored.scores });
     }
     return events;
   }

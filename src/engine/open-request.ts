@@ -3,7 +3,9 @@
 import type { Matcher } from '../grammar/matcher.ts';
 import { BudgetExceeded } from '../grammar/step-budget.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
-import type { SampleRow } from '../sampling/sample-row.ts';
+import { type SamplingParameters, scoringParameters } from '../sampling/parameters.ts';
+import type { SampledToken, SampleRow } from '../sampling/sample-row.ts';
+import { SamplerState } from '../sampling/sampler-state.ts';
 import {
   type FinishReason,
   finishReason,
@@ -11,7 +13,8 @@ import {
   type StopToken,
   stopToken,
 } from '../sampling/stop-condition.ts';
-import { needsCounts, TokenCounts } from '../sampling/token-counts.ts';
+import { ThinkingBudget } from '../sampling/thinking-budget.ts';
+import { intersection, isAllowed, isAnyLeft, maskOf } from '../sampling/token-mask.ts';
 import type {
   AnswerRequest,
   EmbedRequest,
@@ -19,9 +22,11 @@ import type {
   EngineRequest,
   FinishEvent,
   RequestError,
+  ScoreRequest,
 } from './request.ts';
 import type { Draft } from './scheduler/draft.ts';
-import { PooledStates } from './scheduler/pooled-states.ts';
+import { PooledStates, type Stretch } from './scheduler/pooled-states.ts';
+import { ScoredTokens } from './scheduler/scored-tokens.ts';
 import { Sequence } from './scheduler/sequence.ts';
 import type { Lookahead } from './speculation/drafter.ts';
 
@@ -73,18 +78,42 @@ interface AnswerEnd {
 export class OpenAnswer extends OpenRequest<AnswerRequest> {
   readonly #endIds: readonly number[];
   readonly #vocabSize: number;
-  readonly #counts: TokenCounts | undefined;
+  readonly #samplers: SamplerState;
+  readonly #thinking: ThinkingBudget | undefined;
+  /** Allowed by the request, whatever the grammar says. */
+  readonly #allowed: Uint32Array | undefined;
+  /** Tokens at the beginning that were published before and are sampled again. */
+  readonly #publishedTokens: number;
   readonly #matcher: Matcher | undefined;
   /** What may come next, once it was found out. */
   #mask: Uint32Array | undefined;
 
   /** `matcher`: where the answer stands in its grammar, if it has one. */
-  constructor(request: AnswerRequest, { maxTokens, endIds, vocabSize }: AnswerLimits, matcher?: Matcher) {
+  constructor(
+    request: AnswerRequest,
+    { maxTokens, endIds, vocabSize }: AnswerLimits,
+    matcher?: Matcher,
+    publishedTokens = 0,
+  ) {
     super(request, answerSequence(request, maxTokens));
+    this.#publishedTokens = publishedTokens;
     this.#endIds = endIds;
     this.#vocabSize = vocabSize;
     this.#matcher = matcher;
-    if (needsCounts(request.parameters)) this.#counts = new TokenCounts(request.prompt, request.answer ?? []);
+    this.#samplers = new SamplerState(request.parameters, request.prompt, request.answer ?? []);
+    if (request.thinking !== undefined)
+      this.#thinking = new ThinkingBudget(request.thinking, request.answer ?? []);
+    this.#allowed = intersection(request.mask, maskOf(request.parameters.allowedTokenIds, vocabSize));
+  }
+
+  /** Whether the `count`th token after those of the sequence was published before. */
+  isPublished(count: number): boolean {
+    return this.generated + count <= this.#publishedTokens;
+  }
+
+  override ended(reason: EndReason, error?: RequestError): FinishEvent {
+    const event = super.ended(reason, error);
+    return { ...event, generatedTokens: Math.max(event.generatedTokens, this.#publishedTokens) };
   }
 
   /** How the next token is to be sampled, and one more after each draft token. */
@@ -104,6 +133,8 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     return {
       accept: (token) => {
         if (!(Number.isInteger(token) && token >= 0 && token < this.#vocabSize)) return false;
+        // What mirostat allows the next token is not known before this one is sampled.
+        if (parameters.mirostat !== 0) return false;
         const generated = this.generated + tokens.length + 1;
         if (finishReason(parameters, this.#endIds, token, generated) !== undefined) return false;
         if (matcher !== undefined && (matcher.ended || !matcher.accept(token))) return false;
@@ -117,8 +148,9 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
   }
 
   /** Takes a token that was sampled, the `count`th after those of the sequence. Here alone is decided whether it is the last. */
-  accept(token: number, count: number): AnswerEnd | undefined {
-    this.#counts?.addGenerated(token);
+  accept({ token, mu }: SampledToken, count: number): AnswerEnd | undefined {
+    this.#samplers.accept(token, mu);
+    this.#thinking?.accept(token);
     const { parameters } = this.request;
     const generated = this.generated + count;
     const stop = stopToken(parameters, this.#endIds, token, generated);
@@ -157,14 +189,16 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
   #sampleRow(tokens: readonly number[], matcher: Matcher | undefined, known?: Uint32Array): SampleRow {
     const { parameters, choice = 0 } = this.request;
     const own = known ?? matcher?.mask();
-    return {
-      parameters,
-      counts: tokens.length === 0 ? this.#counts : this.#counts?.after(tokens),
-      position: this.sequence.length + tokens.length,
-      choice,
-      forbidden: this.#forbidden(this.generated + tokens.length, matcher, own),
-      mask: own ?? this.request.mask,
-    };
+    const { forbidden, ...state } = this.#samplers.row(this.sequence.tokens, tokens);
+    const row = { ...state, parameters, position: this.sequence.length + tokens.length, choice };
+    const mask = intersection(own, this.#allowed);
+    const forced = this.#thinking?.after(tokens).forced;
+    // A grammar that does not allow the end of reasoning here goes first.
+    if (forced !== undefined && isAllowed(mask, forced)) {
+      return { ...row, forbidden: [], mask: maskOf([forced], this.#vocabSize) };
+    }
+    const early = this.#forbidden(this.generated + tokens.length, matcher, own);
+    return { ...row, forbidden: [...forbidden, ...early], mask };
   }
 
   /** Nothing that ends an answer may be sampled before the answer is complete. */
@@ -184,10 +218,27 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
   }
 }
 
-function isAnyLeft(mask: Uint32Array, forbidden: readonly number[]): boolean {
-  const taken = new Map<number, number>();
-  for (const token of forbidden) taken.set(token >>> 5, (taken.get(token >>> 5) ?? 0) | (1 << (token & 31)));
-  return mask.some((word, at) => (word & ~(taken.get(at) ?? 0)) !== 0);
+export class OpenScoring extends OpenRequest<ScoreRequest> {
+  readonly #parameters: SamplingParameters;
+
+  constructor(request: ScoreRequest) {
+    const { prompt: tokens, scoring } = request;
+    const scored = new ScoredTokens(tokens.length);
+    super(request, new Sequence({ ...request, tokens, maxTokens: tokens.length + 1, scored }));
+    this.#parameters = scoringParameters(scoring);
+  }
+
+  /** How the tokens after these rows are scored. */
+  scoredRows([from, to]: Stretch): SampleRow[] {
+    const { tokens } = this.sequence;
+    return Array.from({ length: to - from }, (_, i) => ({
+      parameters: this.#parameters,
+      position: from + i + 1,
+      choice: 0,
+      forbidden: [],
+      given: tokens[from + i + 1] as number,
+    }));
+  }
 }
 
 export class OpenEmbedding extends OpenRequest<EmbedRequest> {

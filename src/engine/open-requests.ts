@@ -4,8 +4,8 @@ import { BLOCK_TOKENS } from '../compute/backend.ts';
 import type { GrammarTables } from '../grammar/tables.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { Grammars, type Matching, noGrammars } from './grammars.ts';
-import { OpenAnswer, OpenEmbedding, type OpenRequest } from './open-request.ts';
-import type { AnswerRequest, EngineRequest, RequestError } from './request.ts';
+import { OpenAnswer, OpenEmbedding, type OpenRequest, OpenScoring } from './open-request.ts';
+import { type AnswerRequest, type EngineRequest, isAnswered, type RequestError } from './request.ts';
 import { notContinued, promptError } from './request-errors.ts';
 import type { Sequence } from './scheduler/sequence.ts';
 
@@ -68,10 +68,15 @@ export class OpenRequests {
     const error = this.#refusal(request);
     if (error !== undefined) return { ok: false, error };
     if (request.pooling !== undefined) return { ok: true, open: new OpenEmbedding(request) };
-    const matching: Matching = this.#grammars?.matcher(request) ?? noGrammars(request);
+    if (!isAnswered(request)) return { ok: true, open: new OpenScoring(request) };
+    // What mirostat learned follows from the logits of every token: the answer is sampled again from its beginning.
+    const isRepeated = request.parameters.mirostat !== 0;
+    const begun = isRepeated ? { ...request, answer: [] } : request;
+    const matching: Matching = this.#grammars?.matcher(begun) ?? noGrammars(begun);
     if (!matching.ok) return matching;
-    const maxTokens = this.#lengthLimit(request);
-    const open = new OpenAnswer(request, { ...this.#limits, maxTokens }, matching.matcher);
+    const limits = { ...this.#limits, maxTokens: this.#lengthLimit(request) };
+    const publishedTokens = isRepeated ? request.answer?.length : 0;
+    const open = new OpenAnswer(begun, limits, matching.matcher, publishedTokens);
     const { obstacle } = open;
     return obstacle === undefined ? { ok: true, open } : { ok: false, error: obstacle };
   }

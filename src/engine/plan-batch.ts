@@ -13,7 +13,11 @@ export function planBatch({ items, load }: StepPlan): Batch {
     blocks: new Int32Array(items.reduce((sum, { sequence }) => sum + sequence.blocks.length, 0)),
     blockStarts: new Int32Array(items.length + 1),
     logitRows: new Int32Array(
-      items.reduce((sum, { samples, draft }) => sum + Number(samples) + draft.tokens.length, 0),
+      items.reduce(
+        (sum, { samples, draft, scores: [from, to] }) =>
+          sum + Number(samples) + draft.tokens.length + to - from,
+        0,
+      ),
     ),
     stateRows: new Int32Array(items.reduce((sum, { states: [from, to] }) => sum + to - from, 0)),
   };
@@ -21,13 +25,15 @@ export function planBatch({ items, load }: StepPlan): Batch {
   let block = 0;
   let wanted = 0;
   let wantedStates = 0;
-  for (const [index, { sequence, start, count, draft, samples, states }] of items.entries()) {
+  for (const [index, item] of items.entries()) {
+    const { sequence, start, count, draft, samples, states, scores } = item;
     const own = count - draft.tokens.length;
     batch.tokens.set(sequence.storage.subarray(start, start + own), row);
     batch.tokens.set(draft.tokens, row + own);
     batch.blocks.set(sequence.blocks, block);
     batch.starts[index] = start;
     for (let at = states[0]; at < states[1]; at++) batch.stateRows[wantedStates++] = row + at - start;
+    for (let at = scores[0]; at < scores[1]; at++) batch.logitRows[wanted++] = row + at - start;
     row += count;
     block += sequence.blocks.length;
     batch.rowStarts[index + 1] = row;

@@ -117,12 +117,13 @@ export function handleCommand(engine: Engine, command: ToEngine, send: (message:
 }
 
 function submit(engine: Engine, request: SentRequest, send: (message: FromEngine) => void): void {
-  if (request.pooling !== undefined || request.grammar === undefined || 'starts' in request.grammar.tables) {
+  const grammar = 'grammar' in request ? request.grammar : undefined;
+  if (grammar === undefined || 'starts' in grammar.tables) {
     engine.submit(request as EngineRequest);
     return;
   }
-  const { key } = request.grammar.tables;
+  const { key } = grammar.tables;
   const tables = engine.grammarTables(key);
   if (tables === undefined) send({ kind: 'unknown-grammar', id: request.id, key });
-  else engine.submit({ ...request, grammar: { ...request.grammar, tables } });
+  else engine.submit({ ...request, grammar: { ...grammar, tables } } as AnswerRequest);
 }

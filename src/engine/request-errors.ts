@@ -1,7 +1,7 @@
 // How requests end that never ran, or ran no further: as events like any other.
 
 import type { SampleError } from '../sampling/sample-row.ts';
-import type { EngineRequest, FinishEvent, RequestError } from './request.ts';
+import { type EngineRequest, type FinishEvent, isAnswered, type RequestError } from './request.ts';
 
 export function failedEvent(request: EngineRequest, error: RequestError): FinishEvent {
   return { ...cancelledEvent(request), reason: 'error', error };
@@ -48,17 +48,18 @@ export function deviceFullError(needed: number, capacity: number): RequestError 
 
 /** Why a prompt cannot be served by a model of this size, if it cannot; one that is answered must leave room for that. */
 export function promptError(
-  { prompt, pooling }: EngineRequest,
+  request: EngineRequest,
   contextLength: number,
   vocabSize: number,
 ): RequestError | undefined {
+  const { prompt } = request;
   if (prompt.length === 0)
     return { code: 'invalid', message: 'the prompt is empty; give at least one token' };
   const unknown = prompt.find((token) => token < 0 || token >= vocabSize);
   if (unknown !== undefined) return { code: 'invalid', message: `${unknown} is no token of this model` };
-  const isAnswered = pooling === undefined;
-  if (prompt.length < contextLength + (isAnswered ? 0 : 1)) return undefined;
-  const problem = isAnswered ? 'leaves no room for an answer' : 'is shorter';
+  const answered = isAnswered(request);
+  if (prompt.length < contextLength + (answered ? 0 : 1)) return undefined;
+  const problem = answered ? 'leaves no room for an answer' : 'is shorter';
   const message = `the prompt has ${prompt.length} tokens; the context of ${contextLength} ${problem}`;
   return { code: 'too-long', message };
 }

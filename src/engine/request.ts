@@ -3,8 +3,9 @@
 import type { GrammarTables } from '../grammar/tables.ts';
 import type { Pooling } from '../model/pooling.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
-import type { TokenLogprob } from '../sampling/sample-row.ts';
+import type { TokenLogprobs } from '../sampling/sample-row.ts';
 import type { FinishReason, StopToken } from '../sampling/stop-condition.ts';
+import type { ThinkingLimit } from '../sampling/thinking-budget.ts';
 import type { Priority } from './scheduler/sequence.ts';
 
 export type { Priority } from './scheduler/sequence.ts';
@@ -21,6 +22,8 @@ interface RequestBase {
   readonly account: string;
   /** The part of the KV blocks, above 0 and up to 1, that the account's sequences may hold together. Default: no limit. */
   readonly kvShare?: number | undefined;
+  /** Its place among those of its account that wait, in seconds of waiting; lower goes first. Default 0. */
+  readonly order?: number | undefined;
   /** When the request first came, in milliseconds since 1970: it keeps its age for life. */
   readonly enqueuedMs: number;
 }
@@ -39,6 +42,8 @@ export interface AnswerRequest extends RequestBase {
   /** Allowed tokens at every sample: bit `id % 32` of word `id / 32`. */
   readonly mask?: Uint32Array;
   readonly grammar?: AnswerGrammar;
+  /** How long it may reason. Default: no limit. */
+  readonly thinking?: ThinkingLimit;
 }
 
 /** What the answer may be. Its tokens alone say how far it has come, so that another engine can go on with it. */
@@ -55,7 +60,20 @@ export interface EmbedRequest extends RequestBase {
   readonly recover?: undefined;
 }
 
-export type EngineRequest = AnswerRequest | EmbedRequest;
+/** Ends when its prompt is computed, with how likely each of its tokens was. */
+export interface ScoreRequest extends RequestBase {
+  /** How many alternatives are reported with each token. */
+  readonly scoring: number;
+  readonly pooling?: undefined;
+  readonly answer?: undefined;
+  readonly recover?: undefined;
+}
+
+export type EngineRequest = AnswerRequest | EmbedRequest | ScoreRequest;
+
+export function isAnswered(request: EngineRequest): request is AnswerRequest {
+  return 'parameters' in request;
+}
 
 /** Why a request ended: its answer is complete, or there will be no more of it. */
 export type EndReason = FinishReason | 'cancelled' | 'error';
@@ -77,10 +95,7 @@ export interface RequestError {
   readonly message: string;
 }
 
-export interface Logprobs {
-  readonly logprob: number;
-  readonly top: readonly TokenLogprob[];
-}
+export type Logprobs = TokenLogprobs;
 
 export interface TokenEvent {
   readonly kind: 'token';
@@ -110,6 +125,8 @@ export interface FinishEvent {
   readonly draftTokens?: DraftTokenCounts;
   /** Of a request that was embedded to its end. */
   readonly vector?: Float32Array;
+  /** Of a request that was scored to its end: of all tokens but the first. */
+  readonly scores?: readonly Logprobs[];
 }
 
 export type RequestEvent = TokenEvent | FinishEvent;

@@ -128,8 +128,8 @@ export class WaitEstimates {
 
   /** Answers are as long as they usually are, and never longer than they may be. */
   #answerLeft(sequence: Sequence): number {
-    const { length, promptLength, maxTokens, pooled } = sequence;
-    if (pooled !== undefined) return 0;
+    const { length, promptLength, maxTokens, continues } = sequence;
+    if (!continues) return 0;
     const given = length - promptLength;
     const mean = this.#answers.value ?? USUAL_ANSWER;
     // One that is longer than usual already goes on for about as long again as half of the usual.

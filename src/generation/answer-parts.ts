@@ -60,6 +60,11 @@ export class AnswerParts {
     return { parts, details, stopped };
   }
 
+  /** Where the next token's text begins. */
+  get offset(): number {
+    return this.#text.length;
+  }
+
   /** A token that ends the answer has no text but may be a mark. */
   endWith(token: number): GenerationPart[] {
     return this.#reader === undefined || !this.#tokenizer.isSpecial(token)
@@ -109,6 +114,10 @@ export interface TokenDetail extends Logprobs {
   readonly token: number;
   /** Where its text begins in the answer. */
   readonly offset: number;
+  /** The first token of a prompt: nothing comes before it that would make it likely or not. */
+  readonly isFirst?: boolean;
+  /** A token of the prompt. */
+  readonly isPrompt?: boolean;
 }
 
 interface TextPiece {
@@ -120,6 +129,10 @@ interface ChoiceTextOptions extends DetokenizerOptions {
   readonly stops: readonly string[];
   /** Stop strings are searched only after this many tokens. */
   readonly minTokens: number;
+  /** Where the text begins: after the prompt, where that is shown. Default 0. */
+  readonly offset?: number;
+  /** Shows the stop string that ends the text. Default false. */
+  readonly showsStop?: boolean;
 }
 
 export class ChoiceText {
@@ -130,8 +143,15 @@ export class ChoiceText {
   #tokens = 0;
   #decoded = 0;
   #shown = 0;
+  readonly #offset: number;
+  readonly #showsStop: boolean;
 
-  constructor(tokenizer: Tokenizer, { stops, minTokens, ...options }: ChoiceTextOptions) {
+  constructor(
+    tokenizer: Tokenizer,
+    { stops, minTokens, offset = 0, showsStop = false, ...options }: ChoiceTextOptions,
+  ) {
+    this.#offset = offset;
+    this.#showsStop = showsStop;
     this.#detokenizer = new Detokenizer(tokenizer, options);
     this.#stops = new StopStrings(stops);
     this.#minTokens = minTokens;
@@ -141,15 +161,25 @@ export class ChoiceText {
     return this.#stops.found;
   }
 
+  /** Of all text so far, with what comes before it. */
+  get length(): number {
+    return this.#offset + this.#decoded;
+  }
+
   push(token: number, logprobs: Logprobs | undefined): TextPiece & { readonly stopped: boolean } {
     if (logprobs !== undefined) this.#details.push({ token, offset: this.#decoded, ...logprobs });
     this.#tokens++;
     const decoded = this.#detokenizer.push(token);
     this.#decoded += decoded.length;
     const early = this.#tokens <= this.#minTokens;
-    const { text, stopped } = early ? { text: decoded, stopped: false } : this.#stops.push(decoded);
+    const { text, stopped } = early ? { text: decoded, stopped: false } : this.#search(decoded);
     this.#shown += text.length;
     return { text, details: this.#release(stopped ? 'stopped' : 'open'), stopped };
+  }
+
+  #search(decoded: string): { readonly text: string; readonly stopped: boolean } {
+    const { text, stopped } = this.#stops.push(decoded);
+    return { text: stopped && this.#showsStop ? `${text}${this.#stops.found}` : text, stopped };
   }
 
   /** Releases held text before a control token: no text spans it. */
@@ -165,7 +195,7 @@ export class ChoiceText {
   #flush(): { readonly text: string; readonly stopped: boolean } {
     const last = this.#detokenizer.flush();
     this.#decoded += last.length;
-    const { text, stopped } = this.#stops.push(last);
+    const { text, stopped } = this.#search(last);
     const rest = stopped ? text : text + this.#stops.flush();
     this.#shown += rest.length;
     return { text: rest, stopped };
@@ -176,6 +206,6 @@ export class ChoiceText {
     const ready = ({ offset }: TokenDetail) => fate === 'ended' || offset < this.#shown;
     const released = this.#details.filter(ready);
     this.#details = fate === 'open' ? this.#details.filter((detail) => !ready(detail)) : [];
-    return released;
+    return released.map((detail) => ({ ...detail, offset: detail.offset + this.#offset }));
   }
 }

@@ -5,6 +5,7 @@ import type { AnswerGrammar } from '../engine/request.ts';
 import type { Expression } from '../grammar/expression.ts';
 import { GrammarError } from '../grammar/grammar-error.ts';
 import type { ServedModel } from '../pool/served-model.ts';
+import type { ThinkingLimit } from '../sampling/thinking-budget.ts';
 import type { AnswerReader, Tool } from '../text/formats/answer-part.ts';
 import { detectFormat } from '../text/formats/detect.ts';
 import type { AnswerFormat } from '../text/formats/format.ts';
@@ -13,6 +14,7 @@ import type { AnswerGrammars } from './answer-grammars.ts';
 import type { Prompt } from './context-room.ts';
 import { invalid } from './generation-error.ts';
 import type { CheckedText } from './grammar-worker.ts';
+import { thinkingLimit } from './thinking-limit.ts';
 
 export interface AnswerRequirements {
   readonly tools: readonly Tool[];
@@ -21,11 +23,14 @@ export interface AnswerRequirements {
   readonly responseFormat: Expression | undefined;
   /** Separates reasoning and calls from text; otherwise all is text. */
   readonly reads: boolean;
+  /** How many tokens it may reason. Default: no limit. */
+  readonly thinkingTokens?: number | undefined;
   readonly names: { readonly responseFormat: string; readonly tools: string };
 }
 
 export interface AnswerPlan {
   readonly grammar: AnswerGrammar | undefined;
+  readonly thinking?: ThinkingLimit | undefined;
   /** Creates a reader per answer; undefined where all of it is text. */
   readonly newReader: (() => AnswerReader) | undefined;
   /** What of schemas is unknown or not enforced. */
@@ -49,9 +54,13 @@ export async function planAnswer(
   caller: JobCaller,
 ): Promise<AnswerPlan> {
   const { format } = model.template?.format ?? detectFormat(undefined);
-  const promptEnd = (prompt.text ?? '').slice(-200);
+  const promptEnd = (prompt.text ?? prompt.end ?? '').slice(-200);
+  const { thinkingTokens } = requirements;
+  const thinking =
+    thinkingTokens === undefined ? undefined : thinkingLimit(thinkingTokens, format, model, promptEnd);
   const compiled = await compiledAnswer(format, promptEnd, model, requirements, grammars, caller);
   return {
+    thinking,
     grammar: compiled && { tables: compiled.tables, continues: prompt.continuation },
     newReader: readerOf(format, model, requirements, promptEnd),
     notes: compiled?.notes ?? [],

@@ -9,6 +9,8 @@ import { GenerationError, invalid } from './generation-error.ts';
 export interface Prompt {
   readonly ids: Int32Array;
   readonly text?: string;
+  /** How the text ends, where the ids are only the last of it. */
+  readonly end?: string | undefined;
   /** Whether the answer continues the prompt's text: a space before its first word is then kept. */
   readonly continuation: boolean;
 }

@@ -5,8 +5,9 @@ import type { EmbedRequest, FinishEvent, RequestEvent } from '../engine/request.
 import type { ServedModel } from '../pool/served-model.ts';
 import type { Prompt } from './context-room.ts';
 import { cancelAll, mergeStreams } from './engine-streams.ts';
-import type { GenerationObserver, GenerationRequest, TokenUsage } from './generation.ts';
+import type { GenerationObserver, TokenUsage } from './generation.ts';
 import { engineError, type GenerationError, invalid, notCapable } from './generation-error.ts';
+import type { GenerationRequest } from './generation-request.ts';
 
 type EmbeddingModel = Pick<ServedModel, 'name' | 'adapter' | 'spec' | 'pooling' | 'classifier' | 'engine'>;
 

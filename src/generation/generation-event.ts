@@ -14,6 +14,14 @@ export type GenerationEvent =
       readonly logprobs?: Logprobs | undefined;
     } & AnswerPiece)
   | {
+      /** Before the first answer to a prompt. */
+      readonly kind: 'scores';
+      readonly index: number;
+      readonly ids: Int32Array;
+      /** Of all tokens but the first. */
+      readonly scores: readonly Logprobs[];
+    }
+  | {
       readonly kind: 'finish';
       readonly index: number;
       readonly reason: FinishReason;

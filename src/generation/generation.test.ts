@@ -2,9 +2,10 @@ import { describe, expect, it } from 'vitest';
 import type { AnswerRequest, RequestEvent } from '../engine/request.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { validateSampling } from '../sampling/parameters.ts';
-import { Generation, type GenerationRequest } from './generation.ts';
+import { Generation } from './generation.ts';
 import { GenerationError } from './generation-error.ts';
 import type { GenerationEvent } from './generation-event.ts';
+import type { GenerationRequest } from './generation-request.ts';
 import { wireNames } from './sampling-settings.ts';
 import { WholeAnswer } from './whole-answer.ts';
 

@@ -5,56 +5,21 @@ import type {
   AnswerRequest,
   DraftTokenCounts,
   FinishEvent,
-  Priority,
+  Logprobs,
   RequestEvent,
   TokenEvent,
 } from '../engine/request.ts';
-import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
-import { AnswerParts } from './answer-parts.ts';
-import { type AnswerPlan, plainAnswer } from './answer-plan.ts';
+import { AnswerParts, type AnswerPiece, contentOf } from './answer-parts.ts';
+import { plainAnswer } from './answer-plan.ts';
 import type { Prompt } from './context-room.ts';
 import { cancelAll, mergeStreams } from './engine-streams.ts';
-import type { ParameterNames } from './generation-error.ts';
 import { engineError, notContinued } from './generation-error.ts';
 import type { GenerationEvent } from './generation-event.ts';
+import type { GenerationRequest } from './generation-request.ts';
+import { promptDetails, scorePrompts } from './prompt-scores.ts';
 import { WholeAnswer, type WholeChoice } from './whole-answer.ts';
-
-export interface GenerationRequest {
-  readonly id: string;
-  readonly model: Pick<ServedModel, 'name' | 'adapter' | 'spec' | 'tokenizer' | 'engine'>;
-  readonly prompts: readonly Prompt[];
-  /** Answers to each prompt. Default 1. */
-  readonly choices?: number;
-  /** For each prompt: maxTokens depends on the room that a prompt leaves. */
-  readonly parameters: readonly SamplingParameters[];
-  /** For each prompt. Default: any text. */
-  readonly plans?: readonly AnswerPlan[] | undefined;
-  /** Predicted output, in tokens, for draft tokens. */
-  readonly expected?: Int32Array | undefined;
-  readonly stops?: readonly string[] | undefined;
-  /** Shows control tokens as they are spelled. Default false. */
-  readonly special?: boolean | undefined;
-  readonly priority?: Priority | undefined;
-  /** Prefixes are shared only among requests with the same salt. Default: one for all. */
-  readonly salt?: string;
-  /** Within a tier, the account with the least work so far goes first. Default: one for all. */
-  readonly account?: string;
-  /** The fraction of KV blocks, above 0 and up to 1, that the account may hold. Default: no limit. */
-  readonly kvShare?: number | undefined;
-  /** Milliseconds since 1970. Default: now. */
-  readonly enqueuedMs?: number;
-  /** Continues a request that engines may know. Default false. */
-  readonly recover?: boolean;
-  readonly budget?: TokenBudget | undefined;
-  readonly names: Pick<ParameterNames, 'logitBias'>;
-}
-
-interface TokenBudget {
-  /** Called before each token; false ends the answer without it. */
-  take(): boolean | Promise<boolean>;
-}
 
 export interface GenerationObserver {
   submitted(requestId: string): void;
@@ -86,16 +51,21 @@ class Choice {
   /** The client has all of it; the engine may not know yet. */
   complete = false;
   released = false;
+  /** When its first token came, where its time is limited. */
+  firstMs: number | undefined;
+  hasLineBreak = false;
 
   constructor(generation: GenerationRequest, prompt: number, choice: number) {
     const { model, id, choices = 1, stops = [], special = false } = generation;
-    const { priority = 1, salt = '', account = '', kvShare, enqueuedMs = Date.now(), expected } = generation;
+    const { priority = 1, salt = '', account = '', kvShare, order, enqueuedMs = Date.now() } = generation;
+    const { expected, showsStop = false } = generation;
     const { ids, continuation } = generation.prompts[prompt] as Prompt;
     const parameters = generation.parameters[prompt] as SamplingParameters;
     this.prompt = prompt;
     this.index = prompt * choices + choice;
-    const { grammar, newReader } = generation.plans?.[prompt] ?? plainAnswer;
-    const showing = { stops, minTokens: parameters.minTokens, special, continuation };
+    const { grammar, newReader, thinking } = generation.plans?.[prompt] ?? plainAnswer;
+    const offset = generation.scoredEchoes?.[prompt]?.length ?? 0;
+    const showing = { stops, minTokens: parameters.minTokens, special, continuation, offset, showsStop };
     this.parts = new AnswerParts(model.tokenizer, showing, special ? undefined : newReader?.());
     // Choices share their prompt's blocks through the prefix cache.
     this.request = {
@@ -108,9 +78,11 @@ class Choice {
       adapter: model.adapter,
       account,
       ...(kvShare === undefined ? {} : { kvShare }),
+      ...(order === undefined ? {} : { order }),
       enqueuedMs,
       ...(generation.recover === true ? { recover: true } : {}),
       ...(grammar === undefined ? {} : { grammar }),
+      ...(thinking === undefined ? {} : { thinking }),
       ...(expected === undefined ? {} : { expected }),
     };
   }
@@ -198,6 +170,7 @@ export class Generation {
     this.#signal.throwIfAborted();
     const { engine } = this.#request.model;
     try {
+      if (this.#request.scoring !== undefined) yield* this.#score(this.#request.scoring);
       for (const choice of this.#begin(({ maxTokens }) => maxTokens === 0)) yield this.#empty(choice);
       const empty = this.#choices.length;
       const choiceAt = (at: number) => this.#choices[empty + at] as Choice;
@@ -219,15 +192,40 @@ export class Generation {
     }
   }
 
+  async *#score(scoring: number): AsyncGenerator<GenerationEvent, void, void> {
+    const { choices = 1, prompts, scoredEchoes, model } = this.#request;
+    const observer = {
+      submitted: (id: string, prompt: number) => {
+        (this.#prompts[prompt] as PromptUse).running++;
+        this.#observer.submitted(id);
+      },
+      ended: (event: FinishEvent, prompt: number) => this.#release(this.#prompts[prompt] as PromptUse, event),
+    };
+    for await (const [prompt, scores] of scorePrompts(this.#request, scoring, this.#signal, observer)) {
+      const { ids } = prompts[prompt] as Prompt;
+      const first = prompt * choices;
+      yield { kind: 'scores', index: first, ids, scores };
+      const text = scoredEchoes?.[prompt];
+      if (text === undefined) continue;
+      const details = promptDetails(model.tokenizer, ids, scores, text);
+      for (let choice = 0; choice < choices; choice++) {
+        yield { kind: 'piece', index: first + choice, parts: [{ kind: 'content', text }], details };
+      }
+    }
+  }
+
   /** Also after an abort: what was computed is charged. */
   #hear(choice: Choice, event: RequestEvent): void {
     if (event.kind !== 'finish') return;
     choice.released = true;
     choice.draftTokens = event.draftTokens;
-    const prompt = this.#promptOf(choice);
+    this.#release(this.#promptOf(choice), event);
+  }
+
+  #release(prompt: PromptUse, { promptTokens, cachedTokens }: FinishEvent): void {
     prompt.running--;
-    prompt.tokens = Math.max(prompt.tokens, event.promptTokens);
-    prompt.cachedTokens = Math.min(prompt.cachedTokens ?? event.cachedTokens, event.cachedTokens);
+    prompt.tokens = Math.max(prompt.tokens, promptTokens);
+    prompt.cachedTokens = Math.min(prompt.cachedTokens ?? cachedTokens, cachedTokens);
     this.#whenReleased?.();
   }
 
@@ -282,17 +280,38 @@ export class Generation {
     const { index, request } = choice;
     this.#observer.token(index);
     // Like a stop string, the token that ends the answer is not part of its text.
-    if (stop !== undefined) {
+    if (stop !== undefined && !(stop === 'stop-id' && this.#request.showsStop === true)) {
       choice.cut = stop !== 'eos';
-      yield { kind: 'piece', index, token, logprobs, parts: choice.parts.endWith(token), details: [] };
+      yield { kind: 'piece', index, token, logprobs, ...this.#ending(choice, token, logprobs) };
       return;
     }
     const { stopped, ...piece } = choice.parts.push(token, logprobs);
     yield { kind: 'piece', index, token, logprobs, ...piece };
-    if (!stopped) return;
+    if (!stopped) {
+      if (this.#isOverdue(choice, piece)) yield* this.#cut(choice);
+      return;
+    }
     choice.complete = true;
     this.#request.model.engine.cancel(request.id);
     yield finishOf(choice, 'stop');
+  }
+
+  /** With the scores of a prompt every token has its place, also the one that ends the answer: programs count them. */
+  #ending({ parts }: Choice, token: number, logprobs: Logprobs | undefined): AnswerPiece {
+    const details =
+      this.#request.scoredEchoes === undefined || logprobs === undefined
+        ? []
+        : [{ token, offset: parts.offset, ...logprobs }];
+    return { parts: parts.endWith(token), details };
+  }
+
+  /** llama-server's rule: an answer ends in time, but not before its first line break. */
+  #isOverdue(choice: Choice, { parts }: AnswerPiece): boolean {
+    const { maxAnswerMs } = this.#request;
+    if (maxAnswerMs === undefined) return false;
+    choice.firstMs ??= performance.now();
+    choice.hasLineBreak ||= contentOf(parts).includes('\n');
+    return choice.hasLineBreak && performance.now() - choice.firstMs > maxAnswerMs;
   }
 
   *#finish(choice: Choice, event: FinishEvent): Generator<GenerationEvent> {

@@ -8,8 +8,9 @@ import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { AnswerGrammars } from './answer-grammars.ts';
 import { type AnswerRequirements, planAnswer } from './answer-plan.ts';
 import { fitToContext, roomOf } from './context-room.ts';
-import { Generation, type GenerationRequest } from './generation.ts';
+import { Generation } from './generation.ts';
 import type { ParameterNames } from './generation-error.ts';
+import type { GenerationRequest } from './generation-request.ts';
 import { expectedIds, type PromptEncoder, type PromptInput, readPrompt } from './prompt.ts';
 
 export interface Question extends Pick<GenerationRequest, 'stops' | 'special' | 'priority'> {

@@ -11,6 +11,8 @@ import { invalid, notContinued } from './generation-error.ts';
 export type PromptInput =
   | ({
       readonly kind: 'chat';
+      /** Adds the model's BOS tokens to those of its template. Default false. */
+      readonly bos?: boolean | undefined;
       /** Ids of what came before the conversation: the prompt and answer that it goes on from. */
       readonly before?: readonly number[] | undefined;
     } & Conversation)
@@ -86,7 +88,7 @@ export async function readPrompt(
   const text = textOf(input, model, parameter, limits);
   if (mustFit) checkTextFits(text, model, parameter);
   // Chat templates write BOS themselves.
-  const bos = input.kind === 'text' && (input.bos ?? true);
+  const bos = input.bos ?? input.kind === 'text';
   const eos = input.kind === 'text' && input.eos === true;
   const special = input.kind !== 'text' || input.special !== false;
   const ids = await encoder.encode(model, text, { special, bos, eos }, { account, signal });

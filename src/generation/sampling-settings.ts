@@ -2,17 +2,22 @@
 // command.
 
 import { randomBytes } from 'node:crypto';
+import type { ServedModel } from '../pool/served-model.ts';
 import { type SamplingParameters, type SamplingRequest, validateSampling } from '../sampling/parameters.ts';
 import { type Seed, seedFrom } from '../sampling/random.ts';
 import type { ParameterNames, SamplingNames } from './generation-error.ts';
 import { invalid } from './generation-error.ts';
+import { spellingOf } from './spelling.ts';
+
+export type SampledModel = Pick<ServedModel, 'spec' | 'tokenizer'>;
 
 export function samplingSettings(
   request: SamplingRequest,
-  vocabSize: number,
+  { spec, tokenizer }: SampledModel,
   names: ParameterNames,
 ): SamplingParameters {
-  const result = validateSampling(request, { vocabSize, freshSeed: freshSeed() });
+  const context = { vocabSize: spec.vocabSize, freshSeed: freshSeed(), spelling: spellingOf(tokenizer) };
+  const result = validateSampling(request, context);
   if (result.ok) return result.parameters;
   throw invalid(names[result.parameter], result.problem);
 }
@@ -23,14 +28,32 @@ function freshSeed(): Seed {
 
 export const wireNames = {
   temperature: 'temperature',
+  dynatempRange: 'dynatemp_range',
+  dynatempExponent: 'dynatemp_exponent',
   topK: 'top_k',
   topP: 'top_p',
   minP: 'min_p',
   typicalP: 'typical_p',
+  topNSigma: 'top_n_sigma',
+  xtcProbability: 'xtc_probability',
+  xtcThreshold: 'xtc_threshold',
+  minKeep: 'min_keep',
+  mirostat: 'mirostat',
+  mirostatTau: 'mirostat_tau',
+  mirostatEta: 'mirostat_eta',
+  samplers: 'samplers',
   repetitionPenalty: 'repetition_penalty',
+  repeatLastN: 'repeat_last_n',
   presencePenalty: 'presence_penalty',
   frequencyPenalty: 'frequency_penalty',
+  dryMultiplier: 'dry_multiplier',
+  dryBase: 'dry_base',
+  dryAllowedLength: 'dry_allowed_length',
+  dryPenaltyLastN: 'dry_penalty_last_n',
+  drySequenceBreakers: 'dry_sequence_breakers',
   logitBias: 'logit_bias',
+  badWords: 'bad_words',
+  allowedTokenIds: 'allowed_token_ids',
   seed: 'seed',
   logprobs: 'logprobs',
   stopIds: 'stop_token_ids',

@@ -70,6 +70,7 @@ export class WholeAnswer {
   add(event: GenerationEvent): void {
     const choice = this.#choices[event.index];
     if (choice === undefined) throw new RangeError(`there is no choice ${event.index}`);
+    if (event.kind === 'scores') return;
     if (event.kind === 'finish') {
       if (choice.reason === undefined) this.#ended++;
       choice.reason = event.reason;

@@ -23,6 +23,12 @@ const ggufNames: Names = {
   topP: 'general.sampling.top_p',
   minP: 'general.sampling.min_p',
   repetitionPenalty: 'general.sampling.penalty_repeat',
+  repeatLastN: 'general.sampling.penalty_last_n',
+  xtcProbability: 'general.sampling.xtc_probability',
+  xtcThreshold: 'general.sampling.xtc_threshold',
+  mirostat: 'general.sampling.mirostat',
+  mirostatTau: 'general.sampling.mirostat_tau',
+  mirostatEta: 'general.sampling.mirostat_eta',
 };
 
 export function modelSampling(files: OpenedModel): SamplingDefaults {

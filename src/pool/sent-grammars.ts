@@ -3,7 +3,7 @@
 
 import { MAX_GRAMMARS } from '../engine/grammars.ts';
 import type { SentRequest } from '../engine/protocol.ts';
-import type { EngineRequest } from '../engine/request.ts';
+import { type EngineRequest, isAnswered } from '../engine/request.ts';
 
 export class SentGrammars {
   /** Least recently used first, as in the engine, which drops the same ones. */
@@ -11,7 +11,7 @@ export class SentGrammars {
 
   /** The request without tables that the engine has. */
   pack(request: EngineRequest): SentRequest {
-    if (request.pooling !== undefined || request.grammar === undefined) return request;
+    if (!isAnswered(request) || request.grammar === undefined) return request;
     const { tables, continues } = request.grammar;
     const { key } = tables;
     const isKnown = this.#keys.delete(key);

@@ -1,7 +1,7 @@
 // What an engine owes: every unfinished request with the tokens it has given so far, so that another one can go on
 // where one died. Also knows which are suspected of killing engines.
 
-import type { EngineRequest, RequestEvent } from '../engine/request.ts';
+import { type EngineRequest, isAnswered, type RequestEvent } from '../engine/request.ts';
 import { Heap } from '../engine/scheduler/heap.ts';
 
 /** Deaths in a row after which a request is given up. */
@@ -141,6 +141,6 @@ export class UnfinishedRequests {
 }
 
 function asItStands({ request, tokens }: Unfinished): EngineRequest {
-  if (request.pooling !== undefined || tokens.length === 0) return request;
+  if (!isAnswered(request) || tokens.length === 0) return request;
   return { ...request, answer: [...tokens] };
 }

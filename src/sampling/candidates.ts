@@ -13,7 +13,7 @@ export interface TokenLogit {
 export interface Candidate extends TokenLogit {
   /** log2 of the probability, relative to the most likely token of the row. */
   readonly scaled: number;
-  /** The probability up to a common factor; above 0. */
+  /** The probability up to a common factor. */
   readonly weight: number;
 }
 
@@ -22,6 +22,8 @@ export interface Candidates {
   readonly list: readonly Candidate[];
   /** The sum of the weights of all candidates. */
   readonly total: number;
+  /** Whether the list has all candidates that weigh anything. */
+  readonly whole: boolean;
 }
 
 /** Smaller values of min-p exclude nothing. */
@@ -57,51 +59,57 @@ export function thinOut(candidates: Candidates, parameters: SamplingParameters):
 }
 
 /** Keeps exactly k: a tie at the edge goes to the lower ids. */
-function keepTopK(candidates: Candidates, topK: number): Candidates | undefined {
+export function keepTopK(candidates: Candidates, topK: number): Candidates | undefined {
   if (topK === 0) return candidates;
   if (topK <= candidates.list.length) return withTotal(candidates.list.slice(0, topK));
-  return isWhole(candidates) ? candidates : undefined;
+  return candidates.whole ? candidates : undefined;
 }
 
 /**
  * Locally typical sampling (Meister et al., 2022): keeps the tokens whose surprise is nearest to the entropy.
  * Surprise minus entropy is mean(scaled) - scaled, so neither needs a logarithm.
  */
-function keepTypical(candidates: Candidates, share: number): Candidates | undefined {
+export function keepTypical(candidates: Candidates, share: number, minKeep = 0): Candidates | undefined {
   if (share === 1) return candidates;
-  if (!isWhole(candidates)) return undefined;
+  if (!candidates.whole) return undefined;
   const { list, total } = candidates;
-  const moment = list.reduce((sum, { weight, scaled }) => sum + roundToWhole(weight * scaled), 0);
-  const mean = Math.fround(moment / total);
+  const mean = Math.fround(momentOf(list) / total);
   const deviation = ({ scaled }: Candidate) => Math.abs(Math.fround(scaled - mean));
   const typicalFirst = list.toSorted((a, b) => deviation(a) - deviation(b));
-  return withTotal(typicalFirst.slice(0, countForMass(typicalFirst, share * total)).sort(byLogit));
+  const count = Math.max(countForMass(typicalFirst, share * total) ?? 0, minKeep);
+  return withTotal(typicalFirst.slice(0, count).sort(byLogit));
 }
 
-function keepTopP({ list, total }: Candidates, share: number): Candidates | undefined {
-  if (share === 1) return { list, total };
+export function keepTopP(candidates: Candidates, share: number, minKeep = 0): Candidates | undefined {
+  if (share === 1) return candidates;
+  const { list, total } = candidates;
   const count = countForMass(list, share * total);
-  return count === undefined ? undefined : withTotal(list.slice(0, count));
+  return count === undefined ? undefined : keepFirst(candidates, Math.max(count, minKeep));
 }
 
-function keepMinP(candidates: Candidates, share: number): Candidates | undefined {
+export function keepMinP(candidates: Candidates, share: number, minKeep = 0): Candidates | undefined {
   if (share === 0) return candidates;
-  const { list } = candidates;
+  const { list, whole } = candidates;
   const first = (list[0] as Candidate).scaled;
   const width = naturalLogarithm(1 / Math.max(share, LEAST_SHARE)) * Math.LOG2E;
   const least = Math.fround(first - width);
-  const kept = list.filter(({ scaled }) => scaled >= least);
-  return kept.length < list.length || isWhole(candidates) ? withTotal(kept) : undefined;
+  const kept = list.filter(({ scaled }) => scaled >= least).length;
+  return kept < list.length || whole ? keepFirst(candidates, Math.max(kept, minKeep)) : undefined;
+}
+
+/** Keeps the first, or all where they are fewer. */
+export function keepFirst({ list, whole }: Candidates, count: number): Candidates | undefined {
+  return count <= list.length || whole ? withTotal(list.slice(0, count)) : undefined;
 }
 
 /** Inverts the distribution function: `uniform` points at one unit of the total, whose owner is sampled. */
-export function sampleToken({ list, total }: Candidates, uniform: number): number | undefined {
+export function sampleCandidate({ list, total }: Candidates, uniform: number): Candidate | undefined {
   const place = Math.min(Math.floor(uniform * total) + 1, total);
   const count = countForMass(list, place);
-  return count === undefined ? undefined : (list[count - 1] as Candidate).token;
+  return count === undefined ? undefined : list[count - 1];
 }
 
-function byLogit(a: Candidate, b: Candidate): number {
+export function byLogit(a: Candidate, b: Candidate): number {
   return b.logit - a.logit || a.token - b.token;
 }
 
@@ -115,15 +123,15 @@ function countForMass(list: readonly Candidate[], mass: number): number | undefi
   return last === -1 ? undefined : last + 1;
 }
 
-/** Whether the list has all candidates: every one has a weight above 0. */
-function isWhole({ list, total }: Candidates): boolean {
-  return sumOf(list) === total;
+export function withTotal(list: readonly Candidate[]): Candidates {
+  return { list, total: sumOf(list), whole: true };
 }
 
-function withTotal(list: readonly Candidate[]): Candidates {
-  return { list, total: sumOf(list) };
-}
-
-function sumOf(list: readonly Candidate[]): number {
+export function sumOf(list: readonly Candidate[]): number {
   return list.reduce((sum, { weight }) => sum + weight, 0);
+}
+
+/** The sum of weight x scaled, each rounded. */
+export function momentOf(list: readonly Candidate[]): number {
+  return list.reduce((sum, { weight, scaled }) => sum + roundToWhole(weight * scaled), 0);
 }

@@ -11,6 +11,14 @@ export const POWER_COEFFICIENTS: readonly number[] = [
   0.001326472731307149, 0.009671512991189957, 0.05550733581185341, 0.24022242426872253, 0.6931470036506653, 1,
 ];
 
+const [FIFTH, FOURTH, THIRD, SECOND, FIRST] = POWER_COEFFICIENTS as readonly [
+  number,
+  number,
+  number,
+  number,
+  number,
+];
+
 const POWERS_OF_TWO: readonly number[] = Array.from({ length: 42 }, (_, place) => 2 ** (place - 1));
 
 // ln 2 in two parts: the upper has enough trailing zeros that its product with an exponent is exact.
@@ -39,9 +47,42 @@ export function weightOf(scaled: number, unitBits: number): number {
   if (scaled < -unitBits - 1) return 0;
   const exponent = Math.fround(scaled + FLOAT_ROUNDER) - FLOAT_ROUNDER;
   const rest = scaled - exponent;
-  let power = 0;
-  for (const coefficient of POWER_COEFFICIENTS) power = Math.fround(Math.fround(power * rest) + coefficient);
+  // Horner's rule, written out: whole vocabularies are weighed.
+  let power = FIFTH;
+  power = Math.fround(Math.fround(power * rest) + FOURTH);
+  power = Math.fround(Math.fround(power * rest) + THIRD);
+  power = Math.fround(Math.fround(power * rest) + SECOND);
+  power = Math.fround(Math.fround(power * rest) + FIRST);
+  power = Math.fround(Math.fround(power * rest) + 1);
   return roundToWhole(power * (POWERS_OF_TWO[exponent + unitBits + 1] as number));
+}
+
+export interface WeightSums {
+  readonly total: number;
+  /** The sum of weight x scaled, each rounded. */
+  readonly moment: number;
+  /** Tokens that are not excluded. */
+  readonly count: number;
+}
+
+/** Of a whole row. */
+export function sumWeights(logits: Float32Array, highest: number, temperature: number): WeightSums {
+  const unitBits = unitBitsFor(logits.length);
+  const slope = slopeFor(temperature);
+  let total = 0;
+  let moment = 0;
+  let count = 0;
+  for (let token = 0; token < logits.length; token++) {
+    const logit = logits[token] as number;
+    if (logit === -Infinity) continue;
+    count++;
+    const scaled = Math.fround(Math.fround(logit - highest) * slope);
+    if (scaled < -unitBits - 1) continue;
+    const weight = weightOf(scaled, unitBits);
+    total += weight;
+    moment += roundToWhole(weight * scaled);
+  }
+  return { total, moment, count };
 }
 
 export function roundToWhole(value: number): number {
@@ -62,4 +103,22 @@ export function naturalLogarithm(x: number): number {
   let series = 0;
   for (let odd = 23; odd >= 3; odd -= 2) series = (series + 1 / odd) * square;
   return exponent * LN2_UPPER + (2 * s + (2 * s * series + exponent * LN2_LOWER));
+}
+
+/** log2 x for x above 0. */
+export function binaryLogarithm(x: number): number {
+  return (x < 1 ? -naturalLogarithm(1 / x) : naturalLogarithm(x)) * Math.LOG2E;
+}
+
+/** 2^x, to a few units in the last place; 0 far below, and infinity far above. */
+export function powerOfTwo(x: number): number {
+  if (!(x > -1070)) return 0;
+  if (x >= 1024) return Infinity;
+  let whole = Math.floor(x);
+  const rest = (x - whole) * Math.LN2;
+  let power = 1;
+  for (let term = 20; term >= 1; term--) power = 1 + (power * rest) / term;
+  for (; whole > 0; whole--) power *= 2;
+  for (; whole < 0; whole++) power *= 0.5;
+  return power;
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type SamplingParameters, type SamplingRequest, validateSampling } from './parameters.ts';
 import { seedFrom } from './random.ts';
+import { samplerNames } from './sampler-names.ts';
 
 const context = { vocabSize: 100, freshSeed: { low: 1, high: 2 } };
 
@@ -14,10 +15,28 @@ describe('validateSampling', () => {
   it('fills in the defaults', () => {
     expect(accepted({})).toEqual({
       temperature: 1,
+      dynatempRange: 0,
+      dynatempExponent: 1,
       topK: 0,
       topP: 1,
       minP: 0,
       typicalP: 1,
+      topNSigma: 0,
+      xtcProbability: 0,
+      xtcThreshold: 0.1,
+      minKeep: 0,
+      mirostat: 0,
+      mirostatTau: 5,
+      mirostatEta: 0.1,
+      samplers: undefined,
+      repeatLastN: undefined,
+      dryMultiplier: 0,
+      dryBase: 1.75,
+      dryAllowedLength: 2,
+      dryPenaltyLastN: -1,
+      drySequenceBreakers: [],
+      badWords: [],
+      allowedTokenIds: undefined,
       repetitionPenalty: 1,
       presencePenalty: 0,
       frequencyPenalty: 0,
@@ -34,6 +53,14 @@ describe('validateSampling', () => {
   it.each<SamplingRequest>([
     { temperature: 0 },
     { temperature: 100 },
+    { dynatempRange: 0.5, dynatempExponent: 2 },
+    { topNSigma: 1.5 },
+    { xtcProbability: 0.5, xtcThreshold: 0.2, minKeep: 2 },
+    { mirostat: 2, mirostatTau: 3, mirostatEta: 0.2 },
+    { repeatLastN: -1 },
+    { repeatLastN: 64 },
+    { dryMultiplier: 0.8, dryBase: 2, dryAllowedLength: 0, dryPenaltyLastN: 100 },
+    { allowedTokenIds: [0, 99] },
     { topK: 1_000_000 },
     { topP: 0 },
     { topP: 1e-9 },
@@ -56,6 +83,38 @@ describe('validateSampling', () => {
     expect(accepted({ topK: -1 }).topK).toBe(0);
   });
 
+  it('takes a negative top-n-sigma for none', () => {
+    expect(accepted({ topNSigma: -1 }).topNSigma).toBe(0);
+  });
+
+  it('takes the order of samplers in llama.cpp’s names, their variants and its letters', () => {
+    expect(accepted({ samplers: ['dry', 'top-k', 'typical', 'nucleus', 'temp'] }).samplers).toEqual([
+      'dry',
+      'top_k',
+      'typ_p',
+      'top_p',
+      'temperature',
+    ]);
+    expect(accepted({ samplers: 'edskypmxt' }).samplers).toEqual(samplerNames);
+    expect(accepted({ samplers: [] }).samplers).toEqual([]);
+  });
+
+  it('spells bad words, and sequence breakers only where DRY is on', () => {
+    const spelling = {
+      wordTokens: (word: string) => [[word.length], [9, word.length]],
+      breakerTokens: (text: string) => [[text.codePointAt(0) as number]],
+    };
+    const spelled = (request: SamplingRequest) => {
+      const validation = validateSampling(request, { ...context, spelling });
+      return validation.ok ? validation.parameters : undefined;
+    };
+    expect(spelled({ badWords: ['ab', 'abc'] })?.badWords).toEqual([[2], [9, 2], [3], [9, 3]]);
+    expect(spelled({ drySequenceBreakers: ['a'] })?.drySequenceBreakers).toEqual([]);
+    expect(spelled({ dryMultiplier: 1, drySequenceBreakers: ['a'] })?.drySequenceBreakers).toEqual([[97]]);
+    // A line break, a colon, a quotation mark, an asterisk.
+    expect(spelled({ dryMultiplier: 1 })?.drySequenceBreakers).toEqual([[10], [58], [34], [42]]);
+  });
+
   it('takes seeds of 64 bits, from large numbers only as a bigint', () => {
     expect(accepted({ seed: 0 }).seed).toEqual({ low: 0, high: 0 });
     expect(accepted({ seed: -3 }).seed).toEqual(seedFrom(-3n));
@@ -69,6 +128,27 @@ describe('validateSampling', () => {
     ['temperature', { temperature: Number.NaN }],
     ['temperature', { temperature: 1e300 }],
     ['temperature', { temperature: '1' as unknown as number }],
+    ['dynatempRange', { dynatempRange: -1 }],
+    ['dynatempExponent', { dynatempExponent: Number.NaN }],
+    ['topNSigma', { topNSigma: Number.NaN }],
+    ['xtcProbability', { xtcProbability: 1.1 }],
+    ['xtcThreshold', { xtcThreshold: -0.1 }],
+    ['minKeep', { minKeep: 0.5 }],
+    ['mirostat', { mirostat: 3 }],
+    ['mirostatTau', { mirostatTau: -1 }],
+    ['mirostatEta', { mirostatEta: Infinity }],
+    ['samplers', { samplers: ['infill'] }],
+    ['samplers', { samplers: 'kz' }],
+    ['samplers', { samplers: 'kk' }],
+    ['repeatLastN', { repeatLastN: -2 }],
+    ['dryMultiplier', { dryMultiplier: -1 }],
+    ['dryBase', { dryBase: 0.5 }],
+    ['dryAllowedLength', { dryAllowedLength: -1 }],
+    ['dryPenaltyLastN', { dryPenaltyLastN: 1.5 }],
+    ['drySequenceBreakers', { drySequenceBreakers: [''] }],
+    ['badWords', { badWords: 'x' as unknown as string[] }],
+    ['allowedTokenIds', { allowedTokenIds: [] }],
+    ['allowedTokenIds', { allowedTokenIds: [100] }],
     ['topK', { topK: -2 }],
     ['topK', { topK: 1.5 }],
     ['topK', { topK: 2 ** 31 }],

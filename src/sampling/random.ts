@@ -13,9 +13,17 @@ export function seedFrom(value: bigint): Seed {
   return { low: Number(bits & 0xffffffffn), high: Number(bits >> 32n) };
 }
 
+/** Samples of one position that must not depend on each other: the token's own, and whether XTC applies. */
+export const streams = { token: 0, xtc: 1 } as const;
+
 /** A double in [0, 1) with 53 random bits. */
-export function uniformAt(seed: Seed, position: number, choice: number): number {
-  const [first, second] = philox([position, choice, 0, 0], [seed.low, seed.high]);
+export function uniformAt(
+  seed: Seed,
+  position: number,
+  choice: number,
+  stream: number = streams.token,
+): number {
+  const [first, second] = philox([position, choice, stream, 0], [seed.low, seed.high]);
   return ((first >>> 5) * 2 ** 26 + (second >>> 6)) / 2 ** 53;
 }
 

@@ -15,6 +15,18 @@ export interface SampleRow {
   readonly forbidden: readonly number[];
   /** Bit `id % 32` of word `id / 32` is set where a token is allowed. */
   readonly mask?: Uint32Array | undefined;
+  /** A token that has come already: only how likely it was is asked for. */
+  readonly given?: number | undefined;
+  /** What DRY takes off the logits of tokens that would go on with a repetition. */
+  readonly dry?: TokenPenalties | undefined;
+  /** The surprise that mirostat allows; required where it is on. */
+  readonly mu?: number | undefined;
+}
+
+/** The penalty of `tokens[i]` is `penalties[i]`; no token twice. */
+export interface TokenPenalties {
+  readonly tokens: readonly number[];
+  readonly penalties: readonly number[];
 }
 
 export interface TokenLogprob {
@@ -26,12 +38,16 @@ export interface TokenLogprob {
 export interface TokenLogprobs {
   readonly logprob: number;
   readonly top: readonly TokenLogprob[];
+  /** Of a token that was given: its place among all, the likeliest first; from 1 on. */
+  readonly rank?: number;
 }
 
-interface SampledToken {
+export interface SampledToken {
   readonly ok: true;
   readonly token: number;
   readonly logprobs?: TokenLogprobs;
+  /** What mirostat allows the next token. */
+  readonly mu?: number;
 }
 
 /** `numeric-error`: a logit is NaN or infinite. `no-candidate`: every token is excluded. */

@@ -2,10 +2,11 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Candidates, thinOut, weighCandidates } from './candidates.ts';
+import { adjustedLogits } from './logit-edits.ts';
 import { type SamplingParameters, type SamplingRequest, validateSampling } from './parameters.ts';
 import { seedFrom, uniformAt } from './random.ts';
 import type { SampleResult, SampleRow } from './sample-row.ts';
-import { adjustedLogits, sampleFrom, sampleRows } from './sampler.ts';
+import { sampleFrom, sampleRows } from './sampler.ts';
 import { TokenCounts } from './token-counts.ts';
 
 function rowOf(request: SamplingRequest, vocabSize: number, rest: Partial<SampleRow> = {}): SampleRow {
@@ -222,9 +223,11 @@ describe('the first candidates and the weight of all', () => {
           Math.fround(-2 * Math.log(1 - uniformAt({ low: seed, high: 0 }, token, 0))),
         );
         const row = rowOf(request, logits.length);
-        const { list, total } = weighCandidates(logits, Math.max(...logits), row.parameters.temperature);
-        const all = sampleFrom({ list, total }, row);
-        const first = sampleFrom({ list: list.slice(0, known), total }, row);
+        const candidates = weighCandidates(logits, Math.max(...logits), row.parameters.temperature);
+        const { list, total } = candidates;
+        const all = sampleFrom(candidates, row);
+        const whole = known >= list.length;
+        const first = sampleFrom({ list: list.slice(0, known), total, whole }, row);
         if (known >= list.length) expect(first).toBe(all);
         if (first !== undefined) expect(first).toBe(all);
         if (first !== undefined && known < list.length) decided++;

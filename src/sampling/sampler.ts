@@ -1,10 +1,11 @@
-// The oracle: samples one token per row in plain TypeScript; native code agrees bit for bit. Stages: bias, penalties,
-// exclusions -> temperature -> top-k -> typical-p -> top-p -> min-p -> sample; each takes what the one before left as
-// the whole distribution. Temperature first is what OpenAI, Hugging Face and vLLM mean by top_p (llama.cpp filters
-// before it); vLLM has min-p before top-k, which then sees less tail.
+// The oracle: samples one token per row in plain TypeScript; native code agrees bit for bit. The usual stages are bias,
+// penalties, exclusions -> temperature -> top-k -> typical-p -> top-p -> min-p -> sample; each takes what the one before
+// left as the whole distribution. vLLM has min-p before top-k, which then sees less tail. Other stages and orders: chain.ts.
 
-import { type Candidates, sampleToken, type TokenLogit, thinOut, weighCandidates } from './candidates.ts';
+import { type Candidates, sampleCandidate, type TokenLogit, thinOut, weighCandidates } from './candidates.ts';
+import { type ChainSample, needsChain, plainRow, sampleChain } from './chain.ts';
 import { naturalLogarithm, scaleLogit, unitBitsFor, weightOf } from './exponential.ts';
+import { adjustedLogits, biasedLogits } from './logit-edits.ts';
 import { GREEDY_BELOW, type SamplingParameters } from './parameters.ts';
 import { uniformAt } from './random.ts';
 import {
@@ -14,7 +15,6 @@ import {
   type SampleRows,
   type TokenLogprobs,
 } from './sample-row.ts';
-import { needsCounts } from './token-counts.ts';
 
 export const sampleRows: SampleRows = (logits, vocabSize, rows) => {
   checkRows(logits, vocabSize, rows);
@@ -24,19 +24,64 @@ export const sampleRows: SampleRows = (logits, vocabSize, rows) => {
 };
 
 function sampleRow(logits: Float32Array, row: SampleRow): SampleResult {
-  if (logits.some((logit) => Number.isNaN(logit) || logit === Infinity)) {
+  if (!isComputable(logits)) {
     return { ok: false, error: 'numeric-error' };
   }
-  const adjusted = adjustedLogits(logits, row);
+  if (row.given !== undefined) return scoreGiven(logits, row.given, row);
+  const chained = needsChain(row);
+  const adjusted = chained ? biasedLogits(logits, row) : adjustedLogits(logits, row);
   const highest = highestOf(adjusted);
   if (highest === -Infinity) return { ok: false, error: 'no-candidate' };
   if (highest === Infinity) return { ok: false, error: 'numeric-error' };
+  const sampled = chained ? sampleChain(adjusted, row) : { token: samplePlain(adjusted, highest, row) };
+  return withLogprobs(sampled, logits, row);
+}
+
+function scoreGiven(logits: Float32Array, token: number, { parameters }: SampleRow): SampleResult {
+  if (highestOf(logits) === -Infinity) return { ok: false, error: 'no-candidate' };
+  const logprobs = tokenLogprobs(logits, token, parameters.logprobs ?? 0);
+  return { ok: true, token, logprobs: { ...logprobs, rank: rankOf(logits, token) } };
+}
+
+function rankOf(logits: Float32Array, token: number): number {
+  const own = logits[token] as number;
+  let rank = 1;
+  for (let other = 0; other < logits.length; other++) {
+    const logit = logits[other] as number;
+    if (logit > own || (logit === own && other < token)) rank++;
+  }
+  return rank;
+}
+
+function samplePlain(adjusted: Float32Array, highest: number, row: SampleRow): number {
   const { parameters } = row;
-  const token = isGreedy(parameters)
-    ? adjusted.indexOf(highest)
-    : (sampleFrom(weighCandidates(adjusted, highest, parameters.temperature), row) as number);
-  if (parameters.logprobs === undefined) return { ok: true, token };
-  return { ok: true, token, logprobs: tokenLogprobs(logits, token, parameters.logprobs) };
+  if (isGreedy(parameters)) return adjusted.indexOf(highest);
+  return sampleFrom(weighCandidates(adjusted, highest, parameters.temperature), row) as number;
+}
+
+function withLogprobs(sampled: ChainSample, logits: Float32Array, { parameters }: SampleRow): SampleResult {
+  if (parameters.logprobs === undefined) return { ok: true, ...sampled };
+  return { ok: true, ...sampled, logprobs: tokenLogprobs(logits, sampled.token, parameters.logprobs) };
+}
+
+/** Rows that need the chain are sampled here, the others by a backend's own code. */
+export function withChains(sampleOwn: SampleRows): SampleRows {
+  return (logits, vocabSize, rows) => {
+    checkRows(logits, vocabSize, rows);
+    if (!rows.some(needsChain)) return sampleOwn(logits, vocabSize, rows.map(plainRow));
+    const results: SampleResult[] = [];
+    while (results.length < rows.length) {
+      const from = results.length;
+      const isChained = needsChain(rows[from] as SampleRow);
+      const next = rows.findIndex((row, at) => at > from && needsChain(row) !== isChained);
+      const some = rows.slice(from, next === -1 ? rows.length : next);
+      const own = logits.subarray(from * vocabSize, (from + some.length) * vocabSize);
+      results.push(
+        ...(isChained ? sampleRows : sampleOwn)(own, vocabSize, isChained ? some : some.map(plainRow)),
+      );
+    }
+    return results;
+  };
 }
 
 export function isGreedy({ temperature }: SamplingParameters): boolean {
@@ -49,63 +94,19 @@ export function sampleFrom(
   { parameters, position, choice }: SampleRow,
 ): number | undefined {
   const survivors = thinOut(candidates, parameters);
-  return survivors && sampleToken(survivors, uniformAt(parameters.seed, position, choice));
+  return survivors && sampleCandidate(survivors, uniformAt(parameters.seed, position, choice))?.token;
+}
+
+function isComputable(logits: Float32Array): boolean {
+  for (let token = 0; token < logits.length; token++)
+    if (!((logits[token] as number) < Infinity)) return false;
+  return true;
 }
 
 function highestOf(logits: Float32Array): number {
-  return logits.reduce((highest, logit) => Math.max(highest, logit), -Infinity);
-}
-
-/**
- * Applies what works on single tokens: logit bias, then penalties (a bias counts as the model's own opinion, as in vLLM),
- * then exclusions, which leave -Infinity. All in float32, each operation rounded, without divisions: a GPU gets the same bits.
- */
-export function adjustedLogits(logits: Float32Array, row: SampleRow): Float32Array {
-  const adjusted = logits.slice();
-  for (const { token, bias } of row.parameters.logitBias) {
-    adjusted[token] = (adjusted[token] as number) + Math.fround(bias);
-  }
-  if (needsCounts(row.parameters)) penalize(adjusted, row);
-  for (const token of row.forbidden) adjusted[token] = -Infinity;
-  if (row.mask !== undefined) applyMask(adjusted, row.mask);
-  return adjusted;
-}
-
-interface PenaltyFactors {
-  /** For logits below 0, and for the others. */
-  readonly repetition: number;
-  readonly inverseRepetition: number;
-  readonly presence: number;
-  readonly frequency: number;
-}
-
-export function penaltyFactors(parameters: SamplingParameters): PenaltyFactors {
-  return {
-    repetition: Math.fround(parameters.repetitionPenalty),
-    inverseRepetition: Math.fround(1 / parameters.repetitionPenalty),
-    presence: Math.fround(parameters.presencePenalty),
-    frequency: Math.fround(parameters.frequencyPenalty),
-  };
-}
-
-/** Repetition counts prompt and answer, as in Hugging Face; presence and frequency the answer, as at OpenAI. */
-function penalize(adjusted: Float32Array, { parameters, counts }: SampleRow): void {
-  if (counts === undefined) throw new Error('sampling: penalties need the counts of tokens seen');
-  const { repetition, inverseRepetition, presence, frequency } = penaltyFactors(parameters);
-  for (const [place, token] of counts.ids.entries()) {
-    const own = adjusted[token] as number;
-    const logit = Math.fround(own * (own < 0 ? repetition : inverseRepetition));
-    const generated = counts.generated[place] as number;
-    const taken = generated > 0 ? Math.fround(Math.fround(generated * frequency) + presence) : 0;
-    adjusted[token] = logit - taken;
-  }
-}
-
-function applyMask(adjusted: Float32Array, mask: Uint32Array): void {
-  for (let token = 0; token < adjusted.length; token++) {
-    const allowed = ((mask[token >>> 5] as number) >>> (token & 31)) & 1;
-    if (allowed === 0) adjusted[token] = -Infinity;
-  }
+  let highest = -Infinity;
+  for (let token = 0; token < logits.length; token++) highest = Math.max(highest, logits[token] as number);
+  return highest;
 }
 
 /** Of a row, before bias, penalties, masks and temperature; a GPU computes part of it. */

@@ -21,6 +21,13 @@ const requests: readonly SamplingRequest[] = [
   { typicalP: 0.5, seed: 2 },
   { topK: 20, frequencyPenalty: 0.5, repetitionPenalty: 1.2, logprobs: 2, seed: 3 },
   { minP: 0.1, seed: 4 },
+  { dryMultiplier: 1, topP: 0.9, seed: 5 },
+  { dryMultiplier: 1, repetitionPenalty: 1.2, logprobs: 1, seed: 6 },
+  { xtcProbability: 1, xtcThreshold: 0.01, temperature: 1.5, seed: 7 },
+  { topNSigma: 1, dynatempRange: 0.5, minKeep: 3, seed: 8 },
+  { mirostat: 1, mirostatTau: 3, logprobs: 2, seed: 9 },
+  { mirostat: 2, seed: 10 },
+  { samplers: 'kpt', topK: 50, topP: 0.7, temperature: 0.8, seed: 11 },
 ];
 
 export function samplingContract(open: OpenBackend): void {
@@ -36,6 +43,8 @@ export function samplingContract(open: OpenBackend): void {
         counts: new TokenCounts(sequences[index]?.tokens ?? [], [1, 2, 1]),
         position: 20,
         forbidden: [index],
+        dry: { tokens: [7, 8, 20], penalties: [1.5, 4, 0.25] },
+        mu: 4,
         mask: index === 5 ? new Uint32Array(10).fill(0x77777777) : undefined,
       }),
     );
@@ -44,6 +53,23 @@ export function samplingContract(open: OpenBackend): void {
       for (let again = 0; again < 2; again++) {
         expect(await sampled(backend, buildBatch(sequences), vocabSize, rows)).toEqual(expected);
       }
+    });
+  });
+
+  it('scores tokens that are given as the oracle does, among rows that are sampled', async () => {
+    const vocabSize = 300;
+    const tokens = randomTokens(40, vocabSize, 8);
+    const rows = tokens.map((_, position) =>
+      position % 5 === 0
+        ? rowOf({ seed: position }, vocabSize, { position })
+        : rowOf({ temperature: 0, logprobs: position % 4 }, vocabSize, {
+            given: (position * 37) % vocabSize,
+          }),
+    );
+    await withBackend(open, tinyModel({ vocabSize, ...sizes }), {}, async (backend) => {
+      const expected = sampleRows(await alone(backend, tokens), vocabSize, rows);
+      const batch = buildBatch([whole(tokens, [0, 1], 'all')]);
+      expect(await sampled(backend, batch, vocabSize, rows)).toEqual(expected);
     });
   });
 

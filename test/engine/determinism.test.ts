@@ -17,6 +17,22 @@ const neighbours = Array.from(
 const samplings: readonly (readonly [name: string, sampling: SamplingRequest])[] = [
   ['greedy', { temperature: 0, maxTokens: 60 }],
   ['seeded', { temperature: 0.9, topP: 0.95, repetitionPenalty: 1.1, seed: 42, maxTokens: 60 }],
+  ['by mirostat', { temperature: 0.9, mirostat: 2, mirostatTau: 4, seed: 42, maxTokens: 60 }],
+  [
+    'by a chain of samplers',
+    {
+      temperature: 0.9,
+      xtcProbability: 0.4,
+      xtcThreshold: 0.05,
+      dryMultiplier: 0.8,
+      topNSigma: 2,
+      repetitionPenalty: 1.05,
+      repeatLastN: 20,
+      samplers: 'edskypmxt',
+      seed: 9,
+      maxTokens: 60,
+    },
+  ],
 ];
 
 const one = (sampling: SamplingRequest): TestRequest => ({ prompt: chat(story), sampling });

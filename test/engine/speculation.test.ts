@@ -46,6 +46,8 @@ const questions = [
   'What is 347 + 586?',
 ];
 const stop = embeddedTokenizer.encode('.', { special: false, bos: false })[0] as number;
+/** All tokens but one that answers begin with. */
+const allButOne = Array.from({ length: 4096 }, (_, id) => id).filter((id) => id !== stop + 1);
 const samplings = [
   { temperature: 0 },
   { temperature: 0.8, topP: 0.9 },
@@ -55,7 +57,15 @@ const samplings = [
   { temperature: 0, stopIds: [stop] },
   { temperature: 0.7, minTokens: 20 },
   { temperature: 0, ignoreEos: true, logitBias: [{ token: stop, bias: 3 }] },
+  { temperature: 0, dryMultiplier: 0.8 },
+  { temperature: 0.9, xtcProbability: 0.5, xtcThreshold: 0.1, repetitionPenalty: 1.1, repeatLastN: 12 },
+  { temperature: 0.8, dynatempRange: 0.5, topNSigma: 2, dryMultiplier: 1, frequencyPenalty: 0.1 },
+  { temperature: 0.7, mirostat: 2, mirostatTau: 3 },
+  { temperature: 0, badWords: [String(stop), '300 301'], allowedTokenIds: allButOne },
 ] as const;
+
+/** As if answers began within reasoning, which tokens of its own end. */
+const thinking = { tokens: 9, opened: true, opens: [], closes: [[stop]], ending: [stop, 300] };
 
 const REQUESTS = cases(300);
 
@@ -68,6 +78,7 @@ function request(n: number): TestRequest {
     choice: n % 3,
     priority: (n % 3) as 0 | 1 | 2,
     ...(isConstrained ? { grammar } : {}),
+    ...(n % 11 === 5 ? { thinking } : {}),
     ...(n % 5 === 0 ? { expected: embeddedTokenizer.encode(text, { special: false, bos: false }) } : {}),
   };
 }

@@ -8,10 +8,11 @@ import type { Found } from '../../src/compute/device-sampling/finish-sampling.ts
 import type { Gpu } from '../../src/compute/webgpu/gpu.ts';
 import { LISTED_AT_LEAST } from '../../src/compute/webgpu/kernels/sampling.ts';
 import { weighCandidates } from '../../src/sampling/candidates.ts';
+import { adjustedLogits } from '../../src/sampling/logit-edits.ts';
 import type { SamplingRequest } from '../../src/sampling/parameters.ts';
 import { uniformAt } from '../../src/sampling/random.ts';
 import type { SampleResult, SampleRow } from '../../src/sampling/sample-row.ts';
-import { adjustedLogits, sampleRows } from '../../src/sampling/sampler.ts';
+import { sampleRows } from '../../src/sampling/sampler.ts';
 import { TokenCounts } from '../../src/sampling/token-counts.ts';
 import { sharedGpu } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';

@@ -7,11 +7,13 @@ import type {
   FinishEvent,
   Logprobs,
   RequestEvent,
+  ScoreRequest,
 } from '../../src/engine/request.ts';
 import type { Priority } from '../../src/engine/scheduler/sequence.ts';
 import type { GrammarTables } from '../../src/grammar/tables.ts';
 import type { Pooling } from '../../src/model/pooling.ts';
 import { type SamplingRequest, validateSampling } from '../../src/sampling/parameters.ts';
+import type { ThinkingLimit } from '../../src/sampling/thinking-budget.ts';
 
 export interface TestRequest {
   readonly prompt: ArrayLike<number>;
@@ -25,13 +27,18 @@ export interface TestRequest {
   readonly mask?: Uint32Array;
   readonly grammar?: GrammarTables;
   readonly expected?: Int32Array;
+  readonly thinking?: ThinkingLimit;
   readonly enqueuedMs?: number;
 }
+
+/** Texts are written as their tokens; others have none. */
+const tokensOf = (text: string) => (/^\d/.test(text) ? [text.split(' ').map(Number)] : []);
+const spelling = { wordTokens: tokensOf, breakerTokens: tokensOf };
 
 export function engineRequest(options: TestRequest, vocabSize = 4096): EngineRequest {
   const sampling = validateSampling(
     { temperature: 0, ...options.sampling },
-    { vocabSize, freshSeed: { low: 1, high: 2 } },
+    { vocabSize, freshSeed: { low: 1, high: 2 }, spelling },
   );
   if (!sampling.ok) throw new Error(`${sampling.parameter} ${sampling.problem}`);
   return {
@@ -47,6 +54,7 @@ export function engineRequest(options: TestRequest, vocabSize = 4096): EngineReq
     enqueuedMs: options.enqueuedMs ?? Date.now(),
     ...(options.mask === undefined ? {} : { mask: options.mask }),
     ...(options.expected === undefined ? {} : { expected: options.expected }),
+    ...(options.thinking === undefined ? {} : { thinking: options.thinking }),
     ...(options.grammar === undefined ? {} : { grammar: { tables: options.grammar, continues: false } }),
   };
 }
@@ -62,6 +70,18 @@ export function embedRequest(
     pooling,
     priority: options.priority ?? 1,
     salt: options.salt ?? '',
+    account: '',
+    enqueuedMs: Date.now(),
+  };
+}
+
+export function scoreRequest(prompt: ArrayLike<number>, scoring: number, salt = ''): ScoreRequest {
+  return {
+    id: randomUUID(),
+    prompt: Int32Array.from(prompt),
+    scoring,
+    priority: 1,
+    salt,
     account: '',
     enqueuedMs: Date.now(),
   };

@@ -24,7 +24,7 @@ interface SamplerHandle {
 export interface SampleJob {
   /** Per row: temperature, top-p, min-p, typical-p, repetition, presence and frequency penalty, uniform number. */
   readonly reals: Float64Array;
-  /** Per row: top-k; alternatives to report, -1 for no log-probabilities; first word of its mask, -1 for none. */
+  /** Per row: top-k; alternatives to report, -1 for no log-probabilities; first word of its mask, -1 for none; a given token, -1 for none. */
   readonly integers: Int32Array;
   /** An array for each row: tokens under penalties. Read as they are: they may be long. */
   readonly penalized: readonly Int32Array[];
@@ -43,6 +43,7 @@ export interface SampleOutput {
   /** -1: numeric error; -2: no candidate. */
   readonly tokens: Int32Array;
   readonly logprobs: Float32Array;
+  readonly ranks: Int32Array;
   readonly topCounts: Int32Array;
   readonly topTokens: Int32Array;
   readonly topLogprobs: Float32Array;

@@ -1,34 +1,35 @@
 // Samples in native code: packs rows into flat arrays and unpacks results. Random numbers are made here, so there is one
 // generator.
 
-import { MAX_LOGPROBS } from '../../sampling/parameters.ts';
+import { MAX_LOGPROBS } from '../../sampling/parameter-checks.ts';
 import { uniformAt } from '../../sampling/random.ts';
-import { checkRows, type SampleResult, type SampleRow, type SampleRows } from '../../sampling/sample-row.ts';
+import type { SampleResult, SampleRow, SampleRows } from '../../sampling/sample-row.ts';
+import { withChains } from '../../sampling/sampler.ts';
 import { needsCounts } from '../../sampling/token-counts.ts';
 import type { Addon, ModelHandle, SampleJob, SampleOutput } from './binding.ts';
 
 const NONE = new Int32Array(0);
 /** Columns of a job's `reals` and `integers`. */
 const REALS = 8;
-const INTEGERS = 3;
+const INTEGERS = 4;
 /** Native code needs a mass above 0. Weights sum to less than 2^64, so that this share still selects one token. */
 const LEAST_SHARE = 2 ** -64;
 
 /** `threads`: a model's, or a number of its own; results do not depend on it. */
 export function createNativeSampler(addon: Addon, threads: ModelHandle | number): SampleRows {
   const sampler = addon.createSampler(threads);
-  return (logits, vocabSize, rows) => {
-    checkRows(logits, vocabSize, rows);
+  return withChains((logits, vocabSize, rows) => {
     const output = emptyOutput(rows.length);
     addon.sampleRows(sampler, logits, vocabSize, packRows(rows), output);
     return rows.map((row, index) => readResult(row, output, index));
-  };
+  });
 }
 
 function emptyOutput(rows: number): SampleOutput {
   return {
     tokens: new Int32Array(rows),
     logprobs: new Float32Array(rows),
+    ranks: new Int32Array(rows),
     topCounts: new Int32Array(rows),
     topTokens: new Int32Array(rows * MAX_LOGPROBS),
     topLogprobs: new Float32Array(rows * MAX_LOGPROBS),
@@ -46,7 +47,8 @@ function packRows(rows: readonly SampleRow[]): SampleJob {
   for (const [index, row] of rows.entries()) {
     const { topK, logprobs = -1 } = row.parameters;
     reals.set(realsOf(row), index * REALS);
-    integers.set([topK, logprobs, masks.starts[index] as number], index * INTEGERS);
+    const { given = -1 } = row;
+    integers.set([topK, logprobs, masks.starts[index] as number, given], index * INTEGERS);
   }
   return {
     reals,
@@ -110,7 +112,7 @@ function packMasks(rows: readonly SampleRow[]): { words: Uint32Array; starts: re
   return { words, starts: rows.map(({ mask }) => (mask && places.get(mask)) ?? -1) };
 }
 
-function readResult({ parameters }: SampleRow, output: SampleOutput, index: number): SampleResult {
+function readResult({ parameters, given }: SampleRow, output: SampleOutput, index: number): SampleResult {
   const token = output.tokens[index] as number;
   if (token < 0) return { ok: false, error: token === -1 ? 'numeric-error' : 'no-candidate' };
   if (parameters.logprobs === undefined) return { ok: true, token };
@@ -119,5 +121,6 @@ function readResult({ parameters }: SampleRow, output: SampleOutput, index: numb
     token: output.topTokens[first + place] as number,
     logprob: output.topLogprobs[first + place] as number,
   }));
-  return { ok: true, token, logprobs: { logprob: output.logprobs[index] as number, top } };
+  const rank = given === undefined ? {} : { rank: output.ranks[index] as number };
+  return { ok: true, token, logprobs: { logprob: output.logprobs[index] as number, top, ...rank } };
 }

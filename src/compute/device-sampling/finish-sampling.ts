@@ -1,7 +1,7 @@
 // Finishes samples from what the GPU found of rows (see sampling-layout.ts), with the sampling oracle's own
 // functions; `undefined` where that does not decide a row, and the processor must read its logits.
 
-import { type Candidate, type TokenLogit, weigh } from '../../sampling/candidates.ts';
+import { type Candidate, sumOf, type TokenLogit, weigh } from '../../sampling/candidates.ts';
 import type { SampleResult, SampleRow, TokenLogprobs } from '../../sampling/sample-row.ts';
 import { isGreedy, logprobsOf, sampleFrom } from '../../sampling/sampler.ts';
 import type { PlannedSampling } from './plan-sampling.ts';
@@ -33,7 +33,8 @@ function finishSample(
   row: SampleRow,
   vocabSize: number,
 ): SampleResult | undefined {
-  const { parameters } = row;
+  const { parameters, given } = row;
+  if (given !== undefined) return scoreGiven(foundBy(1), given, parameters.logprobs ?? 0, vocabSize);
   const found = foundBy(0);
   if (found.isOdd) return undefined;
   if (found.highest === -Infinity) return { ok: false, error: 'no-candidate' };
@@ -44,6 +45,15 @@ function finishSample(
   return logprobs && { ok: true, token, logprobs };
 }
 
+/** Undefined where the token is too unlikely to be listed. */
+function scoreGiven(own: Found, token: number, count: number, vocabSize: number): SampleResult | undefined {
+  if (own.isOdd) return undefined;
+  if (own.highest === -Infinity) return { ok: false, error: 'no-candidate' };
+  const place = own.between(0, own.listed).findIndex((candidate) => candidate.token === token);
+  const logprobs = place === -1 ? undefined : ownLogprobs(own, token, count, vocabSize);
+  return logprobs && { ok: true, token, logprobs: { ...logprobs, rank: place + 1 } };
+}
+
 function sampleListed(found: Found, row: SampleRow, vocabSize: number): number | undefined {
   const { highest, total, listed } = found;
   const { temperature, topK } = row.parameters;
@@ -51,7 +61,7 @@ function sampleListed(found: Found, row: SampleRow, vocabSize: number): number |
   let seen = 0;
   for (let end = Math.max(FIRST_READ, topK); seen < listed; end *= 4) {
     list.push(...weigh(found.between(seen, end), { highest, temperature, vocabSize }));
-    const token = sampleFrom({ list, total }, row);
+    const token = sampleFrom({ list, total, whole: sumOf(list) === total }, row);
     if (token !== undefined) return token;
     seen = end;
   }

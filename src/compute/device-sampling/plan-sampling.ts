@@ -1,8 +1,10 @@
 // Samples of a pass as the GPU reads them (see sampling-layout.ts), and which are left to the processor.
 
+import { needsChain, plainRow } from '../../sampling/chain.ts';
 import { slopeFor, unitBitsFor } from '../../sampling/exponential.ts';
+import { penaltyFactors } from '../../sampling/logit-edits.ts';
 import { checkMasks, type SampleRow } from '../../sampling/sample-row.ts';
-import { isGreedy, penaltyFactors } from '../../sampling/sampler.ts';
+import { isGreedy } from '../../sampling/sampler.ts';
 import { needsCounts } from '../../sampling/token-counts.ts';
 import {
   HEAD_WORDS,
@@ -25,13 +27,14 @@ export interface PlannedSampling {
 }
 
 export function planSampling(
-  rows: readonly SampleRow[],
+  given: readonly SampleRow[],
   vocabSize: number,
   mostWords: number,
 ): PlannedSampling {
-  checkMasks(vocabSize, rows);
+  checkMasks(vocabSize, given);
+  const rows = given.map((row) => (needsChain(row) ? row : plainRow(row)));
   const jobs = new SamplingWriter(rows.length, vocabSize, mostWords);
-  const isLeft = rows.map((row, index) => !canTell(row) || !jobs.write(row, index));
+  const isLeft = rows.map((row, index) => needsChain(row) || !canTell(row) || !jobs.write(row, index));
   const planned = rows.filter((_, index) => isLeft[index] === false);
   const wantsOwn = planned.some(({ parameters }) => parameters.logprobs !== undefined);
   const wantsList = planned.some(({ parameters }) => !isGreedy(parameters));
@@ -89,6 +92,11 @@ class SamplingWriter {
     const newMask = mask !== undefined && !this.#masks.has(mask) ? mask : undefined;
     if (this.#end + wordCount(lists) + (newMask?.length ?? 0) > this.#mostWords) return false;
     const at = index * JOBS_PER_ROW * JOB_WORDS;
+    // A token that was given needs nothing but the model's own logits.
+    if (row.given !== undefined) {
+      this.#writeJob(at + JOB_WORDS, jobKinds.candidates, 1);
+      return true;
+    }
     if (isGreedy(parameters)) this.#writeJob(at, jobKinds.likeliest, 1);
     else this.#writeJob(at, jobKinds.candidates, parameters.temperature);
     for (const { word, count, pieces } of lists) {

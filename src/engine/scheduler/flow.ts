@@ -3,7 +3,7 @@
 // knows none.
 
 import { Heap } from './heap.ts';
-import { AGING_PER_SECOND, compareKeys, type Priority, type Sequence } from './sequence.ts';
+import { AGING_PER_SECOND, compareKeys, compareOwnKeys, type Priority, type Sequence } from './sequence.ts';
 
 /** After this time work counts for 1/e of what it was. */
 const FORGOTTEN_MS = 60_000;
@@ -34,7 +34,7 @@ export interface Flow {
 export type Queued = Omit<Flow, 'waiting'> & { readonly waiting: Pick<Heap<Sequence>, 'peek'> };
 
 export function newFlow(priority: Priority, account: string): Flow {
-  const waiting = new Heap<Sequence>(compareKeys);
+  const waiting = new Heap<Sequence>(compareOwnKeys);
   return { priority, account, waiting, running: 0, served: 0, promised: 0, turn: Number.NEGATIVE_INFINITY };
 }
 

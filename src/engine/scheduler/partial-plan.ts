@@ -64,8 +64,10 @@ export class PartialPlan {
     this.hasChunk = true;
   }
 
-  /** Puts up to `tokens` tokens of a running sequence into the step, preempting where no block is left. */
-  place(sequence: Sequence, tokens: number): number {
+  /** Puts up to `most` tokens of a running sequence into the step, preempting where no block is left. */
+  place(sequence: Sequence, most: number): number {
+    const tokens = this.#scorable(sequence, most);
+    if (tokens === 0) return 0;
     const { tables } = this.#batch;
     while (!tables.hasRoom(sequence) && !tables.mayTakeBlock(sequence)) {
       if (this.#preemptOwn(sequence) === sequence) return 0;
@@ -84,6 +86,7 @@ export class PartialPlan {
     for (const item of this.items) {
       if (this.left <= 0) return;
       const { sequence, count } = item;
+      if (sequence.scored !== undefined) continue;
       const tokens = chunk(sequence.computed, sequence.remaining, count + this.left);
       if (tokens <= count) continue;
       item.count = this.#batch.tables.grow(sequence, tokens);
@@ -94,7 +97,7 @@ export class PartialPlan {
   /** Draft tokens never cost anybody a block or a place. */
   addDrafts(propose: Propose): void {
     const decoding = this.items.filter(
-      ({ sequence, count }) => count === 1 && sequence.remaining === 1 && sequence.pooled === undefined,
+      ({ sequence, count }) => count === 1 && sequence.remaining === 1 && sequence.continues,
     );
     if (decoding.length === 0) return;
     const { tables, budget } = this.#batch;
@@ -125,6 +128,16 @@ export class PartialPlan {
     );
     const steps = items.map((item, index) => stepItem(item, states?.[index]));
     return { items: steps, admitted, preempted, load: load ?? loadOf(items) };
+  }
+
+  /** Of tokens that are scored as many as the step may have logits of. */
+  #scorable({ scored }: Sequence, tokens: number): number {
+    if (scored === undefined) return tokens;
+    const taken = this.items.reduce(
+      (sum, item) => sum + (item.sequence.scored === undefined ? 0 : item.count),
+      0,
+    );
+    return Math.min(tokens, Math.max(0, this.#batch.scoredTokens - taken));
   }
 
   /** Draft tokens within its own blocks, and one that holds nothing. */
@@ -168,11 +181,21 @@ export function decodeLoad(running: readonly Sequence[]): StepLoad {
 }
 
 function stepItem({ sequence, count: own, draft }: PartialItem, state: StateUse | undefined): StepItem {
-  const { pooled, length, computed: start } = sequence;
-  const samples = pooled === undefined && start + own === length;
+  const { pooled, scored, continues, length, computed: start } = sequence;
+  const samples = continues && start + own === length;
   const states = pooled?.wantedOf(start, own) ?? [0, 0];
+  const scores = scored?.wantedOf(start, own) ?? [0, 0];
   const count = own + draft.tokens.length;
-  return { sequence, start, count, draft, samples, states, ...(state === undefined ? {} : { state }) };
+  return {
+    sequence,
+    start,
+    count,
+    draft,
+    samples,
+    states,
+    scores,
+    ...(state === undefined ? {} : { state }),
+  };
 }
 
 /** With a whole text more, each token of which attends to all. */

@@ -29,12 +29,15 @@ export class RunningBatch {
   readonly budget: TokenBudget;
   /** Whether texts are computed whole; see SchedulerOptions. */
   readonly wholeTexts: boolean;
+  /** Most tokens of a step that are scored. */
+  readonly scoredTokens: number;
   #arrivals = 0;
 
-  constructor(tables: BlockTables, budget: TokenBudget, wholeTexts: boolean) {
+  constructor(tables: BlockTables, budget: TokenBudget, wholeTexts: boolean, scoredTokens: number) {
     this.tables = tables;
     this.budget = budget;
     this.wholeTexts = wholeTexts;
+    this.scoredTokens = scoredTokens;
   }
 
   get waitingCount(): number {

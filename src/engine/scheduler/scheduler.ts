@@ -36,7 +36,11 @@ export interface SchedulerOptions {
    * it lives for that step.
    */
   readonly wholeTexts?: boolean | undefined;
+  /** Most tokens of a step that are scored: each has a row of logits. Default 64. */
+  readonly scoredTokens?: number;
 }
+
+const DEFAULT_SCORED_TOKENS = 64;
 
 /** `tooLong`: what has to be shorter to be accepted. */
 export type AddResult =
@@ -65,7 +69,8 @@ export class Scheduler {
     if (!(this.#lanes >= 1)) {
       throw new RangeError(`maxBatchSize must be at least 1, not ${options.maxBatchSize}`);
     }
-    this.#batch = new RunningBatch(this.tables, this.budget, wholeTexts);
+    const { scoredTokens = DEFAULT_SCORED_TOKENS } = options;
+    this.#batch = new RunningBatch(this.tables, this.budget, wholeTexts, scoredTokens);
     this.#blocks = new BlockLimits(this.#batch, this.#lanes, options.watermark);
     this.#admission = new Admission(this.#batch, this.#blocks, this.#lanes);
     this.allow(options.blockLimit ?? options.blockCount);

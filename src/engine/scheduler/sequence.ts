@@ -5,6 +5,7 @@
 import type { BlockHolder, RecurrentState } from '../cache/block-holder.ts';
 import type { PrefixMiss } from '../cache/prefix-miss.ts';
 import type { PooledStates } from './pooled-states.ts';
+import type { ScoredTokens } from './scored-tokens.ts';
 
 /** HIGH, NORMAL, LOW. */
 export type Priority = 0 | 1 | 2;
@@ -34,8 +35,12 @@ export interface SequenceOptions {
   readonly account?: string;
   /** The part of the KV blocks, above 0 and up to 1, that its account may hold. Absent: no limit. */
   readonly kvShare?: number | undefined;
+  /** Its place among those of its account that wait, in seconds of waiting; lower goes first. Default 0. */
+  readonly order?: number | undefined;
   /** Where it is not continued but embedded. */
   readonly pooled?: PooledStates;
+  /** Where it is not continued but scored. */
+  readonly scored?: ScoredTokens;
 }
 
 export class Sequence implements BlockHolder {
@@ -50,8 +55,12 @@ export class Sequence implements BlockHolder {
   readonly kvShare: number | undefined;
   /** Where it is embedded: nothing is sampled for it, and it ends when this is complete. */
   readonly pooled: PooledStates | undefined;
+  /** The same where its tokens are scored. */
+  readonly scored: ScoredTokens | undefined;
   /** Smaller is more urgent. All waiting sequences age alike, so the order never changes. */
   readonly key: number;
+  /** The same among those of its own account. */
+  readonly ownKey: number;
   /** Physical blocks: position p lives in row `p % 32` of block `blocks[p / 32]`. */
   readonly blocks: number[] = [];
 
@@ -90,7 +99,9 @@ export class Sequence implements BlockHolder {
     this.account = options.account ?? '';
     this.kvShare = options.kvShare;
     this.pooled = options.pooled;
+    this.scored = options.scored;
     this.key = this.priority + (AGING_PER_SECOND * this.enqueuedMs) / 1000;
+    this.ownKey = this.key + AGING_PER_SECOND * (options.order ?? 0);
     this.rank = this.key;
     if (!Number.isFinite(this.key)) {
       throw new RangeError(
@@ -120,9 +131,15 @@ export class Sequence implements BlockHolder {
     return this.#length - this.computed;
   }
 
-  /** The last row gives what comes next, so it is always computed; where states are pooled, theirs are too. */
+  /** Whether tokens are sampled to follow it; otherwise it ends when it is computed. */
+  get continues(): boolean {
+    return this.pooled === undefined && this.scored === undefined;
+  }
+
+  /** The last row gives what comes next, so it is always computed; rows whose states or logits are wanted are, too. */
   get firstRequiredPosition(): number {
-    return Math.min(this.#length - 1, this.pooled?.firstRequiredPosition ?? this.#length);
+    const { firstRequiredPosition = this.#length } = this.pooled ?? this.scored ?? {};
+    return Math.min(this.#length - 1, firstRequiredPosition);
   }
 
   /** Tokens in memory that may reach beyond `length`: for hot loops that keep to the length themselves. */
@@ -154,4 +171,9 @@ export class Sequence implements BlockHolder {
 /** Order of urgency; first come, first served between equals. */
 export function compareKeys(a: Sequence, b: Sequence): number {
   return a.key - b.key || a.arrival - b.arrival;
+}
+
+/** The same among the sequences of one account, which may put its own in order. */
+export function compareOwnKeys(a: Sequence, b: Sequence): number {
+  return a.ownKey - b.ownKey || a.arrival - b.arrival;
 }

@@ -22,6 +22,8 @@ export interface StepItem {
   readonly samples: boolean;
   /** States of the item's rows that are pooled, by position: from the first to before the second. */
   readonly states: Stretch;
+  /** Rows of the item whose logits say how likely the tokens after them were, likewise. */
+  readonly scores: Stretch;
   /** Where the model has recurrentStates. */
   readonly state?: StateUse;
 }

@@ -11,6 +11,24 @@ function sequence(arrival: number, priority: Priority, enqueuedMs: number, accou
 }
 
 describe('WaitingQueue', () => {
+  it('lets an account put its own in order, a step for a second, and never before others', () => {
+    const tokens = Int32Array.of(1);
+    const asked = (id: string, account: string, enqueuedMs: number, order = 0) =>
+      new Sequence({ id, tokens, maxTokens: 9, priority: 1, enqueuedMs, account, order });
+    const queue = new WaitingQueue();
+    const own = [asked('late', 'a', 5000, 0), asked('urgent', 'a', 8000, -10), asked('old', 'a', 0, 3)];
+    for (const each of own) queue.push(each);
+    const taken: string[] = [];
+    for (let next = queue.peek(); next !== undefined; next = queue.peek()) {
+      taken.push(next.id);
+      queue.remove(next);
+    }
+    expect(taken).toEqual(['urgent', 'old', 'late']);
+    queue.push(asked('mine', 'a', 2000, -1000));
+    queue.push(asked('theirs', 'b', 1000));
+    expect(queue.peek()?.id).toBe('theirs');
+  });
+
   it('gives the most urgent first, whatever was pushed and removed before', () => {
     const entry = fc.record({
       priority: fc.constantFrom<Priority>(0, 1, 2),

@@ -1,6 +1,6 @@
 // A request that a gateway has not answered yet: its tokens so far, its worker, and its attempt.
 
-import type { EngineRequest, FinishEvent, RequestEvent } from '../../engine/request.ts';
+import { type EngineRequest, type FinishEvent, isAnswered, type RequestEvent } from '../../engine/request.ts';
 import type { StopToken } from '../../sampling/stop-condition.ts';
 import type { AnswerUpdate, Attempt, NodeStatus } from '../messages.ts';
 
@@ -104,7 +104,7 @@ export class OpenAnswer {
   }
 
   asItStands(): EngineRequest {
-    if (this.request.pooling !== undefined || this.tokens.length === 0) return this.request;
+    if (!isAnswered(this.request) || this.tokens.length === 0) return this.request;
     return { ...this.request, answer: [...this.tokens] };
   }
 

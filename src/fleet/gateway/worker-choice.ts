@@ -2,7 +2,7 @@
 // the router expects to finish it first.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
-import type { EngineRequest } from '../../engine/request.ts';
+import { type EngineRequest, isAnswered } from '../../engine/request.ts';
 import type { Membership } from '../membership.ts';
 import type { Answer, ModelStatus, NodeStatus, PrefixMessage, Question } from '../messages.ts';
 import { promptKeys } from '../routing/prefix-keys.ts';
@@ -148,6 +148,6 @@ function routedRequest({ model, request, tokens }: OpenAnswer, excluded: Readonl
 }
 
 function mostTokens(request: EngineRequest): number {
-  if (request.pooling !== undefined) return 1;
+  if (!isAnswered(request)) return 1;
   return Math.max(1, request.parameters.maxTokens ?? UNKNOWN_TOKENS);
 }

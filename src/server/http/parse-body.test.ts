@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { GenerationError } from '../../generation/generation-error.ts';
-import { wireNames } from '../../generation/sampling-settings.ts';
+import { type SampledModel, wireNames } from '../../generation/sampling-settings.ts';
 import { chatRules } from '../openai/schemas/chat.ts';
 import { textRules } from '../openai/schemas/completions.ts';
 import { samplingOf, stopsOf } from '../openai/schemas/sampling.ts';
@@ -75,10 +75,45 @@ describe('a request body', () => {
     expect(chat({ stream: true, stream_options: { include_usage: null } }).unknown).toEqual([]);
   });
 
+  it('is sent the names of unknown keys inside of parameters, too', () => {
+    const { unknown } = chat({
+      messages: [{ role: 'user', content: [{ type: 'text', text: 'a', cache_control: {} }], nme: 'x' }],
+      stream: true,
+      stream_options: { include_usage: true, continuous_usage_stats: true },
+      tools: [{ type: 'function', function: { name: 'f', examples: [] }, extra: 1 }],
+      response_format: { type: 'text', style: 'terse' },
+    });
+    expect(unknown).toEqual([
+      'stream_options.continuous_usage_stats',
+      'response_format.style',
+      'messages[].nme',
+      'messages[].content[].cache_control',
+      'tools[].extra',
+      'tools[].function.examples',
+    ]);
+  });
+
+  it.each([
+    [{ top_a: 0.2 }, 'top_a'],
+    [{ no_repeat_ngram_size: 3 }, 'no_repeat_ngram_size'],
+    [{ lora: [{ id: 0, scale: 1 }] }, 'lora'],
+    [{ post_sampling_probs: true }, 'post_sampling_probs'],
+    [{ spaces_between_special_tokens: false }, 'spaces_between_special_tokens'],
+    [{ repeat_penalty: 1.1, repetition_penalty: 1.2 }, 'repeat_penalty'],
+  ])('is refused where a peer’s parameter would change the answer: %j', (body, param) => {
+    expect(refusalOf(() => text(body))).toMatchObject({ status: 400, param });
+  });
+
+  it('is taken where a peer’s parameter changes nothing, and told of those that steer its internals', () => {
+    const neutral = { top_a: 0, tfs: 1, lora: [], length_penalty: 1, adaptive_target: -1, guidance_scale: 1 };
+    const { unknown } = text({ ...neutral, id_slot: 3, data_parallel_rank: 1 });
+    expect(unknown).toEqual(['id_slot', 'data_parallel_rank']);
+  });
+
   it('is sent the names of unknown parameters', () => {
-    const { unknown } = chat({ temprature: 0.5, mirostat: 2 });
-    expect(unknown).toEqual(['temprature', 'mirostat']);
-    expect(unknownWarning(unknown)).toBe('unknown parameters were ignored: temprature, mirostat');
+    const { unknown } = chat({ temprature: 0.5, n_keep: 2 });
+    expect(unknown).toEqual(['temprature', 'n_keep']);
+    expect(unknownWarning(unknown)).toBe('unknown parameters were ignored: temprature, n_keep');
   });
 
   it('with too many values is refused before anything looks at them', () => {
@@ -111,8 +146,12 @@ describe('a warning', () => {
 });
 
 describe('sampling parameters', () => {
+  const model = {
+    spec: { vocabSize: 100 },
+    tokenizer: { encode: () => new Int32Array() },
+  } as unknown as SampledModel;
   const sampling = (body: Parameters<typeof samplingOf>[0]) =>
-    samplingOf(body, { logprobs: undefined, maxTokens: 5 }, 100, {
+    samplingOf(body, { logprobs: undefined, maxTokens: 5 }, model, {
       ...wireNames,
       prompt: 'messages',
       maxTokens: 'max_completion_tokens',
@@ -125,7 +164,23 @@ describe('sampling parameters', () => {
       top_p: 0.9,
       min_p: 0.1,
       typical_p: 0.8,
-      repetition_penalty: 1.1,
+      repeat_penalty: 1.1,
+      repeat_last_n: 64,
+      dry_multiplier: 0.8,
+      dry_base: 2,
+      dry_allowed_length: 3,
+      dry_penalty_last_n: 100,
+      xtc_probability: 0.5,
+      xtc_threshold: 0.2,
+      mirostat: 2,
+      mirostat_tau: 3,
+      mirostat_eta: 0.2,
+      dynatemp_range: 0.3,
+      dynatemp_exponent: 2,
+      top_n_sigma: 1,
+      min_keep: 2,
+      samplers: 'kt',
+      allowed_token_ids: [7],
       presence_penalty: 1,
       frequency_penalty: -1,
       logit_bias: { 7: -100 },
@@ -141,6 +196,22 @@ describe('sampling parameters', () => {
       minP: 0.1,
       typicalP: 0.8,
       repetitionPenalty: 1.1,
+      repeatLastN: 64,
+      dryMultiplier: 0.8,
+      dryBase: 2,
+      dryAllowedLength: 3,
+      dryPenaltyLastN: 100,
+      xtcProbability: 0.5,
+      xtcThreshold: 0.2,
+      mirostat: 2,
+      mirostatTau: 3,
+      mirostatEta: 0.2,
+      dynatempRange: 0.3,
+      dynatempExponent: 2,
+      topNSigma: 1,
+      minKeep: 2,
+      samplers: ['top_k', 'temperature'],
+      allowedTokenIds: [7],
       presencePenalty: 1,
       frequencyPenalty: -1,
       logitBias: [{ token: 7, bias: -100 }],

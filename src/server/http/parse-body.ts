@@ -4,6 +4,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { ApiError, badRequest, unsupported, warnOfUnknown } from './errors.ts';
+import { type KnownKeys, unknownKeys } from './unknown-keys.ts';
 
 /** Why a value cannot be served, or undefined where it changes nothing. */
 export type Refusal = (value: unknown, body: Readonly<Record<string, unknown>>) => string | undefined;
@@ -16,6 +17,8 @@ export interface BodyRules<Schema extends z.ZodObject> {
   /** Parameters that may be long lists of token ids, which their schemas check fast. */
   readonly tokenLists?: readonly string[];
   /** Rules for parameters that hold parameters of their own; their types are in the schema. */
+  /** Keys that are known inside of parameters; others are told. */
+  readonly knownKeys?: KnownKeys;
   readonly inner?: Readonly<Record<string, Pick<BodyRules<Schema>, 'noOps' | 'refused'> & InnerNames>>;
 }
 
@@ -55,7 +58,8 @@ export function parseBody<Schema extends z.ZodObject>(
   for (const level of [outer, ...inner]) checkRefused(level);
   const result = rules.schema.safeParse(given);
   if (!result.success) throw issueError(result.error, given);
-  return { body: result.data, unknown: [outer, ...inner].flatMap(unknownNames) };
+  const inside = unknownKeys(rules.knownKeys ?? {}, given);
+  return { body: result.data, unknown: [...[outer, ...inner].flatMap(unknownNames), ...inside] };
 }
 
 interface Level extends InnerNames {

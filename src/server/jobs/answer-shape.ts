@@ -103,9 +103,13 @@ export function tokenString({ tokenizer }: ServedModel, token: number): string {
 }
 
 /** A token with its log-probability and its alternatives. */
-export function entryOf(model: ServedModel, { token, logprob, top }: TokenDetail): object {
+export function entryOf(
+  model: ServedModel,
+  { token, logprob, top }: TokenDetail,
+  name = (id: number) => tokenString(model, id),
+): object {
   const named = (id: number, value: number) => ({
-    token: tokenString(model, id),
+    token: name(id),
     logprob: finiteLogprob(value),
     bytes: [...model.tokenizer.tokenBytes(id)],
   });

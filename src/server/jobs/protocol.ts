@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import type { AnswerRequirements } from '../../generation/answer-plan.ts';
 import type { ParameterNames } from '../../generation/generation-error.ts';
 import type { PromptInput } from '../../generation/prompt.ts';
+import type { SampledModel } from '../../generation/sampling-settings.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { SamplingParameters } from '../../sampling/parameters.ts';
 import type { BodyRules } from '../http/parse-body.ts';
@@ -17,12 +18,14 @@ import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 export interface CompletionKind<Body> {
   names(body: Body): ParameterNames;
   maxTokens(body: Body): number | undefined;
-  sampling(body: Body, model: Pick<ServedModel, 'spec' | 'tokenizer'>): SamplingParameters;
+  sampling(body: Body, model: SampledModel): SamplingParameters;
   prompts(body: Body, settings: ServerSettings): readonly PromptInput[];
   /** Structured output and tool calls; undefined where the answer is just text. */
   responseFormat(body: Body): AnswerRequirements | undefined;
   echoes(body: Body): boolean;
   expected?(body: Body): string | undefined;
+  /** How many alternatives are reported with each token of the prompt; undefined where it is not scored. */
+  scoring?(body: Body): number | undefined;
 }
 
 export interface PromptRoom<Body> {

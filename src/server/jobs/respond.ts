@@ -99,5 +99,6 @@ export async function respondStream(
 }
 
 function messagesOf(shape: AnswerShape, event: GenerationEvent): readonly StreamMessage[] {
+  if (event.kind === 'scores') return [];
   return event.kind === 'finish' ? shape.finish(event.index, event) : shape.piece(event.index, event);
 }

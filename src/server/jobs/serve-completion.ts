@@ -18,6 +18,7 @@ import { isServerFault, kindOf, warn, warnOfUnknown } from '../http/errors.ts';
 import { parseBody } from '../http/parse-body.ts';
 import type { Framing } from '../http/sse.ts';
 import type { AnswerBudget } from '../limits/answer-budget.ts';
+import { truncated } from '../openai/schemas/request-options.ts';
 import {
   choicesOf,
   type SamplingBody,
@@ -59,6 +60,7 @@ interface CompletionRequest extends RequestContext {
   readonly responseFormat: AnswerRequirements | undefined;
   readonly echoes: boolean;
   readonly expectedText: string | undefined;
+  readonly scoring: number | undefined;
   readonly includeUsage: boolean;
   readonly idMark: string;
   readonly framing: Framing;
@@ -107,6 +109,7 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
     responseFormat: kind.responseFormat(body),
     echoes: kind.echoes(body),
     expectedText: kind.expected?.(body),
+    scoring: kind.scoring?.(body),
     includeUsage: streamsUsage(body),
     idMark,
     framing,
@@ -128,12 +131,14 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
 }
 
 async function serve(completion: CompletionRequest, scope: RequestScope): Promise<void> {
-  const { context, caller, names, reply, expectedText } = completion;
+  const { context, caller, names, reply, expectedText, body } = completion;
   const { model, signal } = scope;
   warn(reply, completion.check(model));
   const { inputs, edits } = await completion.edited(scope);
   const sampling = endingWithGap(samplingFor(completion, model), inputs, model);
-  const prompts = await encodePrompts(scope, inputs, () => names.prompt);
+  const isWhole = body.truncate_prompt_tokens === undefined;
+  const encoded = await encodePrompts(scope, inputs, () => names.prompt, isWhole);
+  const prompts = truncated(body, encoded, roomOf(model));
   const asked = prompts.map(({ ids }) => fitToContext(sampling, ids.length, roomOf(model), names));
   const plans = await planAnswers(completion, scope, prompts);
   const encoding = { encoder: context.encoders, account: caller.keyId, signal };
@@ -185,7 +190,8 @@ async function run(job: CompletionJob): Promise<void> {
     tier: job.forceLow ? 'low' : caller.tier,
     stream: body.stream === true,
   });
-  const generation = generationOf(job, record);
+  const echoes = await echoesOf(job);
+  const generation = generationOf(job, record, echoes);
   const seed = (parameters[0] as SamplingParameters).seed;
   const archived = archiveRequest(job, record, seed);
   // A client that resumes the request later is charged only for the rest.
@@ -193,7 +199,7 @@ async function run(job: CompletionJob): Promise<void> {
     if (await archived) await archiveRequest(job, record, seed, generation.usage);
   };
   const answer = async () => {
-    const reasons = await respond(job, generation, record, archived);
+    const reasons = await respond(job, generation, record, echoes, archived);
     record.answered(reasons);
     const isWhole = reasons.length === prompts.length * choices;
     if (parameters[0]?.maxTokens === undefined && isWhole) recordLength(job, generation);
@@ -211,7 +217,12 @@ function recordLength(
   if (!(budget?.isSpent && isLess)) context.typicalAnswer.record(caller.keyId, tokens);
 }
 
-function generationOf(job: CompletionJob, record: RequestRecord): Generation {
+/** Where log-probabilities of the prompt are shown with it, they and its text come together. */
+function showsScores({ echoes, scoring, parameters }: CompletionJob): boolean {
+  return echoes && scoring !== undefined && parameters[0]?.logprobs !== undefined;
+}
+
+function generationOf(job: CompletionJob, record: RequestRecord, echoes: readonly string[]): Generation {
   const { context, body, caller, forceLow, signal, model } = job;
   const { prompts, choices, parameters, plans, expected } = job;
   return new Generation(
@@ -223,10 +234,16 @@ function generationOf(job: CompletionJob, record: RequestRecord): Generation {
       parameters,
       plans,
       expected,
+      scoring: job.scoring,
+      scoredEchoes: showsScores(job) ? prompts.map((_, at) => echoes[at * choices] as string) : undefined,
       stops: stopsOf(body),
       special: body.skip_special_tokens === false,
       priority: forceLow ? 2 : priorityOf(caller),
-      salt: context.settings.shareCache ? '' : caller.keyId,
+      salt: saltOf(job),
+      order: body.priority,
+      showsStop: body.include_stop_str_in_output,
+      maxAnswerMs:
+        body.t_max_predict_ms !== undefined && body.t_max_predict_ms > 0 ? body.t_max_predict_ms : undefined,
       account: caller.keyId,
       kvShare: kvShareOf(caller, context.settings),
       enqueuedMs: record.arrivedMs,
@@ -239,10 +256,17 @@ function generationOf(job: CompletionJob, record: RequestRecord): Generation {
   );
 }
 
+/** A salt of the request never opens what another key has. */
+function saltOf({ context, caller, body }: CompletionJob): string {
+  const own = context.settings.shareCache ? '' : caller.keyId;
+  return body.cache_salt === undefined ? own : `${own}:${body.cache_salt}`;
+}
+
 async function respond(
   job: CompletionJob,
   generation: Generation,
   record: RequestRecord,
+  echoes: readonly string[],
   archived: Promise<boolean>,
 ): Promise<FinishReason[]> {
   const { context, body, request, reply, signal, model, includeUsage } = job;
@@ -270,7 +294,7 @@ async function respond(
   const answer = {
     generation,
     shape,
-    echoes: await echoesOf(job),
+    echoes: showsScores(job) ? echoes.map(() => '') : echoes,
     queued: record,
     charge: () => {
       const { completionTokens } = generation.usage;

@@ -3,6 +3,7 @@
 import { wireNames } from '../../generation/sampling-settings.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { SamplingParameters } from '../../sampling/parameters.ts';
+import { temperatureFirst } from '../../sampling/sampler-names.ts';
 
 /** What llama-server calls parameters that have another name here. */
 const otherNames: Readonly<Record<string, string>> = {
@@ -34,7 +35,7 @@ const off = {
   min_keep: 0,
   post_sampling_probs: false,
   backend_sampling: false,
-  samplers: ['penalties', 'temperature', 'top_k', 'typ_p', 'top_p', 'min_p'],
+  samplers: temperatureFirst,
 };
 
 interface SettingsOf {
@@ -51,6 +52,8 @@ export function generationSettings(asked: SettingsOf): Readonly<Record<string, u
   const { parameters, limit = -1 } = asked;
   const sampled = Object.entries(wireNames).flatMap(([name, wire]) => {
     const value: unknown = parameters[name as keyof SamplingParameters];
+    // They are tokens by now, thousands of them.
+    if (name === 'drySequenceBreakers' || name === 'badWords') return [];
     return value === undefined ? [] : [[otherNames[wire] ?? wire, value]];
   });
   return {

@@ -18,11 +18,11 @@ export function propsOf(
   model: ServedModel,
   { admin }: Pick<Caller, 'admin'>,
 ): object {
-  const { name, path, template, tokenizer, spec } = model;
+  const { name, path, template, tokenizer } = model;
   const spelled = (id: number | undefined) => (id === undefined ? '' : (tokenizer.tokenText(id) ?? ''));
   const defaults = withDefaults({}, samplingDefaults(context.settings, model));
   const extras = { logprobs: undefined, maxTokens: undefined };
-  const parameters = samplingOf(defaults, extras, spec.vocabSize, { ...wireNames, prompt: 'prompt' });
+  const parameters = samplingOf(defaults, extras, model, { ...wireNames, prompt: 'prompt' });
   const settings = generationSettings({
     parameters,
     model,

@@ -36,7 +36,7 @@ const commonKind = {
       maxTokens: limit === 0 ? undefined : limit,
     };
     const biased = { ...body, logit_bias: biasesOf(body.biases, model) };
-    const parameters = samplingOf(biased, extras, model.spec.vocabSize, commonKind.names());
+    const parameters = samplingOf(biased, extras, model, commonKind.names());
     return limit === 0 ? { ...parameters, maxTokens: 0 } : parameters;
   },
   echoes: () => false,

@@ -83,8 +83,11 @@ const unless =
   (value) =>
     off.includes(value) ? undefined : problem;
 
+/** Adapters are chosen here as llama-server's clients do it. */
+const { lora: _, ...shared } = sharedRefusals;
+
 const refused = {
-  ...sharedRefusals,
+  ...shared,
   adaptive_target: (value: unknown) =>
     typeof value === 'number' && value < 0 ? undefined : 'adaptive-p sampling is not supported',
   grammar_lazy: unless([false], 'is not supported; a grammar holds from the first token on'),

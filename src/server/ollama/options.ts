@@ -8,6 +8,7 @@ import { type SamplingBody, samplingFields } from '../openai/schemas/sampling.ts
 
 const { temperature, top_k, top_p, min_p, typical_p, repetition_penalty } = samplingFields;
 const { presence_penalty, frequency_penalty, stop } = samplingFields;
+const { repeat_last_n, mirostat, mirostat_tau, mirostat_eta } = samplingFields;
 
 const optionFields = {
   temperature,
@@ -16,6 +17,10 @@ const optionFields = {
   min_p,
   typical_p,
   repeat_penalty: repetition_penalty,
+  repeat_last_n,
+  mirostat,
+  mirostat_tau,
+  mirostat_eta,
   presence_penalty,
   frequency_penalty,
   stop,
@@ -41,20 +46,12 @@ export const optionsSchema = z.object(optionFields);
 
 type Options = z.infer<typeof optionsSchema>;
 
-const ALL_TOKENS = -1;
-
 const only = (neutral: unknown, problem: string) => (value: unknown) =>
   value === neutral ? undefined : problem;
 
 function isPenalized({ repeat_penalty: repeat = 1, presence_penalty, frequency_penalty }: Options): boolean {
   return repeat !== 1 || (presence_penalty ?? 0) !== 0 || (frequency_penalty ?? 0) !== 0;
 }
-
-/** Penalties count all tokens here. */
-const lastTokens: Refusal = (value, options) =>
-  value === ALL_TOKENS || !isPenalized(options as Options)
-    ? undefined
-    : 'penalties count all tokens; give -1 or leave it out';
 
 const newlines: Refusal = (value, options) =>
   value === true || !isPenalized(options as Options)
@@ -66,12 +63,9 @@ export const optionRules = {
   noOps: [
     ...['num_keep', 'num_batch', 'num_gpu', 'main_gpu', 'num_thread', 'numa', 'low_vram', 'f16_kv'],
     ...['use_mmap', 'use_mlock', 'logits_all'],
-    ...['mirostat_tau', 'mirostat_eta'],
   ],
   refused: {
-    repeat_last_n: lastTokens,
     penalize_newline: newlines,
-    mirostat: only(0, 'is not supported; top_p and min_p are'),
     tfs_z: only(1, 'is not supported; typical_p is'),
     vocab_only: only(false, 'is not supported'),
     embedding_only: only(false, 'is not supported'),
@@ -101,6 +95,10 @@ export const optionNames: Partial<ParameterNames> = {
   minP: 'options.min_p',
   typicalP: 'options.typical_p',
   repetitionPenalty: 'options.repeat_penalty',
+  repeatLastN: 'options.repeat_last_n',
+  mirostat: 'options.mirostat',
+  mirostatTau: 'options.mirostat_tau',
+  mirostatEta: 'options.mirostat_eta',
   presencePenalty: 'options.presence_penalty',
   frequencyPenalty: 'options.frequency_penalty',
   seed: 'options.seed',

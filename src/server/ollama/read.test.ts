@@ -22,6 +22,16 @@ describe('a body of Ollama, in the words of OpenAI', () => {
     ],
     ['samples as told, rarely', { options: { min_p: 0.1, typical_p: 0.9 } }, { min_p: 0.1, typical_p: 0.9 }],
     ['penalizes', { options: { repeat_penalty: 1.2 } }, { repetition_penalty: 1.2 }],
+    [
+      'penalizes the last tokens',
+      { options: { repeat_last_n: 64, repeat_penalty: 1.1 } },
+      { repeat_last_n: 64, repetition_penalty: 1.1 },
+    ],
+    [
+      'holds surprise',
+      { options: { mirostat: 2, mirostat_tau: 3, mirostat_eta: 0.2 } },
+      { mirostat: 2, mirostat_tau: 3, mirostat_eta: 0.2 },
+    ],
     ['penalizes otherwise', { options: { presence_penalty: 1 } }, { presence_penalty: 1 }],
     ['ends', { options: { num_predict: 9, stop: ['x'] } }, { max_tokens: 9, stop: ['x'] }],
     ['ends where the model ends', { options: { num_predict: -1 } }, { max_tokens: undefined }],
@@ -58,9 +68,8 @@ describe('a body of Ollama, in the words of OpenAI', () => {
   });
 
   it.each<[object, string]>([
-    [{ mirostat: 1 }, 'options.mirostat'],
+    [{ mirostat: 'on' }, 'options.mirostat'],
     [{ tfs_z: 0.5 }, 'options.tfs_z'],
-    [{ repeat_last_n: 64, frequency_penalty: 1 }, 'options.repeat_last_n'],
     [{ penalize_newline: false, repeat_penalty: 1.1 }, 'options.penalize_newline'],
     [{ temperature: 'hot' }, 'options.temperature'],
     [{ num_ctx: 0 }, 'options.num_ctx'],
@@ -69,7 +78,7 @@ describe('a body of Ollama, in the words of OpenAI', () => {
   });
 
   it('takes what is neutral, and names what it does not know', () => {
-    const options = { mirostat: 0, tfs_z: 1, repeat_last_n: 64, penalize_newline: false, num_gpu: 1, odd: 1 };
+    const options = { tfs_z: 1, penalize_newline: false, num_gpu: 1, odd: 1 };
     const { unknown } = parseBody(chatRules, { model: 'm', messages, options, strange: 1, truncate: true });
     expect(unknown).toEqual(['strange', 'options.odd']);
   });

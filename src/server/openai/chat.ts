@@ -15,6 +15,7 @@ import {
   withDetails,
 } from '../jobs/answer-shape.ts';
 import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
+import { AnswerExtras, tokenNames } from './answer-extras.ts';
 import { isOlder, withTools } from './older-functions.ts';
 import {
   type ChatBody,
@@ -25,7 +26,7 @@ import {
   predictedText,
   templateOptions,
 } from './schemas/chat.ts';
-import { samplingOf } from './schemas/sampling.ts';
+import { samplingOf, scoringOf } from './schemas/sampling.ts';
 import { structuredOutputOf } from './schemas/structured-output.ts';
 import { toolSelection } from './schemas/tools.ts';
 
@@ -37,22 +38,26 @@ export const chatKind: CompletionKind<ChatBody> = {
     maxTokens: chatMaxTokens(body).name,
   }),
   maxTokens: (body) => chatMaxTokens(body).value,
-  sampling(body, { spec }) {
+  sampling(body, model) {
     const extras = { logprobs: chatLogprobs(body), maxTokens: this.maxTokens(body) };
-    return samplingOf(body, extras, spec.vocabSize, this.names(body));
+    return samplingOf(body, extras, model, this.names(body));
   },
   prompts: (body, settings) => [
     {
       kind: 'chat',
       messages: body.messages,
       tools: toolSelection(body).shown,
+      bos: body.add_special_tokens,
       ...templateOptions(body, settings),
     },
   ],
-  responseFormat: (body) =>
-    requirementsFor(structuredOutputOf(body), body.skip_special_tokens !== false, toolSelection(body)),
+  responseFormat: (body) => ({
+    ...requirementsFor(structuredOutputOf(body), body.skip_special_tokens !== false, toolSelection(body)),
+    thinkingTokens: body.thinking_token_budget,
+  }),
   echoes: () => false,
   expected: predictedText,
+  scoring: (body) => scoringOf(body, undefined),
 };
 
 export const chatProtocol: Protocol<typeof chatRules.schema, ChatBody> = {
@@ -65,26 +70,44 @@ export const chatProtocol: Protocol<typeof chatRules.schema, ChatBody> = {
   shape: chatShape,
 };
 
-function chatShape({ base, model, logprobs, usageComes }: ShapeOptions, given: ChatRequest): AnswerShape {
+function chatShape(options: ShapeOptions, given: ChatRequest): AnswerShape {
+  const { base, model, logprobs, usageComes } = options;
   const { id, ...rest } = base;
+  const extras = new AnswerExtras(options, given);
+  const showsReasoning = given.include_reasoning !== false;
+  const name = tokenNames(model, given);
   const older = isOlder(given);
   const finishOf = finishReasons(older ? 'function_call' : 'tool_calls');
   const later = usageComes ? { usage: null } : {};
   const chunk = (choices: readonly object[]) => ({
-    data: { id, object: 'chat.completion.chunk', ...rest, choices, ...later },
+    data: { id, object: 'chat.completion.chunk', ...rest, choices, ...later, ...extras.timings() },
   });
   const content = (details: readonly TokenDetail[]) =>
-    logprobs ? { content: details.map((detail) => entryOf(model, detail)), refusal: null } : null;
+    logprobs ? { content: details.map((detail) => entryOf(model, detail, name)), refusal: null } : null;
   const deltaChunk = (index: number, delta: object, details?: readonly TokenDetail[]) =>
-    chunk([{ index, delta, logprobs: details ? content(details) : null, finish_reason: null }]);
+    chunk([
+      {
+        index,
+        delta,
+        logprobs: details ? content(details) : null,
+        finish_reason: null,
+        ...extras.ofChunk(index),
+      },
+    ]);
   return {
-    opening: (index) => [deltaChunk(index, { role: 'assistant', content: '' })],
-    piece: (index, piece) =>
-      withDetails(
-        piece.parts.map((part) => deltaOf(part, older)),
+    opening: (index) => {
+      const { data } = deltaChunk(index, { role: 'assistant', content: '' });
+      return [{ data: index === 0 ? { ...data, ...extras.ofPrompt(0) } : data }];
+    },
+    piece: (index, piece) => {
+      extras.stream(index, piece);
+      const shown = piece.parts.filter(({ kind }) => showsReasoning || kind !== 'reasoning');
+      return withDetails(
+        shown.map((part) => deltaOf(part, older)),
         piece.details,
         { content: '' },
-      ).map(([delta, details]) => deltaChunk(index, delta, details)),
+      ).map(([delta, details]) => deltaChunk(index, delta, details));
+    },
     finish: (index, end) => [
       chunk([
         {
@@ -93,20 +116,25 @@ function chatShape({ base, model, logprobs, usageComes }: ShapeOptions, given: C
           logprobs: null,
           finish_reason: finishOf(end.reason, end.calls, end.hasOpenCall),
           ...validity(end),
+          ...extras.ofChunk(index),
         },
       ]),
     ],
     closing: (usage) => (usageComes ? [{ data: { ...chunk([]).data, usage: usageOf(usage) } }] : []),
     failure: (error) => [{ data: error.body() }],
+    observe: (event) => extras.observe(event),
     whole: (choices, usage) => ({
       id,
       object: 'chat.completion',
       ...rest,
+      ...extras.ofChat(),
+      ...extras.timings(),
       choices: choices.map((choice) => ({
         index: choice.index,
-        message: messageOf(choice, older),
+        message: messageOf(showsReasoning ? choice : { ...choice, reasoning: '' }, older),
         logprobs: content(choice.details),
         finish_reason: choice.reason && finishOf(choice.reason, choice.calls.length, choice.hasOpenCall),
+        ...extras.ofTokens(choice),
         ...validity(choice),
       })),
       usage: usageOf(usage),

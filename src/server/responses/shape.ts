@@ -77,6 +77,7 @@ export class ResponseShape implements AnswerShape {
   }
 
   observe(event: GenerationEvent): void {
+    if (event.kind === 'scores') return;
     if (event.kind === 'finish') this.finish(event.index, event);
     else this.#output.push(event);
   }

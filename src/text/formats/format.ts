@@ -48,11 +48,20 @@ export interface ReaderOptions {
   readonly thinks: boolean;
 }
 
+export interface ThinkingMarks {
+  readonly opens: readonly string[];
+  readonly closes: readonly string[];
+  /** Ends it so that the answer follows. */
+  readonly ending: string;
+}
+
 export interface AnswerFormat {
   readonly name: FormatName;
   readonly reasons: boolean;
   /** Including marks that are no control tokens. */
   readonly marks: readonly string[];
+  /** What begins and ends reasoning, as it is spelled; absent where there is none. */
+  readonly thinking?: ThinkingMarks | undefined;
   /** Whether a prompt that ends so leaves the model within reasoning. */
   opened(promptEnd: string): boolean;
   /** A whole answer with tools. */

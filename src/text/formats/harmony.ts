@@ -49,6 +49,11 @@ export const harmony: AnswerFormat = {
   name: 'harmony',
   reasons: true,
   marks,
+  thinking: {
+    opens: ['<|channel|>analysis<|message|>'],
+    closes: ['<|end|>'],
+    ending: '<|end|><|start|>assistant<|channel|>final<|message|>',
+  },
   opened: (promptEnd) => promptEnd.endsWith('<|channel|>analysis<|message|>'),
   grammar({ tools, mode, opened }) {
     const before = mode === 'auto' ? choice(analysis, preamble) : analysis;

@@ -8,6 +8,7 @@ import {
   type ReasoningFormat,
   readReasoning,
   reasoningMarks,
+  thinkingMarks,
   tookOpen,
 } from './reasoning.ts';
 import { isSpace, type Reading, stopsOf, Tape } from './tape.ts';
@@ -19,6 +20,7 @@ export function markedAnswer(calls: ToolFormat, reasoning: ReasoningFormat | und
     name,
     reasons: reasoning !== undefined,
     marks,
+    thinking: reasoning && thinkingMarks(reasoning),
     opened: (promptEnd) => reasoning !== undefined && opensReasoning(reasoning, promptEnd),
     grammar({ tools, mode, parallel, opened }) {
       const body = calls.grammar(tools, mode, parallel);

@@ -3,6 +3,7 @@
 import { choice, type Expression, optional, sequence, text } from '../../grammar/expression.ts';
 import type { AnswerWriter } from './answer-writer.ts';
 import { free, gap, mark } from './call-grammar.ts';
+import type { ThinkingMarks } from './format.ts';
 import { isSpace, type Reading, stopsOf, type Tape } from './tape.ts';
 
 export interface ReasoningFormat {
@@ -29,6 +30,10 @@ export const graniteThought: ReasoningFormat = {
 
 export function reasoningMarks({ opens, closes, answer }: ReasoningFormat): string[] {
   return [...opens.flat(), ...closes, ...(answer === undefined ? [] : [answer.open, answer.close])];
+}
+
+export function thinkingMarks({ opens, closes }: ReasoningFormat): ThinkingMarks {
+  return { opens: opens.map((marks) => marks.join('')), closes, ending: closes[0] as string };
 }
 
 export function opensReasoning(format: ReasoningFormat, promptEnd: string): boolean {

@@ -42,8 +42,10 @@ const chatLogprobs = z
 const textLogprobs = z
   .object({
     tokens: z.array(z.string()),
-    token_logprobs: z.array(z.number()),
-    top_logprobs: z.array(z.record(z.string(), z.number())),
+    token_logprobs: z
+      .array(z.number().nullable())
+      .meta({ description: "null for a prompt's first token, which is there with echo." }),
+    top_logprobs: z.array(z.record(z.string(), z.number()).nullable()),
     text_offset: z.array(z.int()),
   })
   .nullable();
@@ -53,8 +55,23 @@ export const schemaValid = z.boolean().nullable().optional().meta({
     'Where the schema could not be enforced token by token: whether the answer is valid; null where that cannot be said.',
 });
 
+const promptLogprobs = z
+  .array(
+    z
+      .record(z.string(), z.object({ logprob: z.number(), rank: z.int(), decoded_token: z.string() }))
+      .nullable(),
+  )
+  .meta({ description: 'For each token of the prompt, by token id; null for the first.' })
+  .optional();
+
+const tokenIds = z.array(z.int()).optional();
+const timings = z.record(z.string(), z.number()).meta({ description: "llama-server's." }).optional();
+
 export const chatAnswerSchema = z.strictObject({
   ...base,
+  timings,
+  prompt_token_ids: tokenIds,
+  prompt_logprobs: promptLogprobs,
   object: z.literal('chat.completion'),
   choices: z.array(
     z.strictObject({
@@ -63,6 +80,7 @@ export const chatAnswerSchema = z.strictObject({
       logprobs: chatLogprobs,
       finish_reason: finishReason,
       schema_valid: schemaValid,
+      token_ids: tokenIds,
     }),
   ),
   usage: usageSchema,
@@ -70,6 +88,8 @@ export const chatAnswerSchema = z.strictObject({
 
 export const chatChunkSchema = z.strictObject({
   ...base,
+  timings,
+  prompt_token_ids: tokenIds,
   object: z.literal('chat.completion.chunk'),
   choices: z.array(
     z.strictObject({
@@ -78,6 +98,7 @@ export const chatChunkSchema = z.strictObject({
       logprobs: chatLogprobs,
       finish_reason: finishReason.nullable(),
       schema_valid: schemaValid,
+      token_ids: tokenIds,
     }),
   ),
   usage: usageSchema.nullable().optional(),
@@ -85,6 +106,7 @@ export const chatChunkSchema = z.strictObject({
 
 export const textAnswerSchema = z.strictObject({
   ...base,
+  timings,
   object: z.literal('text_completion'),
   choices: z.array(
     z.strictObject({
@@ -93,6 +115,9 @@ export const textAnswerSchema = z.strictObject({
       logprobs: textLogprobs,
       finish_reason: finishReason.nullable(),
       schema_valid: schemaValid,
+      prompt_logprobs: promptLogprobs,
+      token_ids: tokenIds,
+      prompt_token_ids: tokenIds,
     }),
   ),
   usage: usageSchema.nullable().optional(),

@@ -5,7 +5,15 @@ import { type Conversation, messageRoles } from '../../../generation/chat-prompt
 import { badRequest } from '../../http/errors.ts';
 import type { BodyRules } from '../../http/parse-body.ts';
 import type { ServerSettings } from '../../settings.ts';
-import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
+import { answerOptions, withPredict } from './request-options.ts';
+import {
+  maxLogprobs,
+  promptLogprobs,
+  samplingFields,
+  sharedKnownKeys,
+  sharedNoOps,
+  sharedRefusals,
+} from './sampling.ts';
 import { structuredOutputFields } from './structured-output.ts';
 import { MAX_TOOLS, toolFields, toolSchema } from './tools.ts';
 
@@ -99,9 +107,21 @@ function variablesOf(
 }
 
 export const chatSchema = z.object({
+  thinking_token_budget: z
+    .int()
+    .min(0)
+    .meta({
+      description: 'The model reasons for this many tokens at most; then it answers. Default: no limit.',
+    })
+    .optional(),
+  include_reasoning: z
+    .boolean()
+    .meta({ description: 'Return what the model reasons. Default true.' })
+    .optional(),
   messages: z.array(chatMessage).min(1, 'at least one message is needed'),
   ...templateFields,
   ...samplingFields,
+  ...answerOptions,
   ...toolFields,
   ...structuredOutputFields,
   max_completion_tokens: samplingFields.max_tokens,
@@ -116,6 +136,7 @@ export const chatSchema = z.object({
     })
     .nullish()
     .meta({ description: 'What the answer will probably be: it comes sooner, and is the same.' }),
+  prompt_logprobs: promptLogprobs,
   top_logprobs: z
     .int()
     .meta({ minimum: 0, maximum: maxLogprobs, description: 'Alternatives to return for each token.' })
@@ -148,9 +169,22 @@ const onlyText = (value: unknown) => {
   return text ? undefined : 'the only modality is text';
 };
 
+/** Some templates read more of them than the schema names; clients send back all that an answer had. */
+const messageKeys = [
+  ...Object.keys(chatMessage.shape),
+  ...['reasoning_content', 'reasoning', 'thinking', 'tool_name', 'annotations', 'audio', 'function_call'],
+];
+
 export const chatRules: BodyRules<typeof chatRequestSchema> = {
   schema: chatRequestSchema,
   noOps: sharedNoOps,
+  knownKeys: {
+    ...sharedKnownKeys,
+    'messages[]': messageKeys,
+    'messages[].content[]': ['type', 'text', 'refusal'],
+    'tools[]': ['type', 'function'],
+    'tools[].function': ['name', 'description', 'parameters', 'strict'],
+  },
   refused: {
     ...sharedRefusals,
     modalities: onlyText,
@@ -164,6 +198,10 @@ export const chatRules: BodyRules<typeof chatRequestSchema> = {
 
 /** Both names mean the same, and must agree where both are given. */
 export function chatMaxTokens(body: ChatBody): { readonly name: string; readonly value: number | undefined } {
+  return withPredict(body, namedMaxTokens(body));
+}
+
+function namedMaxTokens(body: ChatBody): { readonly name: string; readonly value: number | undefined } {
   const { max_tokens: older, max_completion_tokens: newer } = body;
   if (older !== undefined && newer !== undefined && older !== newer) {
     throw badRequest('max_tokens', `${older} contradicts max_completion_tokens, which is ${newer}`);

@@ -5,7 +5,15 @@ import { badRequest } from '../../http/errors.ts';
 import { type BodyRules, rulesFor } from '../../http/parse-body.ts';
 import { chatMessage, templateFields } from './chat.ts';
 import { isTokenIds, promptField, tokenListJson } from './prompts.ts';
-import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
+import { answerOptions } from './request-options.ts';
+import {
+  maxLogprobs,
+  promptLogprobs,
+  samplingFields,
+  sharedKnownKeys,
+  sharedNoOps,
+  sharedRefusals,
+} from './sampling.ts';
 import { structuredOutputFields } from './structured-output.ts';
 import { toolFields } from './tools.ts';
 
@@ -14,6 +22,7 @@ export const DEFAULT_MAX_TOKENS = 16;
 export const textSchema = z.object({
   prompt: promptField('What to continue. Several prompts are answered independently.'),
   ...samplingFields,
+  ...answerOptions,
   ...structuredOutputFields,
   max_tokens: samplingFields.max_tokens.meta({
     minimum: 0,
@@ -38,7 +47,11 @@ export const textSchema = z.object({
       description: 'Answers that are made for each prompt; the n likeliest a token are returned. Default n.',
     })
     .optional(),
-  echo: z.boolean().meta({ description: 'Begin with the prompt. Not together with logprobs.' }).optional(),
+  echo: z
+    .boolean()
+    .meta({ description: 'Begin with the prompt, and with its log-probabilities where they are returned.' })
+    .optional(),
+  prompt_logprobs: promptLogprobs,
 });
 
 export type TextBody = z.infer<typeof textSchema>;
@@ -47,7 +60,12 @@ export const textRules: BodyRules<typeof textSchema> = {
   schema: textSchema,
   noOps: sharedNoOps,
   tokenLists: ['prompt'],
-  refused: sharedRefusals,
+  knownKeys: sharedKnownKeys,
+  refused: {
+    ...sharedRefusals,
+    thinking_token_budget: () => 'is only possible with chats',
+    include_reasoning: (value) => (value === true ? undefined : 'is only possible with chats'),
+  },
 };
 
 /** How many answers are made for each prompt, and how many of them are returned. */

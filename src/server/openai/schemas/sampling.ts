@@ -3,11 +3,11 @@
 
 import { z } from 'zod';
 import type { ParameterNames } from '../../../generation/generation-error.ts';
-import { samplingSettings, wireNames } from '../../../generation/sampling-settings.ts';
+import { type SampledModel, samplingSettings, wireNames } from '../../../generation/sampling-settings.ts';
 import type { ServedModel } from '../../../pool/served-model.ts';
+import { MAX_LOGPROBS } from '../../../sampling/parameter-checks.ts';
 import {
   defaultableNames,
-  MAX_LOGPROBS,
   MAX_REPETITION_PENALTY,
   MAX_TEMPERATURE,
   MIN_REPETITION_PENALTY,
@@ -15,7 +15,11 @@ import {
   type SamplingRequest,
 } from '../../../sampling/parameters.ts';
 import { badRequest } from '../../http/errors.ts';
+import type { KnownKeys } from '../../http/unknown-keys.ts';
 import type { ServerSettings } from '../../settings.ts';
+import { peerRefusals } from './peer-parameters.ts';
+import { requestOptions } from './request-options.ts';
+import { samplerFields, samplerRefusals, samplerRequest } from './samplers.ts';
 
 export const MAX_STOPS = 16;
 const MAX_STOP_CHARACTERS = 1024;
@@ -76,6 +80,8 @@ export const samplingFields = {
     MAX_REPETITION_PENALTY,
     'Makes tokens seen before less likely; 1 is off. Default 1.',
   ),
+  ...samplerFields,
+  ...requestOptions,
   presence_penalty: number(-2, 2, 'Taken off the logits of tokens already generated. Default 0.'),
   frequency_penalty: number(-2, 2, 'Taken off once for each time a token was generated. Default 0.'),
   logit_bias: z
@@ -103,6 +109,32 @@ export const samplingFields = {
     .optional(),
 };
 
+export const promptLogprobs = z
+  .int()
+  .meta({
+    minimum: 0,
+    maximum: MAX_LOGPROBS,
+    description:
+      'Return how likely each token of the prompt is, with this many alternatives; not in streams.',
+  })
+  .optional();
+
+/** How many alternatives are reported with each token of a prompt. */
+export function scoringOf(
+  {
+    prompt_logprobs: asked,
+    stream,
+  }: { readonly prompt_logprobs?: number | undefined; readonly stream?: boolean | undefined },
+  others: number | undefined,
+): number | undefined {
+  if (asked === undefined) return others;
+  if (stream === true) throw badRequest('prompt_logprobs', 'is not possible where stream is true');
+  if (asked < 0 || asked > MAX_LOGPROBS) {
+    throw badRequest('prompt_logprobs', `must be a whole number from 0 to ${MAX_LOGPROBS}`);
+  }
+  return Math.max(asked, others ?? 0);
+}
+
 export const sharedNoOps = [
   'user',
   'metadata',
@@ -113,8 +145,16 @@ export const sharedNoOps = [
 ] as const;
 
 export const sharedRefusals = {
-  prompt_logprobs: () => 'log-probabilities of the prompt are not supported',
-  use_beam_search: (value: unknown) => (value === false ? undefined : 'beam search is not supported'),
+  ...samplerRefusals,
+  ...peerRefusals,
+};
+
+/** Keys inside of parameters that chats and texts have. */
+export const sharedKnownKeys: KnownKeys = {
+  // There is nothing to obfuscate: it is accepted as it is at OpenAI.
+  stream_options: ['include_usage', 'include_obfuscation'],
+  response_format: ['type', 'json_schema', 'schema'],
+  'response_format.json_schema': ['name', 'description', 'schema', 'strict'],
 };
 
 export type SamplingBody = z.infer<z.ZodObject<typeof samplingFields>>;
@@ -127,7 +167,7 @@ interface SamplingExtras {
 export function samplingOf(
   body: SamplingBody,
   extras: SamplingExtras,
-  vocabSize: number,
+  model: SampledModel,
   names: ParameterNames,
 ): SamplingParameters {
   const request: SamplingRequest = {
@@ -136,7 +176,8 @@ export function samplingOf(
     topP: body.top_p,
     minP: body.min_p,
     typicalP: body.typical_p,
-    repetitionPenalty: body.repetition_penalty,
+    ...samplerRequest(body),
+    repetitionPenalty: body.repeat_penalty ?? body.repetition_penalty,
     presencePenalty: body.presence_penalty,
     frequencyPenalty: body.frequency_penalty,
     logitBias: biasesOf(body.logit_bias ?? {}),
@@ -147,7 +188,7 @@ export function samplingOf(
     maxTokens: extras.maxTokens,
     ignoreEos: body.ignore_eos,
   };
-  return samplingSettings(request, vocabSize, names);
+  return samplingSettings(request, model, names);
 }
 
 export function stopsOf({ stop = [] }: Pick<SamplingBody, 'stop'>): readonly string[] {

@@ -1,0 +1,105 @@
+// What comes back with an answer only where a request asks for it: token ids and prompt_logprobs as in vLLM, timings as in
+// llama-server.
+
+import type { AnswerPiece } from '../../generation/answer-parts.ts';
+import type { GenerationEvent } from '../../generation/generation-event.ts';
+import type { WholeChoice } from '../../generation/whole-answer.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import { type ShapeOptions, tokenString } from '../jobs/answer-shape.ts';
+import { PromptLogprobs } from './prompt-logprobs.ts';
+
+interface ExtrasBody {
+  readonly prompt_logprobs?: number | undefined;
+  readonly return_token_ids?: boolean | undefined;
+  readonly timings_per_token?: boolean | undefined;
+  readonly n?: number | undefined;
+}
+
+/** What tokens are called in log-probabilities. */
+export function tokenNames(
+  model: ServedModel,
+  { return_tokens_as_token_ids: asIds }: { readonly return_tokens_as_token_ids?: boolean | undefined },
+): (token: number) => string {
+  return asIds === true ? (token) => `token_id:${token}` : (token) => tokenString(model, token);
+}
+
+export class AnswerExtras {
+  readonly #options: ShapeOptions;
+  readonly #body: ExtrasBody;
+  readonly #logprobs: PromptLogprobs;
+  /** Of each choice, tokens that no chunk has named yet. */
+  readonly #unsent = new Map<number, number[]>();
+  #tokens = 0;
+
+  constructor(options: ShapeOptions, body: ExtrasBody) {
+    this.#options = options;
+    this.#body = body;
+    this.#logprobs = new PromptLogprobs(options.model, body.prompt_logprobs);
+  }
+
+  /** Of an answer that is sent whole. */
+  observe(event: GenerationEvent): void {
+    this.#logprobs.observe(event);
+    if (event.kind === 'piece' && event.token !== undefined) this.#tokens++;
+  }
+
+  /** Of one that is streamed. */
+  stream(index: number, { token }: AnswerPiece & { readonly token?: number }): void {
+    if (token === undefined) return;
+    this.#tokens++;
+    this.#unsent.set(index, [...(this.#unsent.get(index) ?? []), token]);
+  }
+
+  /** For the next chunk of a choice. */
+  ofChunk(index: number): object {
+    if (this.#body.return_token_ids !== true) return {};
+    const ids = this.#unsent.get(index) ?? [];
+    this.#unsent.delete(index);
+    return { token_ids: ids };
+  }
+
+  ofTokens({ tokens }: WholeChoice): object {
+    return this.#body.return_token_ids === true ? { token_ids: tokens } : {};
+  }
+
+  /** Of the prompt that a choice answers. */
+  ofScores(index: number): object {
+    return this.#logprobs.of(this.#promptOf(index));
+  }
+
+  /** Of the prompt that a choice answers. */
+  ofPrompt(index: number): object {
+    const ids = this.#options.prompts[this.#promptOf(index)]?.ids;
+    return this.#body.return_token_ids === true && ids !== undefined ? { prompt_token_ids: [...ids] } : {};
+  }
+
+  /** Of the only prompt of a chat. */
+  ofChat(): object {
+    return { ...this.ofPrompt(0), ...this.#logprobs.of(0) };
+  }
+
+  #promptOf(index: number): number {
+    return Math.floor(index / (this.#body.n ?? 1));
+  }
+
+  /** Counts until now. */
+  timings(): object {
+    if (this.#body.timings_per_token !== true) return {};
+    const { promptMs, answerMs } = this.#options.times();
+    const rate = (count: number, ms: number) => (ms > 0 ? (1000 * count) / ms : 0);
+    const each = (count: number, ms: number) => (count > 0 ? ms / count : 0);
+    const { promptTokens } = this.#options;
+    return {
+      timings: {
+        prompt_n: promptTokens,
+        prompt_ms: promptMs,
+        prompt_per_token_ms: each(promptTokens, promptMs),
+        prompt_per_second: rate(promptTokens, promptMs),
+        predicted_n: this.#tokens,
+        predicted_ms: answerMs,
+        predicted_per_token_ms: each(this.#tokens, answerMs),
+        predicted_per_second: rate(this.#tokens, answerMs),
+      },
+    };
+  }
+}
