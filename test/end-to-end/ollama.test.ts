@@ -247,8 +247,8 @@ describe("Ollama's client", () => {
     const refusals: [object, RegExp][] = [
       [{ options: { temperature: -1 } }, /^options\.temperature: must be/],
       [{ options: { num_predict: 0 } }, /^options\.num_predict: must be/],
-      [{ options: { mirostat: 2 } }, /^options\.mirostat: is not supported/],
-      [{ options: { repeat_last_n: 64, repeat_penalty: 1.1 } }, /^options\.repeat_last_n: /],
+      [{ options: { mirostat: 3 } }, /^options\.mirostat: must be/],
+      [{ options: { repeat_last_n: -2 } }, /^options\.repeat_last_n: must be/],
       [{ format: { type: 'nonsense' } }, /^format: /],
       [{ format: 'xml' }, /^format: must be/],
       [{ think: true }, /^think: the model 'demo' does not think/],
