@@ -199,14 +199,21 @@ export class ManagedPool implements ModelPool {
     if (busyOf(slot) > 0) {
       return { ok: false, failure: 'busy', message: `the model '${name}' is in use; try again later` };
     }
-    const isLoaded = slot.engine !== undefined;
+    const isLoaded = slot.engine !== undefined,
+      former = slot.model.adapters ?? [];
     this.#slots.setAdapters(slot, adapters);
     if (!isLoaded) return { ok: true };
     await this.#unload(slot, 'its adapters change');
     const loaded = await this.load(name);
-    if (!loaded.ok) return { ok: false, failure: 'unusable', message: loaded.message };
-    loaded.lease.release();
-    return { ok: true };
+    if (loaded.ok) {
+      loaded.lease.release();
+      return { ok: true };
+    }
+    // The model is served as before.
+    this.#slots.setAdapters(slot, former);
+    const again = await this.load(name);
+    if (again.ok) again.lease.release();
+    return { ok: false, failure: 'unusable', message: loaded.message };
   }
 
   close(limitMs: number): Promise<void> {

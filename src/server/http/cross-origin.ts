@@ -67,3 +67,11 @@ export function isForeignPage(request: FastifyRequest): boolean {
   if (origin === undefined) return site !== undefined && !isReading(request);
   return origin !== `${protocol}://${host}`;
 }
+
+/** The same for what a page reads without CORS, such as an image, which has no Origin. */
+export function isForeignReader(request: FastifyRequest): boolean {
+  const { origin, 'sec-fetch-site': site } = request.headers;
+  return origin === undefined
+    ? site !== undefined && site !== 'same-origin' && site !== 'none'
+    : isForeignPage(request);
+}

@@ -78,6 +78,17 @@ describe('an answer that a client comes back to', () => {
     }
   });
 
+  it('goes on in the protocol that its body chose, though it comes back without one', async () => {
+    const { post, secrets } = await begin();
+    const native = { prompt: 'Once upon a time', n_predict: 20, stream: true };
+    const whole = eventsOf((await post(secrets.mine, 'one', native, undefined, '/completions')).body);
+    const { id } = whole[5] as (typeof whole)[number];
+    const rest = eventsOf((await post(secrets.mine, 'one', undefined, id, '/completions')).body);
+    const textOf = (events: typeof whole) => events.map(({ data }) => JSON.parse(data).content).join('');
+    expect(textOf(whole.slice(0, 6)) + textOf(rest)).toBe(textOf(whole));
+    expect(textOf(rest)).not.toBe('');
+  });
+
   it('has the ids that it had, and counts once', async () => {
     const { post, secrets, usage } = await begin();
     const idOf = (text: string) => JSON.parse(eventsOf(text)[0]?.data ?? '{}').id;

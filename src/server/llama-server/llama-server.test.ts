@@ -262,6 +262,15 @@ describe('POST /tokenize and /detokenize of llama-server', () => {
 });
 
 describe('GET /props and /slots', () => {
+  it('load no model for an image in a page of another site', async () => {
+    const read = async (site: string) =>
+      (await shared.server.app.inject({ url: '/props', headers: { 'sec-fetch-site': site } })).statusCode;
+    expect(await read('cross-site')).toBe(403);
+    expect(await read('same-site')).toBe(403);
+    expect(await read('same-origin')).toBe(200);
+    expect(await read('none')).toBe(200);
+  });
+
   it('tell the context, the defaults of sampling and the template', async () => {
     const props = (await shared.server.app.inject('/props')).json();
     expect(props).toMatchObject({

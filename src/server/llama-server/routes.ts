@@ -5,13 +5,14 @@ import { z } from 'zod';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
 import { rulesNote } from '../http/parse-body.ts';
+import { resumptionOf } from '../jobs/resumption.ts';
 import { serveCompletion } from '../jobs/serve-completion.ts';
 import { NO_TOKENS } from '../limits/key-limiter.ts';
 import { textProtocol } from '../openai/completions.ts';
 import { serveEmbeddings } from '../openai/embeddings.ts';
 import { textSchema } from '../openai/schemas/completions.ts';
 import { embeddingSchema as openAiEmbeddingSchema } from '../openai/schemas/embeddings.ts';
-import { callerOf } from '../request/auth.ts';
+import { callerOf, refuseForeignPage } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
 import { requestContext, withRequestScope } from '../request/request-scope.ts';
 import type { Route } from '../route.ts';
@@ -52,8 +53,8 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
       summary: 'Continue a text, as llama-server or as OpenAI does',
       description: eitherNote,
       body: z.union([completionSchema, textSchema]),
-      handler: (request, reply) =>
-        namesModel(request)
+      handler: async (request, reply) =>
+        namesModel(await bodyOf(context, request))
           ? serveCompletion(context, textProtocol, request, reply, usual)
           : complete(request, reply),
     },
@@ -84,7 +85,7 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
       description: eitherNote,
       body: z.union([embeddingSchema, openAiEmbeddingSchema]),
       handler: (request, reply) =>
-        namesModel(request)
+        namesModel(request.body)
           ? serveEmbeddings(context, request, reply, usual)
           : serveEmbedding(context, request, reply),
     },
@@ -117,9 +118,15 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
   ];
 }
 
-/** OpenAI's clients always name a model, llama-server's hardly ever. A request that is resumed has no body. */
-function namesModel({ body }: FastifyRequest): boolean {
+/** OpenAI's clients always name a model, llama-server's hardly ever. */
+function namesModel(body: unknown): boolean {
   return typeof body !== 'object' || body === null || 'model' in body;
+}
+
+/** A request that is resumed may come without its body. */
+async function bodyOf(context: ServerContext, request: FastifyRequest): Promise<unknown> {
+  const resumption = await resumptionOf(context, request);
+  return resumption === undefined ? request.body : JSON.parse(resumption.kept.body);
 }
 
 function modelAsked({ query }: FastifyRequest): string | undefined {
@@ -127,12 +134,14 @@ function modelAsked({ query }: FastifyRequest): string | undefined {
   return typeof model === 'string' ? model : undefined;
 }
 
+/** Loads it where it is not: no page of another site may have that done, even by an image. */
 function withModel<Answer>(
   context: ServerContext,
   request: FastifyRequest,
   reply: FastifyReply,
   use: (model: ServedModel) => Promise<Answer>,
 ): Promise<Answer> {
+  refuseForeignPage(request, context.settings.corsOrigins, 'even to read');
   const modelName = findEntry(context.pool, modelAsked(request)).name;
   const options = { modelName, demand: NO_TOKENS, sequences: 0 };
   return withRequestScope(requestContext(context, request, reply), options, ({ model }) => use(model));

@@ -6,7 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Priority } from '../../engine/request.ts';
 import { ANONYMOUS_KEY_ID, type KeyLimits, type Tier } from '../../store/key-record.ts';
 import type { KeyRing } from '../../store/key-ring.ts';
-import { isAllowed, isForeignPage, isReading } from '../http/cross-origin.ts';
+import { isAllowed, isForeignPage, isForeignReader, isReading } from '../http/cross-origin.ts';
 import { ApiError } from '../http/errors.ts';
 import type { ServerSettings } from '../settings.ts';
 import type { Activity } from './activity.ts';
@@ -143,10 +143,16 @@ function isLocal(request: FastifyRequest): boolean {
 
 /**
  * Without a key a browser would act in the name of its user, for whichever page asks it to post. A page can send a key only
- * after a preflight.
+ * after a preflight. What pages merely read does nothing, but for routes that say so.
  */
-export function refuseForeignPage(request: FastifyRequest, corsOrigins: readonly string[]): void {
-  if (isReading(request) || !isForeignPage(request) || keyOf(request) !== undefined) return;
+export function refuseForeignPage(
+  request: FastifyRequest,
+  corsOrigins: readonly string[],
+  what?: 'even to read',
+): void {
+  const isForeign =
+    what === undefined ? !isReading(request) && isForeignPage(request) : isForeignReader(request);
+  if (!isForeign || keyOf(request) !== undefined) return;
   const { origin = 'another origin' } = request.headers;
   if (isAllowed(origin, corsOrigins)) return;
   const message = `pages of ${origin.slice(0, 128)} may not ask here; the setting corsOrigins allows it`;
