@@ -43,9 +43,10 @@ async function withSupervised(
   }
 }
 
+/** So long that an engine is struck before it has ended, on a busy machine, too. */
 const long: TestRequest = {
   prompt: chatIds('Tell me a story about a fox'),
-  sampling: { ignoreEos: true, maxTokens: 150 },
+  sampling: { ignoreEos: true, maxTokens: 600 },
 };
 
 /** What the request gets from an engine that nothing happens to. */
