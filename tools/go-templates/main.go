@@ -38,6 +38,10 @@ func main() {
 		"{{ range .Tools }}x{{ else }}empty{{ end }} {{ len .Messages }} {{ (index .Messages 0).Role }}",
 		"{{ $x := \"a\" }}{{ if true }}{{ $y := \"b\" }}{{ $x }}{{ $y }}{{ end }}{{ .Prompt | print }}",
 		"{{ if or (eq .Prompt \"x\" \"Hello\") (gt (len .Messages) 9) }}yes{{ end }} {{ ne .Prompt \"x\" }} {{ ge 2 2 }} {{ lt 3 2 }} {{ slice .Prompt 1 3 }}",
+		"{{ $last := -1 }}{{ range $i, $m := .Messages }}{{ if eq $m.Role \"user\" }}{{ $last = $i }}{{ end }}{{ end }}{{ $last }}",
+		"{{ $x := 1 }}{{ if true }}{{ $x := 2 }}{{ $x = 3 }}{{ $x }}{{ end }}{{ $x }}{{ with $x = 4 }}{{ . }}{{ end }}{{ $x }}",
+		"{{ $m := \"\" }}{{ range $m = .Messages }}{{ $n := $m.Role }}{{ $n }}{{ else }}none{{ end }} {{ len $m }}",
+		"{{ if $x := .System }}{{ $x }}{{ else if $y := .Prompt }}{{ $x }}{{ $y }}{{ end }}{{ range $i, $t := .Tools }}{{ $i }}{{ else }}{{ len $t }}{{ end }}",
 	}
 	funcs := template.FuncMap{"json": func(v any) string { b, _ := json.Marshal(v); return string(b) }}
 	var cases []Case

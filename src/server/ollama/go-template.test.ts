@@ -32,6 +32,14 @@ describe('a template', () => {
     ['{{ (.A }}', /parenthesis/],
     ['{{ }}', /empty/],
     ['{{ .A ~ }}', /cannot be read/],
+    ['{{ $x = 1 }}', /no variable \$x/],
+    ['{{ if true }}{{ $x := 1 }}{{ end }}{{ $x }}', /no variable \$x/],
+    ['{{ .A = 1 }}', /only variables/],
+    ['{{ $i, $x := .A }}', /only a range/],
+    ['{{ slice .A 1 }}', /slice takes a text or a list/],
+    ['{{ slice 12 1 }}', /slice takes a text or a list/],
+    ['{{ slice "ab" "x" }}', /slice takes whole numbers/],
+    ['{{ lt .A 1 }}', /can be compared/],
   ])('is refused where it is none: %s', (source, problem) => {
     expect(() => goTemplate(source)({})).toThrow(TemplateError);
     expect(() => goTemplate(source)({})).toThrow(problem);
@@ -46,6 +54,28 @@ describe('a template', () => {
     expect(() => templatedPrompt('{{'.repeat(8192), messages)).toThrow(/^template: an action is not closed/);
     expect(() => templatedPrompt(`{{ ${'('.repeat(8000)} }}`, messages)).toThrow(/^template: /);
     expect(() => templatedPrompt('x'.repeat(20_000), messages)).toThrow(/^template: is longer than/);
+  });
+
+  it.each([
+    ['a variable doubled', `{{ $x := .Prompt }}${'{{ $x = print $x $x }}'.repeat(700)}`],
+    ['a variable as an operand', `{{ $x := .Prompt }}{{ $x = print ${'$x '.repeat(5000)} }}`],
+    ['conditions', '{{ if json . }}{{ end }}'.repeat(600)],
+    ['lists printed', `{{ if print ${'.Prompt '.repeat(2000)} }}{{ end }}`],
+    ['an empty body', '{{ range .List }}{{ range $.List }}{{ end }}{{ end }}'],
+    ['slices', '{{ range .List }}{{ if slice $.List 1 }}{{ end }}{{ end }}'],
+    ['lengths', '{{ range .List }}{{ if len $.Prompt }}{{ end }}{{ end }}'],
+    ['comparisons', '{{ range .List }}{{ if eq $.Prompt $.Same }}{{ end }}{{ end }}'],
+    ['operands', `{{ range .List }}{{ if and ${'1 '.repeat(5000)} }}{{ end }}{{ end }}`],
+    ['fields', `{{ range .List }}{{ if $${'.A'.repeat(5000)} }}{{ end }}{{ end }}`],
+  ])('ends in bounded time and memory, whatever it does with %s', (_, source) => {
+    const data = {
+      Prompt: 'x'.repeat(100_000),
+      Same: 'x'.repeat(100_000),
+      List: Array.from({ length: 20_000 }, (_, n) => n),
+    };
+    const startMs = performance.now();
+    expect(() => goTemplate(source)(data)).toThrow(/takes too long|too long/);
+    expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
   it('reads nothing but what it is given', () => {

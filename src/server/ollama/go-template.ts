@@ -23,6 +23,8 @@ interface Branch {
 interface Pipeline {
   /** `$name`s that it sets; two where a range has the index, too. */
   readonly sets: readonly string[];
+  /** With `:=`; `=` sets a variable where it was declared. */
+  readonly declares: boolean;
   readonly commands: readonly (readonly Operand[])[];
 }
 
@@ -35,29 +37,37 @@ type Operand =
 interface Scope {
   readonly dot: unknown;
   readonly variables: Map<string, unknown>;
+  readonly parent: Scope | undefined;
   readonly budget: Budget;
 }
 
-/** What is left of one rendering: ranges within ranges could go on for ever, on the thread that serves requests. */
+/** What is left of a prompt's rendering: ranges within ranges could go on for ever, on the thread that serves requests. */
 interface Budget {
+  /** Nodes, operands and items of ranges. */
   nodes: number;
+  /** Of the prompt, and of what functions make. */
   characters: number;
 }
 
-const MAX_NODES = 200_000;
+const MAX_NODES = 1_000_000;
 const MAX_CHARACTERS = 16 * 1024 * 1024;
+/** Characters that a function reads in the time that it takes to make one. */
+const READ_PER_MADE = 16;
 /** Reading takes quadratic time at worst. */
 export const MAX_TEMPLATE = 16_384;
 
-export type GoTemplate = (data: Readonly<Record<string, unknown>>) => string;
+export type GoTemplate = (data: Readonly<Record<string, unknown>>, budget?: Budget) => string;
+
+/** One for all renderings of a prompt. */
+export function templateBudget(): Budget {
+  return { nodes: MAX_NODES, characters: MAX_CHARACTERS };
+}
 
 export function goTemplate(source: string): GoTemplate {
   if (source.length > MAX_TEMPLATE) throw new TemplateError(`is longer than ${MAX_TEMPLATE} characters`);
   const nodes = new TemplateReader(source).nodes();
-  return (data) => {
-    const budget = { nodes: MAX_NODES, characters: MAX_CHARACTERS };
-    return render(nodes, { dot: data, variables: new Map([['$', data]]), budget });
-  };
+  return (data, budget = templateBudget()) =>
+    render(nodes, { dot: data, variables: new Map([['$', data]]), parent: undefined, budget });
 }
 
 interface Action {
@@ -126,7 +136,7 @@ class TemplateReader {
         if (end.word !== 'end') throw new TemplateError(`${kind} has two else`);
         return { kind, branches, otherwise: body };
       }
-      branches.push({ pipeline: readPipeline(condition), body });
+      branches.push({ pipeline: readPipeline(condition, kind === 'range' ? 2 : 1), body });
       if (end.word === 'end') return { kind, branches, otherwise: [] };
       condition = end.rest === '' ? undefined : end.rest.replace(/^(if|with)\s/, '');
     }
@@ -147,16 +157,22 @@ function tokensOf(source: string): string[] {
   return tokens;
 }
 
-function readPipeline(source: string): Pipeline {
+/** `mostSets`: how many variables it may set. */
+function readPipeline(source: string, mostSets = 1): Pipeline {
   const tokens = tokensOf(source);
   const assigned = tokens.findIndex((token) => token === ':=' || token === '=');
-  const sets = assigned < 0 ? [] : tokens.splice(0, assigned + 1).filter((token) => token.startsWith('$'));
-  const pipeline = pipelineOf(tokens, sets);
+  const before = tokens.splice(0, assigned + 1);
+  if (before.length > 0 && !/^\$\w*(,\$\w*)?:?=$/.test(before.join(''))) {
+    throw new TemplateError('only variables can be set');
+  }
+  const sets = before.filter((token) => token.startsWith('$'));
+  if (sets.length > mostSets) throw new TemplateError('only a range sets two variables');
+  const pipeline = pipelineOf(tokens, sets, before.at(-1) === ':=');
   if (tokens.length > 0) throw new TemplateError(`'${tokens[0]}' is out of place`);
   return pipeline;
 }
 
-function pipelineOf(tokens: string[], sets: readonly string[] = []): Pipeline {
+function pipelineOf(tokens: string[], sets: readonly string[] = [], declares = false): Pipeline {
   const commands: Operand[][] = [[]];
   while (tokens.length > 0 && tokens[0] !== ')') {
     const token = tokens.shift() as string;
@@ -164,7 +180,7 @@ function pipelineOf(tokens: string[], sets: readonly string[] = []): Pipeline {
     else commands.at(-1)?.push(operandOf(token, tokens));
   }
   if (commands.some((one) => one.length === 0)) throw new TemplateError('an action is empty');
-  return { sets, commands };
+  return { sets, declares, commands };
 }
 
 const literals: Readonly<Record<string, unknown>> = { true: true, false: false, nil: undefined };
@@ -202,36 +218,68 @@ function render(nodes: readonly Node[], scope: Scope): string {
 }
 
 function renderNode(node: Node, scope: Scope): string {
-  if (--scope.budget.nodes < 0) throw new TemplateError('takes too long');
+  step(scope);
   if (node.kind === 'text') return spent(node.text, scope);
   if (node.kind === 'print') {
     const value = evaluate(node.pipeline, scope);
     return node.pipeline.sets.length > 0 ? '' : spent(printed(value), scope);
   }
+  let inner = scope;
   for (const { pipeline, body } of node.branches) {
-    const inner: Scope = { ...scope, variables: new Map(scope.variables) };
+    // What a condition declares is there in the branches after it, too.
+    inner = within(inner, scope.dot);
     const value = evaluate(pipeline, inner);
     if (node.kind === 'range') {
       const items = entriesOf(value);
-      if (items.length > 0)
-        return items.map((item) => render(body, itemScope(pipeline, inner, item))).join('');
-    } else if (isTrue(value)) return render(body, node.kind === 'with' ? { ...inner, dot: value } : inner);
+      if (items.length > 0) return items.map((item) => renderItem(pipeline, body, item, inner)).join('');
+    } else if (isTrue(value)) return render(body, within(inner, node.kind === 'with' ? value : inner.dot));
   }
-  return render(node.otherwise, scope);
+  return render(node.otherwise, within(inner, scope.dot));
 }
 
-function spent(text: string, { budget }: Scope): string {
-  budget.characters -= text.length;
-  if (budget.characters < 0) throw new TemplateError('makes a prompt that is too long');
+function renderItem(
+  { sets: [first, second], declares }: Pipeline,
+  body: readonly Node[],
+  [key, value]: readonly [unknown, unknown],
+  scope: Scope,
+): string {
+  step(scope);
+  if (first !== undefined) setVariable(first, second === undefined ? value : key, declares, scope);
+  if (second !== undefined) setVariable(second, value, declares, scope);
+  return render(body, within(scope, value));
+}
+
+function step({ budget }: Scope, count = 1): void {
+  budget.nodes -= count;
+  if (budget.nodes < 0) throw new TemplateError('takes too long');
+}
+
+function spent(text: string, { budget }: Pick<Scope, 'budget'>): string {
+  spend(text.length, budget);
   return text;
 }
 
-function itemScope({ sets }: Pipeline, scope: Scope, [key, value]: readonly [unknown, unknown]): Scope {
-  const variables = new Map(scope.variables);
-  const [first, second] = sets;
-  if (first !== undefined) variables.set(first, second === undefined ? value : key);
-  if (second !== undefined) variables.set(second, value);
-  return { ...scope, dot: value, variables };
+function spend(characters: number, budget: Budget): void {
+  budget.characters -= characters;
+  if (budget.characters < 0) throw new TemplateError('makes a prompt that is too long');
+}
+
+function within(parent: Scope, dot: unknown): Scope {
+  return { dot, variables: new Map(), parent, budget: parent.budget };
+}
+
+function setVariable(name: string, value: unknown, declares: boolean, scope: Scope): void {
+  const { variables } = declares ? scope : declaring(name, scope);
+  variables.set(name, value);
+}
+
+/** The innermost scope that has declared the variable. */
+function declaring(name: string, scope: Scope): Scope {
+  for (let one: Scope | undefined = scope; one !== undefined; one = one.parent) {
+    step(scope);
+    if (one.variables.has(name)) return one;
+  }
+  throw new TemplateError(`there is no variable ${name}`);
 }
 
 function entriesOf(value: unknown): readonly (readonly [unknown, unknown])[] {
@@ -242,30 +290,37 @@ function entriesOf(value: unknown): readonly (readonly [unknown, unknown])[] {
     : [];
 }
 
-function evaluate({ sets, commands }: Pipeline, scope: Scope): unknown {
+function evaluate({ sets, declares, commands }: Pipeline, scope: Scope): unknown {
   let value: unknown;
   for (const [at, [first, ...rest]] of commands.entries()) {
     const given = [...rest.map((operand) => operandValue(operand, scope)), ...(at === 0 ? [] : [value])];
-    if (first?.kind === 'function') value = functions[first.name]?.(...given);
+    if (first?.kind === 'function') value = call(first.name, given, scope);
     else if (first !== undefined && given.length === 0) value = operandValue(first, scope);
     else throw new TemplateError('a value is no function, and takes nothing');
   }
-  if (sets.length === 1 && sets[0] !== undefined) scope.variables.set(sets[0], value);
+  for (const name of sets) setVariable(name, value, declares, scope);
   return value;
 }
 
+function call(name: string, given: Values, scope: Scope): unknown {
+  step(scope);
+  return functions[name]?.(given, scope.budget);
+}
+
 function operandValue(operand: Operand, scope: Scope): unknown {
+  step(scope);
   switch (operand.kind) {
     case 'value':
       return operand.value;
     case 'function':
-      return functions[operand.name]?.();
+      return call(operand.name, [], scope);
     case 'nested':
+      step(scope, operand.fields.length);
       return fieldOf(evaluate(operand.pipeline, scope), operand.fields);
     case 'path': {
       const { from, fields } = operand;
-      if (from !== '' && !scope.variables.has(from)) throw new TemplateError(`there is no variable ${from}`);
-      return fieldOf(from === '' ? scope.dot : scope.variables.get(from), fields);
+      step(scope, fields.length);
+      return fieldOf(from === '' ? scope.dot : declaring(from, scope).variables.get(from), fields);
     }
   }
 }
@@ -281,6 +336,7 @@ function fieldOf(value: unknown, fields: readonly string[]): unknown {
 }
 
 function isTrue(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length > 0;
   if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0;
   return Boolean(value);
 }
@@ -298,29 +354,68 @@ function firstOrLast(given: Values, decides: (value: unknown) => boolean): unkno
   return given.at(at);
 }
 
-const length = (value: unknown) =>
-  typeof value === 'string'
-    ? Buffer.byteLength(value)
-    : typeof value === 'object' && value !== null
-      ? Object.keys(value).length
-      : 0;
+type TemplateFunction = (given: Values, budget: Budget) => unknown;
 
-const functions: Readonly<Record<string, (...given: unknown[]) => unknown>> = {
-  and: (...given: Values) => firstOrLast(given, (one) => !isTrue(one)),
-  or: (...given: Values) => firstOrLast(given, isTrue),
-  not: (given) => !isTrue(given),
-  eq: (first, ...others) => others.some((other) => other === first),
-  ne: (first, second) => first !== second,
-  lt: (first, second) => (first as number) < (second as number),
-  le: (first, second) => (first as number) <= (second as number),
-  gt: (first, second) => (first as number) > (second as number),
-  ge: (first, second) => (first as number) >= (second as number),
-  len: length,
-  index: (held, ...keys) => keys.reduce((value: unknown, key) => fieldOf(value, [String(key)]), held),
-  slice: (held, from = 0, to) => (held as string | unknown[]).slice(from as number, to as number | undefined),
-  print: (...given) => given.map(printed).join(''),
+function lengthOf([value]: Values, budget: Budget): number {
+  if (typeof value === 'string') {
+    spend(value.length / READ_PER_MADE, budget);
+    return Buffer.byteLength(value);
+  }
+  if (Array.isArray(value)) return value.length;
+  return typeof value === 'object' && value !== null ? Object.keys(value).length : 0;
+}
+
+function isEqual(first: unknown, second: unknown, budget: Budget): boolean {
+  if (typeof first === 'string' && typeof second === 'string') spendComparison(first, second, budget);
+  return first === second;
+}
+
+/** Less than 0 where the first comes first. */
+function order([first, second]: Values, budget: Budget): number {
+  if (typeof first === 'number' && typeof second === 'number') return first - second;
+  if (typeof first !== 'string' || typeof second !== 'string') {
+    throw new TemplateError('only two numbers or two texts can be compared');
+  }
+  spendComparison(first, second, budget);
+  return first < second ? -1 : Number(first > second);
+}
+
+function spendComparison(first: string, second: string, budget: Budget): void {
+  spend(Math.min(first.length, second.length) / READ_PER_MADE, budget);
+}
+
+function sliced([held, from = 0, to]: Values, budget: Budget): unknown {
+  if (typeof held !== 'string' && !Array.isArray(held)) {
+    throw new TemplateError('slice takes a text or a list');
+  }
+  const isPlace = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 0;
+  if (!isPlace(from) || !(to === undefined || isPlace(to))) {
+    throw new TemplateError('slice takes whole numbers from 0');
+  }
+  const part = held.slice(from, to);
+  spend(part.length, budget);
+  return part;
+}
+
+const functions: Readonly<Record<string, TemplateFunction>> = {
+  and: (given) => firstOrLast(given, (one) => !isTrue(one)),
+  or: (given) => firstOrLast(given, isTrue),
+  not: ([given]) => !isTrue(given),
+  eq: ([first, ...others], budget) => others.some((other) => isEqual(first, other, budget)),
+  ne: ([first, second], budget) => !isEqual(first, second, budget),
+  lt: (given, budget) => order(given, budget) < 0,
+  le: (given, budget) => order(given, budget) <= 0,
+  gt: (given, budget) => order(given, budget) > 0,
+  ge: (given, budget) => order(given, budget) >= 0,
+  len: lengthOf,
+  index: ([held, ...keys]) => keys.reduce((value: unknown, key) => fieldOf(value, [String(key)]), held),
+  slice: sliced,
+  print: (given, budget) => given.map((one) => spent(printed(one), { budget })).join(''),
   // Go writes these as escapes.
-  json: (given) =>
-    JSON.stringify(given ?? null).replace(/[<>&]/g, (one) => `\\u00${one.charCodeAt(0).toString(16)}`),
+  json: ([given], budget) =>
+    spent(JSON.stringify(given ?? null), { budget }).replace(
+      /[<>&]/g,
+      (one) => `\\u00${one.charCodeAt(0).toString(16)}`,
+    ),
   currentDate: () => new Date().toISOString().slice(0, 10),
 };
