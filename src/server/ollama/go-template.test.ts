@@ -96,6 +96,28 @@ describe('a prompt', () => {
     expect(templatedPrompt(template, messages)).toBe('[S]<a>b;<c>');
   });
 
+  it('keeps earlier answers where the template does not place them', () => {
+    expect(templatedPrompt('<{{ .Prompt }}>', messages)).toBe('<a>b<c>');
+  });
+
+  it("goes on with an assistant's message at the end", () => {
+    const begun = [...messages, { role: 'assistant', content: 'd' }];
+    expect(templatedPrompt('<{{ .Prompt }}>{{ .Response }};', begun)).toBe('<a>b;<c>d');
+    expect(templatedPrompt('<{{ .Prompt }}>', begun)).toBe('<a>b<c>d');
+  });
+
+  it('has one budget for all of its turns', () => {
+    const turns = Array.from({ length: 40 }, (_, n) => ({
+      role: n % 2 === 0 ? 'user' : 'assistant',
+      content: 'x'.repeat(100_000),
+    }));
+    const source = '{{ if print .Prompt .Prompt .Prompt .Prompt .Prompt .Prompt .Prompt .Prompt }}{{ end }}';
+    expect(templatedPrompt(source, turns.slice(0, 2))).toBe(turns[1]?.content);
+    expect(() => templatedPrompt(source.repeat(2), turns)).toThrow(
+      /^template: makes a prompt that is too long/,
+    );
+  });
+
   it('is rendered at once where the template knows of messages', () => {
     const template = '{{ range .Messages }}{{ .Role }}={{ .Content }} {{ end }}>{{ .Response }}!';
     expect(templatedPrompt(template, messages)).toBe('system=S user=a assistant=b user=c >');

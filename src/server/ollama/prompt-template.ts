@@ -2,7 +2,7 @@
 // them all, any other is rendered once for each turn.
 
 import { badRequest } from '../http/errors.ts';
-import { type GoTemplate, goTemplate, TemplateError } from './go-template.ts';
+import { type GoTemplate, goTemplate, TemplateError, templateBudget } from './go-template.ts';
 
 interface Turn {
   readonly role: string;
@@ -15,7 +15,9 @@ const ANSWER = '\u0000answer\u0000';
 export function templatedPrompt(source: string, messages: readonly Turn[]): string {
   try {
     const template = goTemplate(source);
-    const text = /\.Messages\b/.test(source) ? byMessages(template, messages) : byTurns(template, messages);
+    const text = /\.Messages\b/.test(source)
+      ? byMessages(template, messages)
+      : byTurns(withResponse(template, source), messages);
     const end = text.indexOf(ANSWER);
     return end < 0 ? text : text.slice(0, end);
   } catch (error) {
@@ -41,15 +43,24 @@ function byMessages(template: GoTemplate, messages: readonly Turn[]): string {
   });
 }
 
+/** Ollama writes responses at the end where the template does not place them. */
+function withResponse(template: GoTemplate, source: string): GoTemplate {
+  return /\.Response\b/.test(source)
+    ? template
+    : (data, budget) => `${template(data, budget)}${data.Response}`;
+}
+
 function byTurns(template: GoTemplate, messages: readonly Turn[]): string {
+  const budget = templateBudget();
   let text = '';
   let turn = { System: '', Prompt: '' };
   const write = (Response: string) => {
-    text += template({ ...turn, Response, Messages: [], Tools: [] });
+    text += template({ ...turn, Response, Messages: [], Tools: [] }, budget);
     turn = { System: '', Prompt: '' };
   };
-  for (const { role, content } of messages) {
-    if (role === 'assistant') write(content);
+  for (const [at, { role, content }] of messages.entries()) {
+    // The answer goes on with an assistant's message at the end.
+    if (role === 'assistant') write(at === messages.length - 1 ? content + ANSWER : content);
     else if (role === 'system') {
       if (turn.Prompt !== '') write('');
       turn.System = [turn.System, content].filter(Boolean).join('\n\n');
