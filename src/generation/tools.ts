@@ -41,9 +41,13 @@ export function selectTools({ tools: shown, choice, parallel, names }: ToolReque
 }
 
 function checkNames(tools: readonly WireTool[], parameter: string): void {
-  const names = tools.map(({ function: { name } }) => name);
-  const twice = names.find((name, at) => names.indexOf(name) !== at);
-  if (twice !== undefined) throw invalid(parameter, `there are two functions named '${twice}'`);
+  const names = new Set<string>();
+  for (const {
+    function: { name },
+  } of tools) {
+    if (names.has(name)) throw invalid(parameter, `there are two functions named '${name}'`);
+    names.add(name);
+  }
 }
 
 function named(tools: readonly Tool[], wanted: string, parameter: string): Tool {

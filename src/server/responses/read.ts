@@ -36,7 +36,7 @@ export function toChatBody(given: ResponsesBody, { history, given: items }: Conv
     continue_final_message: false,
     max_completion_tokens: maxTokens,
     tools: tools && toChatTools(tools),
-    tool_choice: toChatChoice(choice),
+    tool_choice: toChatChoice(choice, tools),
     response_format: toFormat(text?.format ?? undefined),
     reasoning_effort: reasoning?.effort ?? undefined,
     ...(logprobs ? { logprobs, top_logprobs: top ?? 0 } : {}),

@@ -63,6 +63,37 @@ describe('a tool', () => {
     });
   });
 
+  it('counts in a namespace as it does alone', async () => {
+    const many = (name: string, count: number) => ({
+      type: 'namespace',
+      name,
+      tools: Array.from({ length: count }, (_, n) => ({ type: 'function', name: `f${n}` })),
+    });
+    for (const tools of [[many('a', 513)], [many('a', 300), many('b', 300)], [weather, many('a', 512)]]) {
+      const refused = await post('/v1/responses', { input: 'a', tools });
+      expect(refused.statusCode).toBe(400);
+      expect(refused.json().error.param).toMatch(/^tools/);
+    }
+    expect(toolsSchema.safeParse([many('a', 256), many('b', 256)]).success).toBe(true);
+  });
+
+  it('in a namespace is chosen by its own name where no other has that', async () => {
+    const tools = toolsSchema.parse([house, { ...weather, name: 'other' }]);
+    const named = (name: string) => ({ type: 'function', function: { name } });
+    const chosen = (name: string) => toChatChoice({ type: 'function', name }, tools);
+    expect(chosen('get_weather')).toEqual(named('house__get_weather'));
+    expect(chosen('house__get_weather')).toEqual(named('house__get_weather'));
+    expect(chosen('other')).toEqual(named('other'));
+    const twice = [house, { ...house, name: 'hut' }];
+    const refused = await post('/v1/responses', {
+      input: 'a',
+      tools: twice,
+      tool_choice: { type: 'custom', name: 'shell' },
+    });
+    expect(refused.statusCode).toBe(400);
+    expect(refused.json().error.message).toContain("no function 'shell'");
+  });
+
   it('of no known type is refused', async () => {
     const response = await post('/v1/responses', { input: 'a', tools: [{ type: 'crystal_ball' }] });
     expect(response.statusCode).toBe(400);

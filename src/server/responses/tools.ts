@@ -67,7 +67,9 @@ const namespaceTool = z.object({
   type: z.literal('namespace'),
   name,
   description,
-  tools: z.array(z.discriminatedUnion('type', [functionTool, customTool], 'must be function or custom')),
+  tools: z
+    .array(z.discriminatedUnion('type', [functionTool, customTool], 'must be function or custom'))
+    .max(MAX_TOOLS),
 });
 
 const hostedTool = z.looseObject({ type: z.enum(hostedTypes) });
@@ -79,6 +81,11 @@ export const toolsSchema = z
     }),
   )
   .max(MAX_TOOLS)
+  .refine(
+    (tools) =>
+      tools.reduce((sum, one) => sum + (one.type === 'namespace' ? one.tools.length : 1), 0) <= MAX_TOOLS,
+    `are more than ${MAX_TOOLS}, with those in namespaces`,
+  )
   .meta({ description: 'Functions and custom tools that the model may call, alone or in namespaces.' });
 
 const named = z.object({ type: z.enum(['function', 'custom']), name: z.string() });
@@ -90,7 +97,7 @@ export const toolChoiceSchema = z.union(
     z.object({
       type: z.literal('allowed_tools'),
       mode: z.enum(['auto', 'required']),
-      tools: z.array(z.union([named, hostedTool])),
+      tools: z.array(z.union([named, hostedTool])).max(MAX_TOOLS),
     }),
   ],
   'must be none, auto, required, a function or custom tool by its name, or allowed_tools',
@@ -140,15 +147,26 @@ export function toChatTools(tools: readonly Tool[]): NonNullable<ChatBody['tools
   });
 }
 
-export function toChatChoice(choice: Choice | undefined): ChatBody['tool_choice'] {
+export function toChatChoice(
+  choice: Choice | undefined,
+  tools: readonly Tool[] = [],
+): ChatBody['tool_choice'] {
+  const known = knownTools(tools);
   const chosen = ({ name: one }: { readonly name: string }) => ({
     type: 'function' as const,
-    function: { name: one },
+    function: { name: chosenName(one, known) },
   });
   if (choice === undefined || typeof choice === 'string') return choice;
   if (choice.type !== 'allowed_tools') return chosen(choice);
-  const { type, mode, tools } = choice;
-  return { type, allowed_tools: { mode, tools: tools.filter(isNamed).map(chosen) } };
+  const { type, mode, tools: allowed } = choice;
+  return { type, allowed_tools: { mode, tools: allowed.filter(isNamed).map(chosen) } };
+}
+
+/** A tool in a namespace is also known by its own name where no other has that. */
+function chosenName(given: string, known: ReadonlyMap<string, KnownTool>): string {
+  if (known.has(given)) return given;
+  const [only, another] = [...known.values()].filter(({ name: own }) => own === given);
+  return only === undefined || another !== undefined ? given : modelName(only);
 }
 
 /** The tools as the response shows them: those that count. */
