@@ -98,6 +98,28 @@ describe('old thinking', () => {
   });
 });
 
+describe('edits', () => {
+  const uses = { type: 'clear_tool_uses_20250919' };
+  const thinking = { type: 'clear_thinking_20251015', keep: { type: 'thinking_turns', value: 1 } };
+
+  it('are at most one of each type', async () => {
+    const refused = await post('/v1/messages', {
+      max_tokens: 4,
+      messages: [{ role: 'user', content: 'Go.' }],
+      context_management: { edits: [uses, thinking, uses] },
+    });
+    expect(refused.statusCode).toBe(400);
+    expect(refused.json().error.message).toContain('context_management.edits: has more than one edit');
+  });
+
+  it('count a conversation once while nothing changes', async () => {
+    const counted: Messages[] = [];
+    const { edits } = contextManagement.parse({ edits: [uses, thinking] });
+    const { messages } = await editContext(edits ?? [], talk, async (one) => counted.push(one));
+    expect(counted).toEqual([talk, messages]);
+  });
+});
+
 describe('a message with context_management', () => {
   const use = (n: number) => ({ type: 'tool_use', id: `toolu_${n}`, name: 'find', input: { n } });
   const messages = [

@@ -35,6 +35,10 @@ export const contextManagement = z
           error: 'only clear_tool_uses_20250919 and clear_thinking_20251015 are possible',
         }),
       )
+      .refine(
+        (edits) => new Set(edits.map(({ type }) => type)).size === edits.length,
+        'has more than one edit of a type',
+      )
       .nullish(),
   })
   .meta({ description: 'What of the conversation is cleared for the model, and when.' });
@@ -48,12 +52,23 @@ interface EditedContext {
   readonly report: { readonly applied_edits: readonly object[] };
 }
 
-/** `count`: how many tokens a prompt of these messages has. */
+/** Counts each list of messages once, as long as it stays the same list. */
+export function countedOnce(count: Count): Count {
+  const counts = new Map<Message[], Promise<number>>();
+  return (messages) => {
+    const tokens = counts.get(messages) ?? count(messages);
+    counts.set(messages, tokens);
+    return tokens;
+  };
+}
+
+/** `countTokens`: how many tokens a prompt of these messages has. */
 export async function editContext(
   edits: readonly Edit[],
   given: Message[],
-  count: Count,
+  countTokens: Count,
 ): Promise<EditedContext> {
+  const count = countedOnce(countTokens);
   const applied: object[] = [];
   let messages = given;
   for (const edit of edits) {

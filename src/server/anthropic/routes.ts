@@ -13,7 +13,7 @@ import {
   messageEventSchema,
   tokenCountSchema,
 } from './answers.ts';
-import { editContext } from './context-edits.ts';
+import { countedOnce, editContext } from './context-edits.ts';
 import { anthropicError } from './errors.ts';
 import { messagesKind, messagesProtocol } from './protocol.ts';
 import { type MessagesBody, readMessages } from './read.ts';
@@ -55,9 +55,9 @@ async function countMessage(
   const body = readMessages(given, incoming);
   const { edits } = given.context_management ?? {};
   return countTokens(incoming, messagesKind, body.model, async (count) => {
-    const original = await count(body);
+    const countOf = countedOnce((messages: MessagesBody['messages']) => count({ ...body, messages }));
+    const original = await countOf(body.messages);
     if (!edits || edits.length === 0) return { input_tokens: original };
-    const countOf = (messages: MessagesBody['messages']) => count({ ...body, messages });
     const { messages } = await editContext(edits, body.messages, countOf);
     return {
       input_tokens: await countOf(messages),
