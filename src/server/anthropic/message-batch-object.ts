@@ -3,10 +3,18 @@
 import type { BatchRecord } from '../../store/batch-record.ts';
 
 const COUNT = 'requests';
+const INPUT = 'messages_input';
 
-/** A batch knows its lines once it has read them; clients are told from the beginning. */
-export function countOf(requests: number): Readonly<Record<string, string>> {
-  return { [COUNT]: String(requests) };
+/**
+ * A batch knows its lines once it has read them; clients are told from the beginning. The input file is named where this
+ * protocol wrote it, and goes with the batch: others are their clients' own.
+ */
+export function metadataOf(requests: number, inputFileId: string): Readonly<Record<string, string>> {
+  return { [COUNT]: String(requests), [INPUT]: inputFileId };
+}
+
+export function ownsInput({ inputFileId, metadata }: BatchRecord): boolean {
+  return metadata?.[INPUT] === inputFileId;
 }
 
 export function batchObject(batch: BatchRecord, origin: string): object {

@@ -1,7 +1,7 @@
 // Batches of messages through the routes, run by the batch runner with the embedded model.
 
 import { describe, expect, it } from 'vitest';
-import { startBatchServer } from '../../../test/support/batch-server.ts';
+import { inputLine, startBatchServer } from '../../../test/support/batch-server.ts';
 import {
   anthropicErrorSchema,
   messageAnswerSchema,
@@ -85,6 +85,19 @@ describe('a batch of messages', () => {
     expect((await server.call('mine', 'GET', `${URL_}/${id}`)).statusCode).toBe(404);
     for (const one of ids.slice(1)) await ended(server, one);
     expect((await server.call('mine', 'GET', '/v1/files')).json().data).toHaveLength(4);
+  });
+
+  it('leaves a file that its client uploaded when it is deleted', async () => {
+    const server = await startBatchServer({ mine: {}, other: {} });
+    const { id, input_file_id: input } = await server.submit(
+      'mine',
+      [inputLine('a', params, '/v1/messages')],
+      '/v1/messages',
+    );
+    await ended(server, id);
+    expect((await server.call('mine', 'DELETE', `${URL_}/${id}`)).statusCode).toBe(200);
+    const { data } = (await server.call('mine', 'GET', '/v1/files')).json();
+    expect(data).toMatchObject([{ id: input, purpose: 'batch' }]);
   });
 
   it('is cancelled, and says which requests were not run', async () => {

@@ -24,7 +24,7 @@ import {
   messageBatchSchema,
 } from './answers.ts';
 import { anthropicError } from './errors.ts';
-import { batchObject, countOf, resultOf } from './message-batch-object.ts';
+import { batchObject, metadataOf, ownsInput, resultOf } from './message-batch-object.ts';
 
 export const MESSAGES = '/v1/messages';
 
@@ -132,7 +132,7 @@ async function create(
       if ((await writer.write(Buffer.from(`${line}\n`))) === 'no-room') throw noRoom();
     const written = await writer.complete(INPUT_PURPOSE, expiryOf(nowMs, undefined, keepFilesMs));
     if (written === 'no-room') throw noRoom();
-    const metadata = countOf(requests.length);
+    const metadata = metadataOf(requests.length, writer.id);
     return await createBatch(context, keyId, { inputFileId: writer.id, endpoint: MESSAGES, metadata });
   } catch (error) {
     await writer.discard().catch(() => {});
@@ -183,7 +183,7 @@ async function remove(context: ServerContext, batch: BatchRecord): Promise<objec
   if (!(await explained(() => storeOf(context).remove(keyId, id)))) {
     throw new ApiError(400, `the batch '${id}' has not ended; cancel it first`, { code: 'running' });
   }
-  for (const file of [inputFileId, outputFileId, errorFileId]) {
+  for (const file of [ownsInput(batch) ? inputFileId : undefined, outputFileId, errorFileId]) {
     if (file !== undefined) await explained(() => filesOf(context).remove(keyId, file));
   }
   return { id, type: 'message_batch_deleted' };
