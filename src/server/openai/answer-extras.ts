@@ -27,7 +27,7 @@ export class AnswerExtras {
   readonly #options: ShapeOptions;
   readonly #body: ExtrasBody;
   readonly #logprobs: PromptLogprobs;
-  /** Of each choice, tokens that no chunk has named yet. */
+  /** Of each choice, tokens that no chunk has named yet; empty where chunks name none. */
   readonly #unsent = new Map<number, number[]>();
   #tokens = 0;
 
@@ -47,7 +47,10 @@ export class AnswerExtras {
   stream(index: number, { token }: AnswerPiece & { readonly token?: number }): void {
     if (token === undefined) return;
     this.#tokens++;
-    this.#unsent.set(index, [...(this.#unsent.get(index) ?? []), token]);
+    if (this.#body.return_token_ids !== true) return;
+    const unsent = this.#unsent.get(index);
+    if (unsent === undefined) this.#unsent.set(index, [token]);
+    else unsent.push(token);
   }
 
   /** For the next chunk of a choice. */
