@@ -17,7 +17,7 @@ import {
 } from './candidates.ts';
 import { dynamicTemperature, standardDeviation } from './chain-measures.ts';
 import { scaleLogit, sumWeights, unitBitsFor, weightOf } from './exponential.ts';
-import { penalized, takeDry, tokenPenalties } from './logit-edits.ts';
+import { dryEdit, type LogitEdit, penaltyEdit, takeDry, tokenPenalties } from './logit-edits.ts';
 import { firstMu, keepUnsurprising, nextMu } from './mirostat.ts';
 import { GREEDY_BELOW, type SamplingParameters } from './parameters.ts';
 import { streams, uniformAt } from './random.ts';
@@ -133,8 +133,8 @@ function stagesOf(names: readonly SamplerName[], logits: Float32Array, row: Samp
     };
   };
   const stages: Record<SamplerName, Stage> = {
-    penalties: (survivors) => edit(survivors, (token, logit) => penalized(token, logit, row), logits.length),
-    dry: (survivors) => edit(survivors, (token, logit) => logit - dryOf(row, token), logits.length),
+    penalties: (survivors) => edit(survivors, () => penaltyEdit(row), logits.length),
+    dry: (survivors) => edit(survivors, () => dryEdit(row), logits.length),
     temperature: (survivors) => warm(survivors, parameters, logits),
     top_n_sigma: (survivors) => keepWithin(survivors, topNSigma, logits),
     top_k: filter((candidates) => keepTopK(candidates, topK)),
@@ -252,21 +252,13 @@ function excludeTop(
 }
 
 /** Changes the logits of candidates, as divided by the temperature, and weighs them anew. */
-function edit(
-  survivors: Survivors,
-  change: (token: number, logit: number) => number,
-  vocabSize: number,
-): Survivors | undefined {
+function edit(survivors: Survivors, prepare: () => LogitEdit, vocabSize: number): Survivors | undefined {
   const { list, whole, temperature } = survivors;
   if (!whole) return undefined;
+  const change = prepare();
   const edited = list.map(({ token, logit }) => ({
     token,
     logit: Math.fround(change(token, Math.fround(logit / temperature)) * temperature),
   }));
   return { ...survivors, ...withTotal(weighAll(edited, temperature, vocabSize)), untouched: false };
-}
-
-function dryOf({ dry }: SampleRow, token: number): number {
-  const at = dry?.tokens.indexOf(token) ?? -1;
-  return at === -1 ? 0 : (dry?.penalties[at] as number);
 }

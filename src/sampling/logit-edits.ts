@@ -65,11 +65,28 @@ export function tokenPenalties(logits: Float32Array, { parameters, counts }: Sam
   }
 }
 
-/** The logit of one token after penalties. */
-export function penalized(token: number, logit: number, { parameters, counts }: SampleRow): number {
-  const place = needsCounts(parameters) ? (counts?.ids.indexOf(token) ?? -1) : -1;
-  if (place === -1) return logit;
-  return penalize(logit, counts?.generated[place] as number, penaltyFactors(parameters));
+export type LogitEdit = (token: number, logit: number) => number;
+
+/** The same for single tokens, whatever their logits have become. */
+export function penaltyEdit({ parameters, counts }: SampleRow): LogitEdit {
+  if (counts === undefined || !needsCounts(parameters)) return (_, logit) => logit;
+  const factors = penaltyFactors(parameters);
+  const generated = valuesByToken(counts.ids, counts.generated);
+  return (token, logit) => {
+    const count = generated.get(token);
+    return count === undefined ? logit : penalize(logit, count, factors);
+  };
+}
+
+export function dryEdit({ dry = { tokens: [], penalties: [] } }: SampleRow): LogitEdit {
+  const penalties = valuesByToken(dry.tokens, dry.penalties);
+  return (token, logit) => logit - (penalties.get(token) ?? 0);
+}
+
+function valuesByToken(tokens: ArrayLike<number>, values: ArrayLike<number>): Map<number, number> {
+  const byToken = new Map<number, number>();
+  for (let at = 0; at < tokens.length; at++) byToken.set(tokens[at] as number, values[at] as number);
+  return byToken;
 }
 
 function penalize(own: number, generated: number, factors: PenaltyFactors): number {
