@@ -1,5 +1,6 @@
 // The tokens of texts that a request names for sampling: words that may not come, and what no repetition reaches across.
 
+import { MAX_SEQUENCES } from '../sampling/parameter-checks.ts';
 import type { Spelling } from '../sampling/parameters.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 
@@ -45,19 +46,37 @@ function kept(tokenizer: Tokenizer, text: string): Sequences {
 /** Tokens that contain the text, and tokens that end with its beginning, with the tokens of its rest. */
 function breakerTokens(text: string, tokenizer: Tokenizer): Sequences {
   const bytes = latin(Buffer.from(text));
+  const beginnings = beginningsOf(bytes, tokenizer);
   const sequences: (readonly number[])[] = [];
-  for (const [id, spelled] of spellingsOf(tokenizer).entries()) {
-    if (spelled.includes(bytes)) {
+  const spellings = spellingsOf(tokenizer);
+  for (let id = 0; id < spellings.length && sequences.length <= MAX_SEQUENCES; id++) {
+    const spelled = spellings[id] as string;
+    if (spelled.length >= bytes.length && spelled.includes(bytes)) {
       sequences.push([id]);
       continue;
     }
-    for (let length = Math.min(spelled.length, bytes.length - 1); length > 0; length--) {
-      if (!spelled.endsWith(bytes.slice(0, length))) continue;
-      const rest = Buffer.from(bytes.slice(length), 'latin1').toString('utf8');
-      sequences.push([id, ...tokenizer.encode(rest).subarray(0, MOST_TAIL)]);
+    for (const { beginning, tail } of beginnings[spelled.charCodeAt(spelled.length - 1)] ?? []) {
+      if (spelled.endsWith(beginning)) sequences.push([id, ...tail]);
     }
   }
   return sequences;
+}
+
+interface Beginning {
+  readonly beginning: string;
+  /** The tokens of the text's rest. */
+  readonly tail: Int32Array;
+}
+
+/** The beginnings of a text by their last bytes, the longest first: few tokens need a look at more than that byte. */
+function beginningsOf(bytes: string, tokenizer: Tokenizer): readonly (readonly Beginning[])[] {
+  const byLast: Beginning[][] = Array.from({ length: 256 }, () => []);
+  for (let length = bytes.length - 1; length > 0; length--) {
+    const rest = Buffer.from(bytes.slice(length), 'latin1').toString('utf8');
+    const tail = tokenizer.encode(rest).subarray(0, MOST_TAIL);
+    byLast[bytes.charCodeAt(length - 1)]?.push({ beginning: bytes.slice(0, length), tail });
+  }
+  return byLast;
 }
 
 /** The bytes of all tokens, one character each. */

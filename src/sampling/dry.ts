@@ -13,18 +13,42 @@ export function usesDry({ dryMultiplier, dryPenaltyLastN, samplers }: SamplingPa
   return dryMultiplier !== 0 && dryPenaltyLastN !== 0 && (samplers?.includes('dry') ?? true);
 }
 
-/** The sequence breakers of a request, by their first token. */
-export type Breakers = ReadonlyMap<number, readonly (readonly number[])[]>;
+/**
+ * The sequence breakers of a request. What follows their first tokens is one trie for all: many tokens end with the
+ * beginning of a text, and all go on with the same rest of it.
+ */
+export interface Breakers {
+  readonly tails: TailNode;
+  /** By the first token, where its tails end in the trie. */
+  readonly ends: ReadonlyMap<number, ReadonlySet<TailNode>>;
+}
+
+type TailNode = Map<number, TailNode>;
 
 export function breakersOf({ drySequenceBreakers }: SamplingParameters): Breakers {
-  const byHead = new Map<number, (readonly number[])[]>();
-  for (const [head, ...tail] of drySequenceBreakers) {
+  const tails: TailNode = new Map();
+  const ends = new Map<number, Set<TailNode>>();
+  for (const sequence of drySequenceBreakers) {
+    const [head] = sequence;
     if (head === undefined) continue;
-    const tails = byHead.get(head);
-    if (tails === undefined) byHead.set(head, [tail]);
-    else tails.push(tail);
+    const end = addTail(tails, sequence);
+    const own = ends.get(head);
+    if (own === undefined) ends.set(head, new Set([end]));
+    else own.add(end);
   }
-  return byHead;
+  return { tails, ends };
+}
+
+/** Adds what follows the first token, and returns where it ends. */
+function addTail(tails: TailNode, sequence: readonly number[]): TailNode {
+  let node = tails;
+  for (let at = 1; at < sequence.length; at++) {
+    const token = sequence[at] as number;
+    const next: TailNode = node.get(token) ?? new Map();
+    node.set(token, next);
+    node = next;
+  }
+  return node;
 }
 
 /** What the next token loses after `history`, which is prompt and answer. */
@@ -50,13 +74,23 @@ export function dryPenalties(
 /** How many of the last tokens have no sequence breaker among them; all where there is none. */
 function lengthSinceBreaker(backwards: Int32Array, breakers: Breakers): number {
   for (let at = 0; at < backwards.length; at++) {
-    const tails = breakers.get(backwards[at] as number) ?? [];
-    const matching = tails.filter(
-      (tail) => tail.length <= at && tail.every((token, i) => token === backwards[at - 1 - i]),
-    );
-    if (matching.length > 0) return at - Math.max(...matching.map(({ length }) => length));
+    const length = tailLength(backwards, at, breakers);
+    if (length !== undefined) return at - length;
   }
   return backwards.length;
+}
+
+/** The tokens that follow the one at a place, as the longest sequence breaker that begins there has them. */
+function tailLength(backwards: Int32Array, at: number, { tails, ends }: Breakers): number | undefined {
+  const own = ends.get(backwards[at] as number);
+  if (own === undefined) return undefined;
+  let longest: number | undefined;
+  let node: TailNode | undefined = tails;
+  for (let length = 0; node !== undefined; length++) {
+    if (own.has(node)) longest = length;
+    node = length < at ? node.get(backwards[at - 1 - length] as number) : undefined;
+  }
+  return longest;
 }
 
 /** By token, the longest end of the text that stood before it elsewhere; `most` at most, none below `least`. */
@@ -89,8 +123,8 @@ function commonLengths(tokens: Int32Array): Int32Array {
   return lengths;
 }
 
-function isBreaker(token: number, breakers: Breakers): boolean {
-  return breakers.get(token)?.some(({ length }) => length === 0) === true;
+function isBreaker(token: number, { tails, ends }: Breakers): boolean {
+  return ends.get(token)?.has(tails) === true;
 }
 
 /** The power by squaring: Math.pow promises no bits. */

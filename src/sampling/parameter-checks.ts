@@ -10,9 +10,16 @@ export interface LogitBias {
 export const MAX_COUNT = 2 ** 31 - 1;
 export const MAX_LOGPROBS = 20;
 /** More would make matching them cost as much as a small model's step. */
-const MAX_SEQUENCES = 65_536;
-const MAX_TEXTS = 1000;
-const MAX_TEXT_CHARACTERS = 1024;
+export const MAX_SEQUENCES = 65_536;
+
+interface TextLimits {
+  readonly texts: number;
+  readonly characters: number;
+}
+
+const wordLimits: TextLimits = { texts: 1000, characters: 1024 };
+/** Each is looked up in the whole vocabulary. llama.cpp reads no more than 40 characters of one either. */
+export const breakerLimits: TextLimits = { texts: 32, characters: 40 };
 
 type Problem = string | undefined;
 
@@ -72,13 +79,16 @@ export function checkSequences(sequences: readonly (readonly number[])[], vocabS
   return checkIds(sequences.flat(), vocabSize);
 }
 
-export function checkTexts(texts: readonly string[] | undefined): Problem {
+export function checkTexts(
+  texts: readonly string[] | undefined,
+  { texts: most, characters } = wordLimits,
+): Problem {
   if (texts === undefined) return undefined;
   const isList = Array.isArray(texts) && texts.every((text) => typeof text === 'string' && text !== '');
   if (!isList) return 'must be a list of texts, none of them empty';
-  if (texts.length > MAX_TEXTS) return `has ${texts.length} texts; ${MAX_TEXTS} are possible`;
-  return texts.some(({ length }) => length > MAX_TEXT_CHARACTERS)
-    ? `has a text of more than ${MAX_TEXT_CHARACTERS} characters`
+  if (texts.length > most) return `has ${texts.length} texts; ${most} are possible`;
+  return texts.some(({ length }) => length > characters)
+    ? `has a text of more than ${characters} characters`
     : undefined;
 }
 

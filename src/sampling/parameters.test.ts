@@ -115,6 +115,21 @@ describe('validateSampling', () => {
     expect(spelled({ dryMultiplier: 1 })?.drySequenceBreakers).toEqual([[10], [58], [34], [42]]);
   });
 
+  it('looks each sequence breaker up once, and none after too many sequences', () => {
+    const looked: string[] = [];
+    const breakerTokens = (text: string) => {
+      looked.push(text);
+      return text === 'many' ? Array(65_537).fill([1]) : [[2]];
+    };
+    const spelling = { wordTokens: () => [], breakerTokens };
+    const request = { dryMultiplier: 1, drySequenceBreakers: ['a', 'b', 'a', 'many', 'c'] };
+    expect(validateSampling(request, { ...context, spelling })).toMatchObject({
+      ok: false,
+      parameter: 'drySequenceBreakers',
+    });
+    expect(looked).toEqual(['a', 'b', 'many']);
+  });
+
   it('takes seeds of 64 bits, from large numbers only as a bigint', () => {
     expect(accepted({ seed: 0 }).seed).toEqual({ low: 0, high: 0 });
     expect(accepted({ seed: -3 }).seed).toEqual(seedFrom(-3n));
@@ -146,6 +161,8 @@ describe('validateSampling', () => {
     ['dryAllowedLength', { dryAllowedLength: -1 }],
     ['dryPenaltyLastN', { dryPenaltyLastN: 1.5 }],
     ['drySequenceBreakers', { drySequenceBreakers: [''] }],
+    ['drySequenceBreakers', { drySequenceBreakers: ['a'.repeat(41)] }],
+    ['drySequenceBreakers', { drySequenceBreakers: Array.from({ length: 33 }, String) }],
     ['badWords', { badWords: 'x' as unknown as string[] }],
     ['allowedTokenIds', { allowedTokenIds: [] }],
     ['allowedTokenIds', { allowedTokenIds: [100] }],

@@ -2,6 +2,7 @@
 // a SamplingParameters.
 
 import {
+  breakerLimits,
   checkAllowed,
   checkBias,
   checkCount,
@@ -19,6 +20,7 @@ import {
   isCount,
   isSeed,
   type LogitBias,
+  MAX_SEQUENCES,
 } from './parameter-checks.ts';
 import { type Seed, seedFrom } from './random.ts';
 import { readSamplers, type SamplerName } from './sampler-names.ts';
@@ -211,8 +213,8 @@ export function scoringParameters(alternatives: number): SamplingParameters {
 }
 
 export function validateSampling(request: SamplingRequest, context: SamplingContext): SamplingValidation {
-  for (const parameter of ['badWords', 'drySequenceBreakers'] as const) {
-    const problem = checkTexts(request[parameter]);
+  for (const [parameter, limits] of [['badWords'], ['drySequenceBreakers', breakerLimits]] as const) {
+    const problem = checkTexts(request[parameter], limits);
     if (problem !== undefined) return { ok: false, parameter, problem };
   }
   const parameters = withDefaults(request, context);
@@ -238,11 +240,19 @@ function withDefaults(request: SamplingRequest, context: SamplingContext): Sampl
     topNSigma: all.topNSigma < 0 ? 0 : all.topNSigma,
     samplers: samplers === undefined ? undefined : (readSamplers(samplers) as readonly SamplerName[]),
     badWords: badWords.flatMap((word) => spelling?.wordTokens(word) ?? []),
-    drySequenceBreakers: hasDry
-      ? drySequenceBreakers.flatMap((text) => spelling?.breakerTokens(text) ?? [])
-      : [],
+    drySequenceBreakers: hasDry && spelling !== undefined ? breakersOf(drySequenceBreakers, spelling) : [],
     seed: isSeed(seed) ? seedFrom(BigInt(seed)) : context.freshSeed,
   };
+}
+
+/** Not all of them where they are too many, which is refused. */
+function breakersOf(texts: readonly string[], spelling: Spelling): readonly (readonly number[])[] {
+  const sequences: (readonly number[])[] = [];
+  for (const text of new Set(texts)) {
+    if (sequences.length > MAX_SEQUENCES) break;
+    for (const tokens of spelling.breakerTokens(text)) sequences.push(tokens);
+  }
+  return sequences;
 }
 
 type Checks = {

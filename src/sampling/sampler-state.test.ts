@@ -84,3 +84,36 @@ describe('DRY', () => {
     expect(dry?.penalties.every(Number.isFinite)).toBe(true);
   });
 });
+
+describe('sequence breakers', () => {
+  /** As defined: the longest of those that come last in a text ends what a repetition reaches back to. */
+  function lengthSince(history: readonly number[], breakers: readonly (readonly number[])[]): number {
+    for (let start = history.length - 1; start >= 0; start--) {
+      const found = breakers.filter((tokens) => tokens.every((token, i) => token === history[start + i]));
+      if (found.length > 0) return history.length - start - Math.max(...found.map(({ length }) => length));
+    }
+    return history.length;
+  }
+
+  it('end repetitions where the last of them ends, however many begin alike', () => {
+    const tokens = (maxLength: number) => fc.array(fc.nat(2), { minLength: 1, maxLength });
+    fc.assert(
+      fc.property(tokens(12), fc.array(tokens(4), { maxLength: 12 }), (text, breakers) => {
+        // Token 50 comes after a repetition of the whole text, so its penalty tells how far that reaches.
+        const history = [...text, 50, 51, ...text];
+        const parameters = parametersOf({
+          dryMultiplier: 1,
+          dryBase: 2,
+          dryAllowedLength: 0,
+          drySequenceBreakers: breakers.map((one) => one.join(' ')),
+        });
+        const { dry } = new SamplerState(parameters, Int32Array.from(history), []).row(
+          Int32Array.from(history),
+          [],
+        );
+        const penalty = dry?.penalties[dry.tokens.indexOf(50)];
+        expect(penalty).toBe(2 ** Math.min(text.length, lengthSince(history, breakers)));
+      }),
+    );
+  });
+});
