@@ -14,6 +14,7 @@ import type { SamplingBody } from '../openai/schemas/sampling.ts';
 import type { RequestContext } from '../request/request-scope.ts';
 import type { ServerSettings } from '../settings.ts';
 import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
+import type { Scoring } from './scored-prompts.ts';
 
 export interface CompletionKind<Body> {
   names(body: Body): ParameterNames;
@@ -24,8 +25,8 @@ export interface CompletionKind<Body> {
   responseFormat(body: Body): AnswerRequirements | undefined;
   echoes(body: Body): boolean;
   expected?(body: Body): string | undefined;
-  /** How many alternatives are reported with each token of the prompt; undefined where it is not scored. */
-  scoring?(body: Body): number | undefined;
+  /** Undefined where the prompt is not scored. */
+  scoring?(body: Body): Scoring | undefined;
 }
 
 export interface PromptRoom<Body> {

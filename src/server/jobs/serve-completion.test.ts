@@ -81,6 +81,23 @@ describe('a key at its limit', () => {
   });
 });
 
+describe('log-probabilities of prompts', () => {
+  it('that would not fit into one answer are refused by the field that asks for them, before tokens are reserved', async () => {
+    const server = await start({ keys: limited({ dailyTokens: 5000 }) });
+    const prompt = Array(100).fill(Array(700).fill(5));
+    for (const [body, param] of [
+      [{ prompt, prompt_logprobs: 20, n: 2 }, 'prompt_logprobs'],
+      [{ prompt, logprobs: 20, echo: true, n: 2 }, 'logprobs'],
+    ] as const) {
+      const refused = await post(server, '/v1/completions', { ...body, max_tokens: 0 });
+      expect(refused.statusCode).toBe(400);
+      expect(refused.json().error).toMatchObject({ param, code: 'invalid_value' });
+    }
+    const next = await post(server, '/v1/completions', { prompt: 'Once', max_tokens: 1 });
+    expect(Number(next.headers['x-ratelimit-remaining-daily-tokens'])).toBeGreaterThan(4900);
+  });
+});
+
 describe('a prompt', () => {
   it('that cannot fit however well it encodes is refused without encoding it', async () => {
     const server = await start();

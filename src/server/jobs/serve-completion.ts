@@ -44,6 +44,7 @@ import { encodePrompts, tokensOf } from './encode-prompts.ts';
 import type { Protocol } from './protocol.ts';
 import { respondStream, respondWhole } from './respond.ts';
 import { archiveRequest, type Resumption, resumptionOf } from './resumption.ts';
+import { checkScoring, type Scoring } from './scored-prompts.ts';
 
 export interface ServeOptions {
   readonly forceLow: boolean;
@@ -60,7 +61,7 @@ interface CompletionRequest extends RequestContext {
   readonly responseFormat: AnswerRequirements | undefined;
   readonly echoes: boolean;
   readonly expectedText: string | undefined;
-  readonly scoring: number | undefined;
+  readonly scoring: Scoring | undefined;
   readonly includeUsage: boolean;
   readonly idMark: string;
   readonly framing: Framing;
@@ -139,6 +140,7 @@ async function serve(completion: CompletionRequest, scope: RequestScope): Promis
   const isWhole = body.truncate_prompt_tokens === undefined;
   const encoded = await encodePrompts(scope, inputs, () => names.prompt, isWhole);
   const prompts = truncated(body, encoded, roomOf(model));
+  checkScoring(completion.scoring, tokensOf(prompts), completion.choices);
   const asked = prompts.map(({ ids }) => fitToContext(sampling, ids.length, roomOf(model), names));
   const plans = await planAnswers(completion, scope, prompts);
   const encoding = { encoder: context.encoders, account: caller.keyId, signal };
@@ -234,7 +236,7 @@ function generationOf(job: CompletionJob, record: RequestRecord, echoes: readonl
       parameters,
       plans,
       expected,
-      scoring: job.scoring,
+      scoring: job.scoring?.alternatives,
       scoredEchoes: showsScores(job) ? prompts.map((_, at) => echoes[at * choices] as string) : undefined,
       stops: stopsOf(body),
       special: body.skip_special_tokens === false,

@@ -16,6 +16,7 @@ import {
 } from '../../../sampling/parameters.ts';
 import { badRequest } from '../../http/errors.ts';
 import type { KnownKeys } from '../../http/unknown-keys.ts';
+import type { Scoring } from '../../jobs/scored-prompts.ts';
 import type { ServerSettings } from '../../settings.ts';
 import { peerRefusals } from './peer-parameters.ts';
 import { requestOptions } from './request-options.ts';
@@ -119,20 +120,21 @@ export const promptLogprobs = z
   })
   .optional();
 
-/** How many alternatives are reported with each token of a prompt. */
+/** `others`: the alternatives that `echo` with `logprobs` asks for. */
 export function scoringOf(
   {
     prompt_logprobs: asked,
     stream,
   }: { readonly prompt_logprobs?: number | undefined; readonly stream?: boolean | undefined },
   others: number | undefined,
-): number | undefined {
-  if (asked === undefined) return others;
+): Scoring | undefined {
+  if (asked === undefined)
+    return others === undefined ? undefined : { alternatives: others, field: 'logprobs' };
   if (stream === true) throw badRequest('prompt_logprobs', 'is not possible where stream is true');
   if (asked < 0 || asked > MAX_LOGPROBS) {
     throw badRequest('prompt_logprobs', `must be a whole number from 0 to ${MAX_LOGPROBS}`);
   }
-  return Math.max(asked, others ?? 0);
+  return { alternatives: Math.max(asked, others ?? 0), field: 'prompt_logprobs' };
 }
 
 export const sharedNoOps = [
