@@ -159,6 +159,12 @@ describe('POST /completion', () => {
     expect(several.map((one) => completionAnswerSchema.parse(one).index)).toEqual([0, 1]);
   });
 
+  it('biases more tokens by their ids than by texts, which must be encoded', async () => {
+    const ids = Array.from({ length: 400 }, (_, id) => [id, -1]);
+    const { generation_settings: settings } = await complete({ logit_bias: ids, n_predict: 1 });
+    expect(settings?.logit_bias).toHaveLength(400);
+  });
+
   it('evaluates nothing where n_predict is 0', async () => {
     expect(await complete({ n_predict: 0 })).toMatchObject({ content: '', tokens_predicted: 0 });
   });
@@ -173,6 +179,8 @@ describe('POST /completion', () => {
     [{ prompt, n_probs: 1000 }, 'n_probs', 'invalid_value'],
     [{ prompt, logit_bias: [[1]] }, 'logit_bias', 'invalid_value'],
     [{ prompt, logit_bias: [[99_999_999, 1]] }, 'logit_bias', 'invalid_value'],
+    [{ prompt, logit_bias: { ['a'.repeat(65)]: 1 } }, 'logit_bias', 'invalid_value'],
+    [{ prompt, logit_bias: Array(301).fill(['a', 1]) }, 'logit_bias', 'invalid_value'],
     [{ prompt, post_sampling_probs: true }, 'post_sampling_probs', 'unsupported_parameter'],
     [{ prompt, n_indent: 4 }, 'n_indent', 'unsupported_parameter'],
     [{ prompt, lora: [{ id: 0, scale: 1 }] }, 'lora', 'invalid_value'],

@@ -74,14 +74,15 @@ function read<Given extends CommonGiven>(
   request: RequestContext,
 ) {
   const { n, n_cmpl: answers, lora, grammar } = rest;
-  const biases = Array.isArray(given) ? given : Object.entries(given);
+  const biases: Biases = Array.isArray(given) ? given : Object.entries(given);
+  checkBiasedTexts(biases);
   return {
     ...rest,
     ...(n === undefined && answers !== undefined ? { n: answers } : {}),
     ...(lora === undefined ? {} : { model: adaptedModel(request.context.pool, rest.model, lora) }),
     // Clients send an empty grammar for none.
     ...(grammar === '' ? { grammar: undefined } : {}),
-    biases: biases as Biases,
+    biases,
   };
 }
 
@@ -117,13 +118,31 @@ function maxTokens({
 /** As far as OpenAI's range goes, which is enough to rule a token out. */
 const NEVER = -100;
 
+/** Texts are encoded while all other requests wait. */
+const MAX_BIASED_TEXTS = 300;
+const MAX_BIASED_CHARACTERS = 64;
+
+function checkBiasedTexts(biases: Biases): void {
+  const texts = biases.flatMap(([named]) => (isText(named) ? [named] : []));
+  if (texts.length > MAX_BIASED_TEXTS) {
+    throw badRequest('logit_bias', `has ${texts.length} texts; ${MAX_BIASED_TEXTS} are possible`);
+  }
+  if (texts.some(({ length }) => length > MAX_BIASED_CHARACTERS)) {
+    throw badRequest('logit_bias', `has a text of more than ${MAX_BIASED_CHARACTERS} characters`);
+  }
+}
+
+/** Keys of an object are texts, and ids all the same. */
+function isText(named: number | string): named is string {
+  return typeof named === 'string' && !/^\d{1,10}$/.test(named);
+}
+
 /** All tokens of a text get its bias. Where a token is named twice, the last one counts. */
 function biasesOf(biases: Biases, { tokenizer }: Pick<ServedModel, 'tokenizer'>): Record<string, number> {
   const byToken: Record<string, number> = {};
   for (const [named, given] of biases) {
     const value = given === false ? NEVER : given;
-    const isId = typeof named === 'number' || /^\d{1,10}$/.test(named);
-    const tokens = isId ? [named] : tokenizer.encode(named, { special: true });
+    const tokens = isText(named) ? tokenizer.encode(named, { special: true }) : [named];
     for (const token of tokens) byToken[String(token)] = value;
   }
   return byToken;
