@@ -17,7 +17,7 @@ interface TextLimits {
   readonly characters: number;
 }
 
-const wordLimits: TextLimits = { texts: 1000, characters: 1024 };
+const wordLimits: TextLimits = { texts: 1000, characters: 100 };
 /** Each is looked up in the whole vocabulary. llama.cpp reads no more than 40 characters of one either. */
 export const breakerLimits: TextLimits = { texts: 32, characters: 40 };
 

@@ -83,21 +83,23 @@ class TemplateReader {
   constructor(source: string) {
     let from = 0;
     let trims = false;
-    for (const match of source.matchAll(
-      /\{\{(-(?=\s))?((?:"(?:\\.|[^"\\])*"|`[^`]*`|[^"`])*?)((?<=\s)-)?\}\}/g,
-    )) {
-      const [all, before, inside = '', after] = match;
-      this.#text(source.slice(from, match.index), trims, before !== undefined);
+    const pattern = /\{\{(-(?=\s))?((?:"(?:\\.|[^"\\])*"|`[^`]*`|[^"`])*?)((?<=\s)-)?\}\}/y;
+    for (;;) {
+      const start = source.indexOf('{{', from);
+      if (start < 0) break;
+      pattern.lastIndex = start;
+      const match = pattern.exec(source);
+      if (match === null) throw new TemplateError('an action is not closed');
+      const [, before, inside = '', after] = match;
+      this.#text(source.slice(from, start), trims, before !== undefined);
       const action = inside.trim();
       const [, word = '', rest = ''] =
         /^(if|else|range|with|end|break|continue|define|template|block)?(?![\w.])(.*)$/s.exec(action) ?? [];
       if (!action.startsWith('/*')) this.#pieces.push({ word, rest: (word === '' ? action : rest).trim() });
-      from = match.index + all.length;
+      from = pattern.lastIndex;
       trims = after !== undefined;
     }
-    const tail = source.slice(from);
-    if (tail.includes('{{')) throw new TemplateError('an action is not closed');
-    this.#text(tail, trims, false);
+    this.#text(source.slice(from), trims, false);
   }
 
   #text(text: string, trimsStart: boolean, trimsEnd: boolean): void {
