@@ -61,7 +61,10 @@ describe.skipIf(!hasAddon)('eight streams (with the addon)', () => {
     // Clients may still have had some to read; what comes from the next engine is asked for, too.
     await waitUntil(() => ![undefined, first].includes(server.enginePid()));
     const second = server.enginePid();
-    await waitUntil(() => clients.every(({ pieces }, n) => pieces > (seen[n] as number) + 10));
+    // On a busy machine a client may have read the end of its answer before.
+    await waitUntil(() =>
+      clients.every(({ pieces, ended }, n) => ended || pieces > (seen[n] as number) + 10),
+    );
     process.kill(second, 'SIGKILL');
     expect(await answersOf(clients)).toEqual(alone);
     expect(server.enginePid()).not.toBe(second);

@@ -39,6 +39,7 @@ export class StreamClient {
   readonly answer: Promise<Answer>;
   readonly #request: ClientRequest;
   #pieces = 0;
+  #ended = false;
 
   constructor(url: string, body: StreamBody, options: StreamOptions = {}) {
     const { key, path = '/v1/completions', onStart } = options;
@@ -50,13 +51,22 @@ export class StreamClient {
     this.#request = httpRequest(`${url}${path}`, { method: 'POST', headers, agent: false });
     this.answer = this.#read(onStart);
     // A client that leaves a stream need not see its end.
-    this.answer.catch(() => {});
+    this.answer
+      .catch(() => {})
+      .finally(() => {
+        this.#ended = true;
+      });
     this.#request.end(JSON.stringify({ ...body, stream: true }));
   }
 
   /** Pieces of text that came so far. */
   get pieces(): number {
     return this.#pieces;
+  }
+
+  /** Whether no more pieces come. */
+  get ended(): boolean {
+    return this.#ended;
   }
 
   /** Breaks the connection. */
