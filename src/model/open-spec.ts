@@ -31,7 +31,7 @@ export function openSpec(
     const spec = buildSpec(files, options);
     for (const { name, path: place } of adapters) opened.push({ name, files: openAdapter(place) });
     const adapted = withAdapters(spec, files, opened);
-    // Whoever embeds texts embeds one at a time.
+    // Embedding requests give one text at a time.
     const isPaired = classifierHead(files, spec) !== undefined;
     return { files, ...(isPaired ? withSecondTexts(adapted.spec, adapted.weights) : adapted) };
   } catch (error) {
