@@ -2,6 +2,7 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import type { Browser, BrowserContext, Locator, Page, Route } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { missingBrowser, startBrowser } from '../support/browser.ts';
@@ -609,6 +610,16 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     try {
       const page = await openPage('lift', undefined, { url: running.url });
       await isLive(page);
+      // Usage is asked without a key, and reaches the server while the answer with the first key is on its way.
+      await page.route('**/admin/usage*', async (route) => {
+        await setTimeout(600);
+        await route.continue();
+      });
+      await page.route('**/admin/keys', async (route) => {
+        const response = await route.fetch();
+        if (route.request().method() === 'POST') await setTimeout(1200);
+        await route.fulfill({ response });
+      });
       await page.getByRole('link', { name: 'Keys' }).click();
       await page.getByText("The first key is an administrator's.", { exact: false }).waitFor();
       await page.getByLabel('Name').fill('first');

@@ -1,6 +1,6 @@
 // The page: asks who the caller is, and for a key where one is needed.
 
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { WhoAmI } from '../../src/server/live/live-event.ts';
 import { KeyForm } from './access/key-form.tsx';
 import { forgetKey, type Refusal, Server, storedKey, storeKey, wordsFor } from './access/server.ts';
@@ -16,19 +16,17 @@ type Access =
 const ASK_AGAIN_MS = 1000;
 
 export function App() {
-  const [key, setKey] = useState(storedKey);
   const [access, setAccess] = useState<Access>({ state: 'asking' });
-  const latestKey = useRef(key);
-  latestKey.current = key;
-  const server = useMemo(() => {
-    const onUnauthorized = ({ message }: Refusal) => {
+  const latest = useRef<Server>(undefined);
+  const serverWith = (key: string | undefined) =>
+    new Server(key, ({ message }, asked) => {
       // The request was made with the key before.
-      if (latestKey.current !== key) return;
+      if (latest.current !== asked) return;
       forgetKey();
-      setAccess(key === undefined ? { state: 'locked' } : { state: 'locked', problem: message });
-    };
-    return new Server(key, onUnauthorized);
-  }, [key]);
+      setAccess(asked.key === undefined ? { state: 'locked' } : { state: 'locked', problem: message });
+    });
+  const [server, setServer] = useState(() => serverWith(storedKey()));
+  latest.current = server;
 
   const waiting = access.state === 'asking' || access.state === 'away';
   useEffect(() => {
@@ -40,7 +38,7 @@ export function App() {
         const who = await server.json<WhoAmI>('whoami');
         if (gone) return;
         // Only a key that the server accepts is stored.
-        if (key !== undefined) storeKey(key);
+        if (server.key !== undefined) storeKey(server.key);
         setAccess({ state: 'open', who });
       } catch (error) {
         if (gone || (error as Refusal).status === 401) return;
@@ -53,20 +51,17 @@ export function App() {
       gone = true;
       clearTimeout(timer);
     };
-  }, [waiting, server, key]);
+  }, [waiting, server]);
 
   const enter = (given: string | undefined) => {
     forgetKey();
-    setKey(given);
+    setServer(serverWith(given));
     setAccess({ state: 'asking' });
   };
-  /** Without leaving the view: nothing on the page is loaded again. */
-  const takeOn = async (given: string) => {
-    storeKey(given);
-    latestKey.current = given;
-    setKey(given);
-    const who = await new Server(given, () => {}).json<WhoAmI>('whoami');
-    setAccess({ state: 'open', who });
+  /** The server has this key already: the view stays, and nothing on the page is loaded again. */
+  const goOnWithFirstKey = async (key: string) => {
+    storeKey(key);
+    setAccess({ state: 'open', who: await server.json<WhoAmI>('whoami') });
   };
   switch (access.state) {
     case 'asking':
@@ -92,10 +87,10 @@ export function App() {
         <Inside
           server={server}
           who={access.who}
-          onKey={(given) => void takeOn(given)}
+          onFirstKey={(key) => void goOnWithFirstKey(key)}
           onLeave={() => {
             forgetKey();
-            setKey(undefined);
+            setServer(serverWith(undefined));
             setAccess({ state: 'locked', optional: !access.who.keysNeeded });
           }}
         />

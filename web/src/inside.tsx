@@ -23,7 +23,7 @@ interface InsideProps {
   readonly server: Server;
   readonly who: WhoAmI;
   readonly onLeave: () => void;
-  readonly onKey: (key: string) => void;
+  readonly onFirstKey: (key: string) => void;
 }
 
 function viewsOf({ admin, hasKeyStore, inFleet }: WhoAmI): readonly View[] {
@@ -31,7 +31,7 @@ function viewsOf({ admin, hasKeyStore, inFleet }: WhoAmI): readonly View[] {
   return views.filter((view) => (view !== 'keys' || hasKeyStore) && (view !== 'fleet' || inFleet));
 }
 
-export function Inside({ server, who, onLeave, onKey }: InsideProps) {
+export function Inside({ server, who, onLeave, onFirstKey }: InsideProps) {
   const theme = useMemo(() => new ThemeChoice(), []);
   const routes = useMemo(followHash, []);
   const room = useMemo(() => new ChatRoom(server), [server]);
@@ -81,7 +81,7 @@ export function Inside({ server, who, onLeave, onKey }: InsideProps) {
       case 'models':
         return <ModelsView server={server} pulls={pulls} canPull={who.canPull} />;
       case 'keys':
-        return <KeysView server={server} theme={theme} onFirstKey={who.anonymous ? onKey : undefined} />;
+        return <KeysView server={server} theme={theme} onFirstKey={who.anonymous ? onFirstKey : undefined} />;
       case 'bench':
         return <BenchView server={server} />;
     }

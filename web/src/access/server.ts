@@ -19,20 +19,49 @@ interface Ask {
 }
 
 export class Server {
-  readonly #key: string | undefined;
-  readonly #onUnauthorized: (refusal: Refusal) => void;
+  #key: string | undefined;
+  readonly #onUnauthorized: (refusal: Refusal, server: Server) => void;
+  readonly #reads = new Set<Promise<unknown>>();
+  #keyChange: Promise<unknown> | undefined;
 
-  constructor(key: string | undefined, onUnauthorized: (refusal: Refusal) => void) {
+  constructor(key: string | undefined, onUnauthorized: (refusal: Refusal, server: Server) => void) {
     this.#key = key;
     this.#onUnauthorized = onUnauthorized;
   }
 
-  get hasKey(): boolean {
-    return this.#key !== undefined;
+  get key(): string | undefined {
+    return this.#key;
   }
 
   /** `path` has no leading slash: the page may lie in a folder of a proxy. */
-  async ask(path: string, { method, body, signal }: Ask = {}): Promise<Response> {
+  async ask(path: string, ask: Ask = {}): Promise<Response> {
+    await this.#keyChange;
+    const asked = this.#ask(path, ask);
+    if (ask.body === undefined) {
+      this.#reads.add(asked);
+      const ended = () => this.#reads.delete(asked);
+      asked.then(ended, ended);
+    }
+    return asked;
+  }
+
+  /**
+   * Makes the first key, from which on every request needs one: reads under way end before it, and what is asked
+   * meanwhile waits and is sent with it. So no part of the page is refused, and the page stays where it is.
+   */
+  async makeFirstKey<Made extends { readonly key: string }>(path: string, body: object): Promise<Made> {
+    const change = Promise.allSettled(this.#reads)
+      .then(() => this.#ask(path, { body }))
+      .then((response) => response.json() as Promise<Made>)
+      .then((made) => {
+        this.#key = made.key;
+        return made;
+      });
+    this.#keyChange = change.catch(() => {});
+    return change;
+  }
+
+  async #ask(path: string, { method, body, signal }: Ask): Promise<Response> {
     const response = await fetch(path, {
       method: method ?? (body === undefined ? 'GET' : 'POST'),
       headers: {
@@ -46,7 +75,7 @@ export class Server {
     });
     if (response.ok) return response;
     const refusal = await refusalOf(response);
-    if (response.status === 401) this.#onUnauthorized(refusal);
+    if (response.status === 401) this.#onUnauthorized(refusal, this);
     throw refusal;
   }
 

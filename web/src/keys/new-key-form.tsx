@@ -48,11 +48,13 @@ export function NewKeyForm({ server, onMade, onFirstKey }: NewKeyFormProps) {
     };
     setProblem(undefined);
     try {
-      const key = await server.json<MadeKey>('admin/keys', { body });
+      const key = first
+        ? await server.makeFirstKey<MadeKey>('admin/keys', body)
+        : await server.json<MadeKey>('admin/keys', { body });
       setMade(key);
       form.reset();
       if (first) onFirstKey(key.key);
-      else onMade();
+      onMade();
     } catch (error) {
       setProblem(wordsFor(error));
     }
