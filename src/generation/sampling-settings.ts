@@ -22,8 +22,9 @@ export function samplingSettings(
   throw invalid(names[result.parameter], result.problem);
 }
 
+/** Of 53 bits, so that JSON carries it exactly where it is shown, and it may be sent again. */
 function freshSeed(): Seed {
-  return seedFrom(randomBytes(8).readBigUInt64LE());
+  return seedFrom(randomBytes(8).readBigUInt64LE() >> 11n);
 }
 
 export const wireNames = {

@@ -59,7 +59,7 @@ export function generationSettings(asked: SettingsOf): Readonly<Record<string, u
   return {
     ...off,
     ...Object.fromEntries(sampled),
-    seed: Number((BigInt(parameters.seed.high) << 32n) | BigInt(parameters.seed.low)),
+    seed: Number(BigInt.asIntN(64, (BigInt(parameters.seed.high) << 32n) | BigInt(parameters.seed.low))),
     n_predict: limit,
     max_tokens: limit,
     stop: asked.stops,

@@ -58,6 +58,15 @@ describe('POST /completion', () => {
     expect(timings?.predicted_per_second).toBeCloseTo((7 / (timings?.predicted_ms ?? 0)) * 1000, 5);
   });
 
+  it('gives the same answer again with the seed that it shows', async () => {
+    const body = { prompt: 'Once upon a time', temperature: 1, n_predict: 16 };
+    const first = await complete(body);
+    const { seed } = first.generation_settings as { seed: number };
+    expect(Number.isSafeInteger(seed)).toBe(true);
+    expect((await complete({ ...body, seed })).content).toBe(first.content);
+    expect((await complete({ ...body, seed: -3 })).generation_settings).toMatchObject({ seed: -3 });
+  });
+
   it('says by which settings', async () => {
     const body = { seed: 42, top_k: 5, min_p: 0.1, stop: ['END'], grammar: '', n_predict: 4 };
     const { generation_settings: settings } = await complete(body);
