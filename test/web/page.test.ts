@@ -3,36 +3,30 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import type { Browser, BrowserContext, Locator, Page, Route } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { missingBrowser, startBrowser } from '../support/browser.ts';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { missingBrowser } from '../support/browser.ts';
 import { embeddedModelPath } from '../support/embedded-model.ts';
 import { hindrances } from '../support/hindrances.ts';
 import { type HubStandIn, startHub } from '../support/hub-stand-in.ts';
 import { ServerHome, type ServerProcess } from '../support/server-process.ts';
 import { StreamClient } from '../support/stream-client.ts';
+import { eventually, isFilled, isLive, say, Tabs } from '../support/tabs.ts';
 
 const views = ['lift', 'chat', 'requests', 'models', 'keys', 'bench'] as const;
 const hostileName = '<img src=x onerror=alert(1)>';
-/** However slow the machine is: the test's own limit ends what never comes true. */
-const PATIENCE_MS = 120_000;
-const eventually = <Value>(read: () => Value) => expect.poll(read, { timeout: PATIENCE_MS, interval: 50 });
 const title = missingBrowser === undefined ? 'the page' : `the page (skipped: ${missingBrowser})`;
 
 describe.skipIf(missingBrowser !== undefined)(title, () => {
   const modelBytes = readFileSync(embeddedModelPath);
-  let browser: Browser;
   let hub: HubStandIn;
   let home: ServerHome;
   let server: ServerProcess;
   let adminKey: string;
   let plainKey: string;
-  const contexts: BrowserContext[] = [];
-  /** What the browser complained of. */
-  let complaints: string[] = [];
+  const tabs = new Tabs();
 
   beforeAll(async () => {
-    browser = await startBrowser();
     hub = await startHub({ 'ann/tiny': { 'tiny-Q8_0.gguf': { bytes: modelBytes, lfs: true } } });
     home = new ServerHome();
     adminKey = home.createKey('operator', 'high', '--admin');
@@ -44,59 +38,17 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     server = await home.start('--models-folder', folder);
   });
 
-  afterEach(async () => {
-    for (const context of contexts.splice(0)) await context.close();
-    complaints = [];
-  });
-
   afterAll(async () => {
-    await browser?.close();
     await server?.stop();
     await hub?.close();
     home?.remove();
   });
 
-  /** A tab of its own. `key`: as if it had been typed in before. */
-  async function openPage(
+  const openPage = (
     view: string,
     key?: string,
     options: { dark?: boolean; url?: string; screen?: { width: number; height: number } } = {},
-  ): Promise<Page> {
-    const context = await browser.newContext({
-      colorScheme: options.dark ? 'dark' : 'light',
-      viewport: options.screen ?? { width: 1280, height: 720 },
-    });
-    context.setDefaultTimeout(PATIENCE_MS);
-    contexts.push(context);
-    const page = await context.newPage();
-    page.on('console', (message) => {
-      if (message.type() === 'error') complaints.push(message.text());
-    });
-    page.on('pageerror', (error) => complaints.push(String(error)));
-    page.on('dialog', (dialog) => complaints.push(`dialog: ${dialog.message()}`));
-    if (key !== undefined)
-      await page.addInitScript(`sessionStorage.setItem('chairlift.key', ${JSON.stringify(key)})`);
-    await page.goto(`${options.url ?? server.url}/#/${view}`);
-    return page;
-  }
-
-  const isLive = (page: Page) => page.locator('.lamp[data-lamp="live"]').waitFor();
-
-  /** A view is there when it has heard from the server. */
-  async function isFilled(page: Page, view: (typeof views)[number]): Promise<void> {
-    if (view === 'lift') await isLive(page);
-    else if (view === 'chat') await page.locator('.lane-head option').first().waitFor({ state: 'attached' });
-    else if (view === 'models' || view === 'keys') await page.locator('tbody tr').first().waitFor();
-    else await page.locator('h1').waitFor();
-  }
-
-  async function say(page: Page, text: string): Promise<Locator> {
-    await page.getByRole('textbox', { name: 'Message' }).fill(text);
-    await page.getByRole('button', { name: 'Send' }).click();
-    const answer = page.locator('.answer').last();
-    await page.locator('.answer[data-state="done"]').last().waitFor();
-    return answer;
-  }
+  ): Promise<Page> => tabs.open(view, { url: server.url, key, ...options });
 
   function startStreams(count: number, tokens: number): StreamClient[] {
     return Array.from(
@@ -116,7 +68,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
       await page.goto(`${server.url}/#/${view}`);
       await isFilled(page, view);
     }
-    expect(complaints).toEqual([]);
+    expect(tabs.complaints).toEqual([]);
   });
 
   it('says why a view that the address names is not here, and leads elsewhere', async () => {
@@ -125,196 +77,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     expect(await page.locator('h1').textContent()).toBe('Fleet');
     await page.getByRole('link', { name: 'Go to Lift' }).click();
     await isLive(page);
-    expect(complaints).toEqual([]);
-  });
-
-  it('chats with the embedded model, and knows what was said after a reload', async () => {
-    const page = await openPage('chat', adminKey);
-    const answer = await say(page, 'Hello, who are you?');
-    const text = await answer.locator('.markdown').innerText();
-    expect(text.trim().length).toBeGreaterThan(5);
-    await answer.getByText(/tokens\/s/).waitFor();
-    await page.reload();
-    await eventually(() => page.locator('.answer .markdown').first().innerText()).toBe(text);
-    expect(await page.evaluate<string>('JSON.stringify(localStorage)')).not.toContain(adminKey);
-    expect(complaints).toEqual([]);
-  });
-
-  it('goes on in one tab with what was said in another, and loses nothing of either', async () => {
-    const first = await openPage('chat', adminKey);
-    await say(first, 'Hello');
-    const second = await first.context().newPage();
-    await second.addInitScript(`sessionStorage.setItem('chairlift.key', ${JSON.stringify(adminKey)})`);
-    await second.goto(first.url());
-    await isFilled(second, 'chat');
-    await say(first, 'What is 3 + 4?');
-    await eventually(() => second.locator('.answer[data-state="done"]').count()).toBe(2);
-    await say(second, 'What is 5 + 6?');
-    await eventually(() => first.locator('.said-text').allInnerTexts()).toEqual([
-      'Hello',
-      'What is 3 + 4?',
-      'What is 5 + 6?',
-    ]);
-    await first.reload();
-    await eventually(() => first.locator('.said-text').count()).toBe(3);
-    await second.getByRole('button', { name: /^Delete conversation/ }).click();
-    await second.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
-    await eventually(() => first.locator('.said-text').count()).toBe(0);
-    expect(complaints).toEqual([]);
-  });
-
-  it('keeps what is written until there is a model to ask', async () => {
-    const page = await openPage('lift', adminKey);
-    await isLive(page);
-    const held: Route[] = [];
-    await page.route('**/v1/models', (route) => {
-      held.push(route);
-    });
-    await page.goto(`${server.url}/#/chat`);
-    const message = page.getByRole('textbox', { name: 'Message' });
-    await message.fill('Hello');
-    await message.press('Enter');
-    expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
-    await eventually(() => held.length).toBe(1);
-    await held[0]?.continue();
-    await page.getByRole('button', { name: 'Send' }).click();
-    await page.locator('.answer[data-state="done"]').waitFor();
-    expect(await message.inputValue()).toBe('');
-  });
-
-  it('asks two lanes side by side, and shows how probable tokens were', async () => {
-    const page = await openPage('chat', adminKey);
-    await isFilled(page, 'chat');
-    await page.getByRole('button', { name: 'Side by side' }).click();
-    if ((await page.getByLabel('Show how probable').count()) === 0) {
-      await page.getByRole('button', { name: 'Settings' }).click();
-    }
-    await page.getByLabel('Show how probable').first().check();
-    await page.getByRole('textbox', { name: 'Message' }).fill('Hello');
-    await page.getByRole('button', { name: 'Send' }).click();
-    await eventually(() => page.locator('.answer[data-state="done"]').count()).toBe(2);
-    const model = await page.locator('.lane-head select').first().inputValue();
-    const names = page.locator('.answer h3:not(.offscreen)');
-    expect(await names.allInnerTexts()).toEqual([`Answer A · ${model}`, `Answer B · ${model}`]);
-    await page.getByRole('button', { name: 'Token by token' }).click();
-    await page.getByRole('listbox', { name: 'Tokens' }).getByRole('option').first().waitFor();
-    await page.getByText(/^Token 1 of \d+$/).waitFor();
-  });
-
-  it('stops an answer, tries again, and lets a question be put differently', async () => {
-    const page = await openPage('chat', adminKey);
-    await isFilled(page, 'chat');
-    await page.route('**/v1/chat/completions', (route) => {
-      const body = { ...route.request().postDataJSON(), ignore_eos: true, max_tokens: 3000 };
-      return route.continue({ postData: JSON.stringify(body) });
-    });
-    await page.getByRole('textbox', { name: 'Message' }).fill('Tell me a long story');
-    await page.getByRole('button', { name: 'Send' }).click();
-    await page.locator('.answer[data-state="streaming"] p').first().waitFor();
-    await page.getByRole('button', { name: 'Stop' }).click();
-    await page.locator('.answer[data-state="stopped"]').waitFor();
-    await page.unroute('**/v1/chat/completions');
-    await page.getByRole('button', { name: 'Retry' }).click();
-    await page.locator('.answer[data-state="done"]').waitFor();
-    await page.getByRole('button', { name: 'Edit' }).click();
-    await page.getByRole('textbox', { name: 'Your message' }).fill('Hello');
-    await page.getByRole('button', { name: 'Say this instead' }).click();
-    await page.locator('.said-text', { hasText: /^Hello$/ }).waitFor();
-    await page.locator('.answer[data-state="done"]').waitFor();
-    expect(await page.locator('.turn').count()).toBe(1);
-  });
-
-  it.each([
-    { width: 1280, height: 800 },
-    { width: 390, height: 844 },
-    { width: 1024, height: 480 },
-  ])('keeps the end of a long conversation and the composer in sight ($width×$height)', async (screen) => {
-    const page = await openPage('chat', adminKey, { screen });
-    await isFilled(page, 'chat');
-    const paragraphs = Array.from({ length: 12 }, (_, n) => `Paragraph ${n} of the answer.\n\n`);
-    await page.route('**/v1/chat/completions', (route) => {
-      const events = paragraphs.map(
-        (content) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`,
-      );
-      return route.fulfill({ contentType: 'text/event-stream', body: `${events.join('')}data: [DONE]\n\n` });
-    });
-    const messages = page.getByRole('log', { name: 'Messages' });
-    const hiddenPixels = () =>
-      messages.evaluate((box) => Math.round(box.scrollHeight - box.scrollTop - box.clientHeight));
-    const pageOverflow = () => page.evaluate<number>('document.documentElement.scrollHeight - innerHeight');
-    const composerEnd = async () => {
-      const box = await page.locator('.composer').boundingBox();
-      return (box?.y ?? 0) + (box?.height ?? 0);
-    };
-    for (let turn = 1; turn <= 5; turn++) {
-      await page.getByRole('textbox', { name: 'Message' }).fill(`Question ${turn}`);
-      await page.getByRole('button', { name: 'Send' }).click();
-      await eventually(() => page.locator('.answer[data-state="done"]').count()).toBe(turn);
-      await eventually(hiddenPixels).toBeLessThanOrEqual(1);
-      expect(await composerEnd()).toBeLessThanOrEqual(screen.height);
-      expect(await pageOverflow()).toBeLessThanOrEqual(0);
-    }
-    await messages.evaluate((box) => {
-      box.scrollTop = 0;
-    });
-    await eventually(() => page.locator('.said-text').first().isVisible()).toBe(true);
-    expect(await hiddenPixels()).toBeGreaterThan(500);
-    await page.getByRole('textbox', { name: 'Message' }).fill('Question 6');
-    await page.getByRole('button', { name: 'Send' }).click();
-    await eventually(() => page.locator('.answer[data-state="done"]').count()).toBe(6);
-    await eventually(hiddenPixels).toBeLessThanOrEqual(1);
-    await page.reload();
-    await eventually(() => page.locator('.answer').count()).toBe(6);
-    await eventually(hiddenPixels).toBeLessThanOrEqual(1);
-    expect(await composerEnd()).toBeLessThanOrEqual(screen.height);
-    await page.getByRole('button', { name: 'Settings' }).click();
-    await page.getByRole('button', { name: 'Side by side' }).click();
-    await eventually(() => page.getByLabel('System prompt').count()).toBe(2);
-    expect(await composerEnd()).toBeLessThanOrEqual(screen.height);
-  });
-
-  it('lets a question be asked again whose answer had not begun when the page was loaded anew', async () => {
-    const page = await openPage('chat', adminKey);
-    await isFilled(page, 'chat');
-    await page.route('**/v1/chat/completions', () => {});
-    await page.getByRole('textbox', { name: 'Message' }).fill('Hello');
-    await page.getByRole('button', { name: 'Send' }).click();
-    await page.locator('.answer[data-state="streaming"]').waitFor();
-    await page.reload();
-    await page.unroute('**/v1/chat/completions');
-    await page.getByRole('button', { name: 'Retry' }).click();
-    await page.locator('.answer[data-state="done"]').waitFor();
-    expect(await page.locator('.said-text').allInnerTexts()).toEqual(['Hello']);
-  });
-
-  it('shows reasoning and calls as what they are, and hands on what tools gave back', async () => {
-    const page = await openPage('chat', adminKey);
-    await isFilled(page, 'chat');
-    const asked: { messages: { role: string; content: string; tool_call_id?: string }[] }[] = [];
-    const call = {
-      index: 0,
-      id: 'call_1',
-      type: 'function',
-      function: { name: 'weather', arguments: '{"in":"Bern"}' },
-    };
-    await page.route('**/v1/chat/completions', (route) => {
-      asked.push(route.request().postDataJSON());
-      const deltas =
-        asked.length === 1
-          ? [{ reasoning_content: 'They want to know the weather.' }, { tool_calls: [call] }]
-          : [{ content: 'It snows.' }];
-      const events = deltas.map((delta) => `data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`);
-      return route.fulfill({ contentType: 'text/event-stream', body: `${events.join('')}data: [DONE]\n\n` });
-    });
-    const answer = await say(page, 'How is the weather in Bern?');
-    await answer.getByText('Reasoning').click();
-    await answer.getByText('They want to know the weather.').waitFor();
-    await answer.getByRole('heading', { name: 'calls weather' }).waitFor();
-    await answer.getByLabel('What it gave back').fill('snow');
-    await answer.getByRole('button', { name: 'Send what they gave back' }).click();
-    await page.getByText('It snows.').waitFor();
-    expect(asked[1]?.messages.at(-1)).toEqual({ role: 'tool', tool_call_id: 'call_1', content: 'snow' });
-    expect(asked[1]?.messages.at(-2)).toMatchObject({ role: 'assistant', tool_calls: [{ id: 'call_1' }] });
+    expect(tabs.complaints).toEqual([]);
   });
 
   it('shows blocks filling while sixteen streams run, and emptying after', async () => {
@@ -344,7 +107,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await page.getByText('No sequence is running.').waitFor();
     await eventually(held).toBe(0);
     await eventually(() => page.locator('.lift-foot tbody tr').count()).toBeGreaterThanOrEqual(16);
-    expect(complaints).toEqual([]);
+    expect(tabs.complaints).toEqual([]);
   });
 
   it('keeps the colours that were chosen', async () => {
@@ -352,8 +115,8 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     const paper = () => page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor');
     await isLive(page);
     const night = await paper();
-    await page.getByRole('button', { name: /^Colours: Auto/ }).click();
-    await page.getByRole('button', { name: /^Colours: Light/ }).waitFor();
+    await page.getByRole('button', { name: /^Theme: Auto/ }).click();
+    await page.getByRole('button', { name: /^Theme: Light/ }).waitFor();
     const day = await paper();
     expect(day).not.toBe(night);
     await page.reload();
@@ -443,19 +206,19 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     const page = await openPage('lift');
     const field = page.getByLabel('API key');
     await field.fill('cl-wrong');
-    await page.getByRole('button', { name: 'Get on' }).click();
+    await page.getByRole('button', { name: 'Sign in' }).click();
     await page
       .getByRole('alert')
       .getByText(/not known, or was revoked/)
       .waitFor();
     await field.fill(adminKey);
-    await page.getByRole('button', { name: 'Get on' }).click();
+    await page.getByRole('button', { name: 'Sign in' }).click();
     await isLive(page);
     expect(page.url()).not.toContain(adminKey);
     expect(await page.evaluate<string>('JSON.stringify(localStorage) + document.cookie')).not.toContain(
       adminKey,
     );
-    await page.getByRole('button', { name: 'Get off' }).click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
     await field.waitFor();
     expect(await page.evaluate<number>('sessionStorage.length')).toBe(0);
   });
@@ -468,17 +231,17 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
       'Requests',
     ]);
     const answer = await say(page, 'Hello');
-    await answer.getByRole('link', { name: 'its trace' }).click();
+    await answer.getByRole('link', { name: 'Details' }).click();
     await page.locator('[data-what="ended"]').waitFor();
     await page.getByRole('link', { name: 'All requests' }).click();
     await eventually(() => page.locator('tbody tr').count()).toBe(1);
-    expect(complaints).toEqual([]);
+    expect(tabs.complaints).toEqual([]);
   });
 
   it("shows a request's trace, and why its prompt was not cached", async () => {
     const page = await openPage('chat', adminKey);
     await say(page, 'Tell me of the miller and his three sons.');
-    await page.getByRole('link', { name: 'its trace' }).click();
+    await page.getByRole('link', { name: 'Details' }).click();
     for (const words of ['arrived at the server', 'its first token was sampled']) {
       await page.getByText(words).waitFor();
     }
@@ -538,7 +301,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await eventually(() =>
       page.evaluate<number>(`document.querySelector('.bench-plots img').naturalWidth`),
     ).toBeGreaterThan(0);
-    expect(complaints).toEqual([]);
+    expect(tabs.complaints).toEqual([]);
   });
 
   it('takes hostile texts for texts', async () => {
@@ -580,7 +343,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
     expect(wide).toBeLessThanOrEqual(0);
     expect(foreign).toEqual([]);
-    expect(complaints).toEqual([]);
+    expect(tabs.complaints).toEqual([]);
   });
 
   describe.each([false, true])('for everybody (dark: %s)', (dark) => {
@@ -595,10 +358,10 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
       await page.getByLabel('API key').waitFor();
       expect(await hindrances(page)).toEqual([]);
       await page.getByLabel('API key').fill(adminKey);
-      await page.getByRole('button', { name: 'Get on' }).click();
+      await page.getByRole('button', { name: 'Sign in' }).click();
       await say(page, 'Hello, who are you?');
       expect(await hindrances(page)).toEqual([]);
-      await page.getByRole('link', { name: 'its trace' }).click();
+      await page.getByRole('link', { name: 'Details' }).click();
       await page.locator('[data-what="ended"]').waitFor();
       expect(await hindrances(page)).toEqual([]);
     });
@@ -630,7 +393,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
       await isLive(page);
       expect(await page.locator('.who').innerText()).toContain('first');
       expect((await fetch(`${running.url}/whoami`)).status).toBe(401);
-      expect(complaints).toEqual([]);
+      expect(tabs.complaints).toEqual([]);
     } finally {
       await running.stop();
       own.remove();

@@ -21,7 +21,7 @@ export function KeyForm({ problem, onKey, onCancel }: KeyFormProps) {
     <main class="gate">
       <form class="gate-card" onSubmit={submit}>
         <Mark />
-        <h1>This lift wants a key</h1>
+        <h1>Sign in</h1>
         <p class="quiet">
           It is kept for this tab alone, sent as a header, and forgotten when the tab is closed.
         </p>
@@ -41,11 +41,11 @@ export function KeyForm({ problem, onKey, onCancel }: KeyFormProps) {
         </p>
         <div class="row">
           <button type="submit" class="primary">
-            Get on
+            Sign in
           </button>
           {onCancel && (
             <button type="button" onClick={onCancel}>
-              Without a key
+              Go on without a key
             </button>
           )}
         </div>

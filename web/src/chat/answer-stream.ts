@@ -1,4 +1,4 @@
-// Puts an answer together from the chunks of its stream.
+// Puts an answer together from the chunks of its stream. Where the server is away it waits, and goes on when it is back.
 
 import { Refusal, type Server, wordsFor } from '../access/server.ts';
 import { eventsOf } from '../stream/events.ts';
@@ -30,8 +30,17 @@ interface Chunk {
     readonly completion_tokens: number;
     readonly prompt_tokens_details?: { readonly cached_tokens?: number };
   } | null;
-  readonly error?: { readonly message?: string };
+  readonly timings?: { readonly predicted_n?: number; readonly predicted_per_second?: number | null };
+  readonly error?: { readonly message?: string; readonly code?: string | null };
 }
+
+/** What a server says that is loading, restarting, or behind a proxy that does not find it. */
+const AWAY = [502, 503, 504];
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 5000;
+
+/** The body of a request; of one that goes on, with what there is of the answer. Without it, the answer begins anew. */
+type Body = (begun: Answer | undefined) => { readonly body: object; readonly continues: boolean };
 
 export class AnswerStream {
   readonly #leave = new AbortController();
@@ -41,8 +50,14 @@ export class AnswerStream {
   #answer: Answer;
   #stopped = false;
 
-  constructor(model: string) {
-    this.#answer = { state: 'streaming', model, content: '', reasoning: '', calls: [], tokens: [] };
+  /** `begun`: an answer that was stopped or cut off, and goes on. */
+  constructor(model: string, begun?: Answer) {
+    this.#answer = emptyAnswer(model);
+    if (begun === undefined) return;
+    const { problem: _, finish: __, ...rest } = begun;
+    this.#answer = { ...rest, state: 'streaming' };
+    this.#calls.push(...begun.calls);
+    this.#tokens.push(...begun.tokens);
   }
 
   get answer(): Answer {
@@ -55,34 +70,92 @@ export class AnswerStream {
   }
 
   /** Resolves when no more comes, however it ended. */
-  async read(server: Server, body: () => object, onNews: () => void): Promise<void> {
+  async read(server: Server, body: Body, onNews: () => void): Promise<void> {
+    let pauseMs = FIRST_PAUSE_MS;
+    for (;;) {
+      try {
+        await this.#readOnce(server, body, () => {
+          pauseMs = FIRST_PAUSE_MS;
+          onNews();
+        });
+        this.#with({ state: 'done' });
+        break;
+      } catch (error) {
+        if (this.#stopped || !isAway(error)) {
+          if (this.#stopped) this.#with({ state: 'stopped' });
+          else this.#with({ state: 'failed', problem: wordsFor(error) });
+          break;
+        }
+        this.#with({
+          state: 'waiting',
+          problem: `${wordsFor(error)}: the answer goes on when the server is back`,
+        });
+        onNews();
+        await this.#pause(pauseMs);
+        pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs);
+      }
+    }
+    this.#with({ totalMs: performance.now() - this.#beganMs });
+  }
+
+  async #readOnce(server: Server, body: Body, onNews: () => void): Promise<void> {
+    const { content, reasoning } = this.#answer;
+    const begun = content === '' && reasoning === '' && this.#calls.length === 0 ? undefined : this.answer;
+    const { body: asked, continues } = body(begun);
+    const response = await server.ask('v1/chat/completions', { body: asked, signal: this.#leave.signal });
+    if (begun !== undefined && !continues) this.#beginAnew();
+    this.#recover();
+    const requestId = response.headers.get('x-request-id');
+    if (requestId !== null) this.#with({ requestId });
+    onNews();
+    let ended = false;
     try {
-      const ask = { body: body(), signal: this.#leave.signal };
-      const response = await server.ask('v1/chat/completions', ask);
-      const requestId = response.headers.get('x-request-id');
-      if (requestId !== null) this.#with({ requestId });
-      let ended = false;
       for await (const { data } of eventsOf(response)) {
         ended = data === '[DONE]';
         if (ended) break;
         this.#take(JSON.parse(data) as Chunk);
         onNews();
       }
-      if (!ended) throw new Error('the answer broke off');
-      this.#with({ state: 'done' });
     } catch (error) {
-      if (this.#stopped) this.#with({ state: 'stopped' });
-      else this.#with({ state: 'failed', problem: problemOf(error) });
+      // Browsers call a broken stream just a network error.
+      throw error instanceof TypeError ? new ConnectionLost() : error;
     }
-    this.#with({ totalMs: performance.now() - this.#beganMs });
+    if (!ended) throw new ConnectionLost();
+  }
+
+  #beginAnew(): void {
+    this.#answer = emptyAnswer(this.#answer.model);
+    this.#calls.length = 0;
+    this.#tokens.length = 0;
+  }
+
+  #recover(): void {
+    const { problem: _, ...rest } = this.#answer;
+    this.#answer = { ...rest, state: 'streaming' };
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const { signal } = this.#leave;
+      if (signal.aborted) return resolve();
+      const timer = setTimeout(resolve, ms);
+      signal.addEventListener('abort', () => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
   }
 
   #with(news: Partial<Answer>): void {
     this.#answer = { ...this.#answer, ...news };
   }
 
-  #take({ choices, usage, error }: Chunk): void {
-    if (error !== undefined) throw new Refusal(500, error.message ?? 'the answer failed');
+  #take({ choices, usage, timings, error }: Chunk): void {
+    if (error !== undefined)
+      throw new Refusal(500, error.message ?? 'the answer failed', error.code ?? undefined);
+    if (timings?.predicted_per_second && (timings.predicted_n ?? 0) > 1) {
+      this.#with({ tokensPerSecond: timings.predicted_per_second });
+    }
     if (usage) {
       this.#with({
         promptTokens: usage.prompt_tokens,
@@ -117,7 +190,17 @@ export class AnswerStream {
   }
 }
 
-function problemOf(error: unknown): string {
-  // Browsers call a broken stream just a network error.
-  return error instanceof TypeError ? 'the connection to the server was lost' : wordsFor(error);
+class ConnectionLost extends Error {
+  constructor() {
+    super('the connection to the server was lost');
+  }
+}
+
+function isAway(error: unknown): boolean {
+  if (error instanceof Refusal) return AWAY.includes(error.status) || error.code === 'shutting_down';
+  return error instanceof ConnectionLost || error instanceof TypeError;
+}
+
+function emptyAnswer(model: string): Answer {
+  return { state: 'streaming', model, content: '', reasoning: '', calls: [], tokens: [] };
 }

@@ -13,20 +13,21 @@ import { ToolCalls } from './tool-calls.tsx';
 interface AnswerViewProps {
   readonly answer: Answer;
   readonly name: string;
-  /** Next to another answer: the lane's name is shown. */
-  readonly compared: boolean;
   readonly onRetry: () => void;
+  readonly onContinue: () => void;
   readonly onResults: (results: readonly ToolResult[]) => void;
 }
 
-export function AnswerView({ answer, name, compared, onRetry, onResults }: AnswerViewProps) {
+export function AnswerView({ answer, name, onRetry, onContinue, onResults }: AnswerViewProps) {
   const [byToken, setByToken] = useState(false);
   const { state, content, reasoning, calls, tokens, problem } = answer;
-  const streaming = state === 'streaming';
+  const streaming = state === 'streaming' || state === 'waiting';
+  const isCut = state === 'stopped' || state === 'failed' || answer.finish === 'length';
   return (
     <section class="answer" aria-label={name} aria-busy={streaming} data-state={state}>
-      <h3 class={compared ? 'answer-name' : 'offscreen'}>
-        {name} · <SafeText text={answer.model} most={80} />
+      <h3 class="answer-name">
+        <span class="offscreen">{name}: </span>
+        <SafeText text={answer.model} most={80} />
       </h3>
       {reasoning !== '' && (
         <details class="reasoning" open={streaming && content === ''}>
@@ -39,15 +40,23 @@ export function AnswerView({ answer, name, compared, onRetry, onResults }: Answe
       {byToken ? <TokenChances tokens={tokens} /> : <Markdown text={content} />}
       {calls.length > 0 && <ToolCalls calls={calls} onResults={streaming ? undefined : onResults} />}
       {problem !== undefined && (
-        <p class="problem" role="alert">
+        <p class={state === 'waiting' ? 'notice' : 'problem'} role={state === 'waiting' ? 'status' : 'alert'}>
           <SafeText text={problem} most={600} />
         </p>
+      )}
+      {state === 'streaming' && answer.tokensPerSecond !== undefined && (
+        <p class="costs">{rate(answer.tokensPerSecond)} tokens/s</p>
       )}
       {!streaming && (
         <div class="row tools">
           <button type="button" class="small ghost" onClick={onRetry}>
             Retry
           </button>
+          {isCut && content !== '' && calls.length === 0 && (
+            <button type="button" class="small ghost" onClick={onContinue}>
+              Continue
+            </button>
+          )}
           <CopyButton text={() => content} />
           {tokens.length > 0 && (
             <button
@@ -67,13 +76,11 @@ export function AnswerView({ answer, name, compared, onRetry, onResults }: Answe
 }
 
 function Costs({ answer }: { readonly answer: Answer }) {
-  const { state, finish, requestId, firstTokenMs, totalMs, promptTokens, cachedTokens, answerTokens } =
-    answer;
-  const decodeMs = totalMs !== undefined && firstTokenMs !== undefined ? totalMs - firstTokenMs : undefined;
+  const { state, finish, requestId, firstTokenMs, promptTokens, cachedTokens, answerTokens } = answer;
   const parts = [
     state === 'stopped' ? 'stopped' : finish === 'length' ? 'cut off at its limit' : undefined,
     answerTokens === undefined ? undefined : counted(answerTokens, 'token'),
-    answerTokens && decodeMs ? `${rate((1000 * (answerTokens - 1)) / decodeMs)} tokens/s` : undefined,
+    speedOf(answer),
     firstTokenMs === undefined ? undefined : `first after ${duration(firstTokenMs)}`,
     promptTokens ? `${percent((cachedTokens ?? 0) / promptTokens)} of the prompt cached` : undefined,
   ].filter((part) => part !== undefined);
@@ -83,9 +90,17 @@ function Costs({ answer }: { readonly answer: Answer }) {
       {requestId !== undefined && (
         <>
           {' '}
-          <a href={hashOf({ view: 'requests', id: requestId })}>its trace</a>
+          <a href={hashOf({ view: 'requests', id: requestId })}>Details</a>
         </>
       )}
     </span>
   );
+}
+
+/** By the server's own clock; servers elsewhere may not tell. */
+function speedOf({ tokensPerSecond, firstTokenMs, totalMs, answerTokens }: Answer): string | undefined {
+  const decodeMs = totalMs !== undefined && firstTokenMs !== undefined ? totalMs - firstTokenMs : 0;
+  const measured = answerTokens && decodeMs > 0 ? (1000 * (answerTokens - 1)) / decodeMs : undefined;
+  const shown = tokensPerSecond ?? measured;
+  return shown === undefined ? undefined : `${rate(shown)} tokens/s`;
 }

@@ -1,30 +1,51 @@
 // The body of /v1/chat/completions for one lane of a conversation.
 
-import type { Conversation, LaneSettings, Turn } from './conversation.ts';
+import type { Answer, LaneSettings, Said, Turn } from './conversation.ts';
 
 const ALTERNATIVES = 5;
 
-export function chatBody({ lanes, turns }: Conversation, lane: number): object {
-  const settings = lanes[lane] as LaneSettings;
+/** `turns` end with the one that is answered; `begun` is what there is of its answer, which the model continues. */
+export function chatBody(
+  settings: LaneSettings,
+  turns: readonly Turn[],
+  lane: number,
+  begun: string | undefined,
+): object {
   return {
     model: settings.model,
     messages: [
       ...(settings.system.trim() === '' ? [] : [{ role: 'system', content: settings.system }]),
       ...turns.flatMap((turn, at) => messagesOf(turn, lane, at === turns.length - 1)),
+      ...(begun === undefined ? [] : [{ role: 'assistant', content: begun }]),
     ],
     stream: true,
     stream_options: { include_usage: true },
+    timings_per_token: true,
     ...numbersOf(settings),
     ...(settings.probabilities ? { logprobs: true, top_logprobs: ALTERNATIVES } : {}),
-    ...(settings.tools.trim() === '' ? {} : { tools: toolsOf(settings.tools) }),
+    ...(isEmpty(settings.tools)
+      ? {}
+      : { tools: parsed(settings.tools, 'the tools are no JSON; write a list as the OpenAI API takes it') }),
+    ...(isEmpty(settings.schema) ? {} : { response_format: formatOf(settings.schema as string) }),
   };
+}
+
+/** Whether a model can go on with what there is of an answer: a schema, a call or reasoning would begin anew. */
+export function isContinuable({ schema }: LaneSettings, { content, calls }: Answer): boolean {
+  return content !== '' && calls.length === 0 && isEmpty(schema);
+}
+
+/** What the model reads: files come after the text, each under its name. */
+export function messageText({ text, files = [] }: Said & { readonly by: 'user' }): string {
+  const parts = files.map((file) => `${file.name}:\n\`\`\`\n${file.text}\n\`\`\``);
+  return [...(text.trim() === '' ? [] : [text]), ...parts].join('\n\n');
 }
 
 function messagesOf({ said, answers }: Turn, lane: number, last: boolean): object[] {
   if (said.by === 'tools' && said.lane !== lane) return [];
   const asked =
     said.by === 'user'
-      ? [{ role: 'user', content: said.text }]
+      ? [{ role: 'user', content: messageText(said) }]
       : said.results.map(({ callId, text }) => ({ role: 'tool', tool_call_id: callId, content: text }));
   const answer = answers[lane];
   if (last || !answer) return asked;
@@ -55,10 +76,19 @@ function numbersOf(settings: LaneSettings): object {
   return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined));
 }
 
-function toolsOf(text: string): unknown {
+function formatOf(schema: string): object {
+  const given = parsed(schema, 'the JSON schema is no JSON');
+  return { type: 'json_schema', json_schema: { name: 'answer', schema: given, strict: true } };
+}
+
+function isEmpty(text: string | undefined): boolean {
+  return text === undefined || text.trim() === '';
+}
+
+function parsed(text: string, problem: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error('the tools are no JSON; write a list as the OpenAI API takes it');
+    throw new Error(problem);
   }
 }

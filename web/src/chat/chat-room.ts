@@ -4,15 +4,20 @@
 import type { Server } from '../access/server.ts';
 import { Observable } from '../observable.ts';
 import { AnswerStream } from './answer-stream.ts';
-import { chatBody } from './chat-body.ts';
+import { chatBody, isContinuable } from './chat-body.ts';
 import {
+  type Answer,
   type Conversation,
+  choosing,
   type LaneSettings,
   newConversation,
   randomId,
   type Said,
+  shownTurns,
   type Turn,
+  turnsUpTo,
   withAnswer,
+  withTurn,
 } from './conversation.ts';
 import {
   followOtherTabs,
@@ -43,6 +48,9 @@ export class ChatRoom extends Observable<RoomState> {
   readonly #server: Server;
   readonly #running = new Set<Running>();
   readonly #unfollow: () => void;
+  readonly #onPageHide = () => {
+    for (const running of this.#running) this.#show(running, true);
+  };
 
   constructor(server: Server) {
     super({ conversations: readConversations(), unkept: false });
@@ -51,6 +59,8 @@ export class ChatRoom extends Observable<RoomState> {
       (conversation) => this.#takeFromTab(conversation),
       (id) => this.#forgetAsTab(id),
     );
+    // A reload finds what has been written so far.
+    addEventListener('pagehide', this.#onPageHide);
   }
 
   find(id: string | undefined): Conversation | undefined {
@@ -69,34 +79,61 @@ export class ChatRoom extends Observable<RoomState> {
     this.set({ ...this.value, conversations: this.value.conversations.filter((one) => one.id !== id) });
   }
 
+  /** Takes a conversation that was exported, under an id of its own. */
+  take(conversation: Conversation): Conversation {
+    const taken = { ...conversation, id: randomId(), changedMs: Date.now() };
+    const unkept = !keepConversation(taken);
+    this.set({ unkept, conversations: [taken, ...this.value.conversations] });
+    return taken;
+  }
+
+  rename(id: string, name: string): void {
+    this.#change(id, (conversation) => ({ ...conversation, name }));
+  }
+
   setLanes(id: string, lanes: readonly LaneSettings[]): void {
     this.#change(id, (conversation) => ({ ...conversation, lanes }));
   }
 
   /** Asks every lane; with results of tools, the one that called them. */
   say(id: string, said: Said): void {
-    const turn: Turn = { id: randomId(), said, answers: [] };
-    this.#change(id, (one) => ({ ...one, changedMs: Date.now(), turns: [...one.turns, turn] }));
-    const lanes = this.find(id)?.lanes ?? [];
-    for (const lane of lanes.keys()) {
-      if (said.by === 'user' || said.lane === lane) this.#answer(id, turn.id, lane);
-    }
+    const conversation = this.find(id);
+    if (conversation !== undefined) this.#ask(conversation, said, shownTurns(conversation).at(-1)?.id);
   }
 
-  /** Later turns are deleted: they answered something else. */
-  edit(id: string, turnId: string, text: string): void {
+  /** Begins a branch with another text, and shows it. */
+  edit(id: string, turn: Turn, said: Said): void {
     this.stop(id);
-    this.#change(id, (one) => ({ ...one, turns: one.turns.slice(0, indexOf(one, turnId)) }));
-    this.say(id, { by: 'user', text });
+    const conversation = this.find(id);
+    if (conversation !== undefined) this.#ask(conversation, said, turn.parentId);
   }
 
-  retry(id: string, turnId: string, lane: number): void {
+  /** Answers again: in a branch of its own, unless the answer before has nothing to keep. Other lanes keep theirs. */
+  retry(id: string, { id: turnId, parentId, said, answers }: Turn, lane: number): void {
     this.stop(id, lane);
     for (const running of this.#running) {
       if (running.turnId === turnId && running.lane === lane) running.replaced = true;
     }
-    this.#change(id, (one) => ({ ...one, turns: one.turns.slice(0, indexOf(one, turnId) + 1) }));
-    this.#answer(id, turnId, lane);
+    const before = answers[lane];
+    if (!before || isEmpty(before)) {
+      this.#answer(id, turnId, lane);
+      return;
+    }
+    const turn: Turn = { ...withParent(randomId(), parentId), said, answers: answers.with(lane, null) };
+    this.#change(id, (one) => withTurn(one, turn));
+    this.#answer(id, turn.id, lane);
+  }
+
+  /** Lets the model continue an answer that was stopped or cut off; where it cannot, it answers again. */
+  goOn(id: string, turn: Turn, lane: number): void {
+    const settings = this.find(id)?.lanes[lane];
+    const begun = turn.answers[lane];
+    if (settings && begun && isContinuable(settings, begun)) this.#answer(id, turn.id, lane, begun);
+    else this.retry(id, turn, lane);
+  }
+
+  choose(id: string, turn: Turn): void {
+    this.#change(id, (one) => choosing(one, turn));
   }
 
   stop(id: string, lane?: number): void {
@@ -112,7 +149,17 @@ export class ChatRoom extends Observable<RoomState> {
 
   close(): void {
     this.#unfollow();
+    removeEventListener('pagehide', this.#onPageHide);
     for (const { stream } of this.#running) stream.stop();
+  }
+
+  #ask(conversation: Conversation, said: Said, parentId: string | undefined): void {
+    const { id, lanes } = conversation;
+    const turn: Turn = { ...withParent(randomId(), parentId), said, answers: [] };
+    this.#change(id, (one) => withTurn(one, turn));
+    for (const lane of lanes.keys()) {
+      if (said.by === 'user' || said.lane === lane) this.#answer(id, turn.id, lane);
+    }
   }
 
   /** Ignored while this tab streams an answer of it. */
@@ -134,11 +181,12 @@ export class ChatRoom extends Observable<RoomState> {
     this.set({ ...this.value, conversations: this.value.conversations.filter((one) => one.id !== id) });
   }
 
-  #answer(conversationId: string, turnId: string, lane: number): void {
+  #answer(conversationId: string, turnId: string, lane: number, begun?: Answer): void {
     const asked = this.find(conversationId);
     const settings = asked?.lanes[lane];
     if (asked === undefined || settings === undefined) return;
-    const stream = new AnswerStream(settings.model);
+    const stream = new AnswerStream(settings.model, begun);
+    const turns = turnsUpTo(asked, turnId);
     const running: Running = { conversationId, turnId, lane, stream, replaced: false };
     this.#running.add(running);
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -159,7 +207,14 @@ export class ChatRoom extends Observable<RoomState> {
       timer ??= setTimeout(draw, pauseMs);
     };
     void stream
-      .read(this.#server, () => chatBody(asked, lane), onNews)
+      .read(
+        this.#server,
+        (there) => {
+          const continues = there !== undefined && isContinuable(settings, there);
+          return { body: chatBody(settings, turns, lane, continues ? there.content : undefined), continues };
+        },
+        onNews,
+      )
       .then(() => {
         clearTimeout(timer);
         this.#running.delete(running);
@@ -191,6 +246,10 @@ export class ChatRoom extends Observable<RoomState> {
   }
 }
 
-function indexOf({ turns }: Conversation, turnId: string): number {
-  return turns.findIndex(({ id }) => id === turnId);
+function withParent(id: string, parentId: string | undefined): Pick<Turn, 'id' | 'parentId'> {
+  return parentId === undefined ? { id } : { id, parentId };
+}
+
+function isEmpty({ content, reasoning, calls }: Answer): boolean {
+  return content === '' && reasoning === '' && calls.length === 0;
 }

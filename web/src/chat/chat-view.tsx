@@ -1,14 +1,13 @@
 // The chat: the list of conversations, and the open one.
 
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import type { Server } from '../access/server.ts';
 import { useValue } from '../observable.ts';
 import { usePolled } from '../polled.ts';
-import { Confirm } from '../shell/confirm.tsx';
-import { hashOf } from '../shell/route.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import type { ChatRoom } from './chat-room.ts';
-import { type Conversation, plainSettings, titleOf } from './conversation.ts';
+import { plainSettings } from './conversation.ts';
+import { ConversationList } from './conversation-list.tsx';
 import { ConversationView } from './conversation-view.tsx';
 
 const ASK_EVERY_MS = 5000;
@@ -39,7 +38,7 @@ export function ChatView({ server, room, id }: ChatViewProps) {
   }, [models, current, room]);
   return (
     <div class="chat">
-      <Conversations room={room} conversations={conversations} current={current} />
+      <ConversationList room={room} conversations={conversations} current={current} />
       <div class="chat-main">
         {problem !== undefined && (
           <p class="problem" role="alert">
@@ -65,57 +64,4 @@ function useModels(server: Server): { models: readonly string[]; problem: string
   );
   const models = useMemo(() => answer?.data.map(({ id }) => id) ?? [], [answer]);
   return { models, problem };
-}
-
-interface ConversationsProps {
-  readonly room: ChatRoom;
-  readonly conversations: readonly Conversation[];
-  readonly current: Conversation | undefined;
-}
-
-function Conversations({ room, conversations, current }: ConversationsProps) {
-  const [doomed, setDoomed] = useState<Conversation>();
-  const open = () => {
-    const { id } = room.open(current?.lanes);
-    location.hash = hashOf({ view: 'chat', id });
-  };
-  return (
-    <aside class="conversations" aria-label="Conversations">
-      <button type="button" class="wide" onClick={open}>
-        New conversation
-      </button>
-      <ul>
-        {conversations.map((one) => (
-          <li key={one.id}>
-            <a
-              href={hashOf({ view: 'chat', id: one.id })}
-              aria-current={one.id === current?.id ? 'true' : undefined}
-            >
-              <SafeText text={titleOf(one)} most={60} />
-            </a>
-            <button
-              type="button"
-              class="small ghost"
-              aria-label={`Delete conversation ${titleOf(one)}`}
-              onClick={() => setDoomed(one)}
-            >
-              ×
-            </button>
-          </li>
-        ))}
-      </ul>
-      {doomed && (
-        <Confirm
-          title="Delete this conversation?"
-          action="Delete"
-          onConfirm={() => room.remove(doomed.id)}
-          onClose={() => setDoomed(undefined)}
-        >
-          <p>
-            <SafeText text={titleOf(doomed)} /> is kept in this browser alone, and will be gone.
-          </p>
-        </Confirm>
-      )}
-    </aside>
-  );
 }

@@ -3,7 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ChatRoom } from './chat-room.ts';
 import { Composer } from './composer.tsx';
-import type { Conversation, LaneSettings, Turn } from './conversation.ts';
+import { branchesOf, type Conversation, type LaneSettings, shownTurns, type Turn } from './conversation.ts';
 import { LaneSettingsForm } from './lane-settings-form.tsx';
 import { TurnView } from './turn-view.tsx';
 
@@ -16,10 +16,13 @@ interface ConversationViewProps {
 const NEAR_END_PIXELS = 80;
 
 export function ConversationView({ room, conversation, models }: ConversationViewProps) {
-  const { id, lanes, turns } = conversation;
-  const [settingsOpen, setSettingsOpen] = useState(turns.length === 0 && innerWidth > 900);
+  const { id, lanes } = conversation;
+  const turns = shownTurns(conversation);
+  const [settingsOpen, setSettingsOpen] = useState(false);
+  const [editedId, setEditedId] = useState<string>();
   const answering = room.isAnswering(id);
-  const scroll = useFollowing(conversation);
+  const scroll = useFollowing(turns);
+  useEscape(answering, () => room.stop(id));
   const setLane = (at: number, settings: LaneSettings) =>
     room.setLanes(
       id,
@@ -67,11 +70,18 @@ export function ConversationView({ room, conversation, models }: ConversationVie
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable with the keyboard */}
       <div class="turns" ref={scroll} tabIndex={0} role="log" aria-label="Messages" aria-live="off">
         <div>
-          {turns.length === 0 && (
-            <p class="empty">Say something. The answer comes token by token, as the lift brings it up.</p>
-          )}
+          {turns.length === 0 && <p class="empty">Ask something.</p>}
           {turns.map((turn) => (
-            <TurnView key={turn.id} room={room} conversationId={id} turn={turn} lanes={lanes.length} />
+            <TurnView
+              key={turn.id}
+              room={room}
+              conversationId={id}
+              turn={turn}
+              branches={branchesOf(conversation, turn)}
+              lanes={lanes.length}
+              editing={turn.id === editedId}
+              onEditing={setEditedId}
+            />
           ))}
         </div>
       </div>
@@ -81,12 +91,13 @@ export function ConversationView({ room, conversation, models }: ConversationVie
       <Composer
         askable={lanes.every(({ model }) => model !== '')}
         answering={answering}
-        onSay={(text) => {
+        onSay={(text, files) => {
           // Settings make room for the answer.
           setSettingsOpen(false);
-          room.say(id, { by: 'user', text });
+          room.say(id, { by: 'user', text, ...(files.length === 0 ? {} : { files }) });
         }}
         onStop={() => room.stop(id)}
+        onEditLast={() => setEditedId(turns.findLast(({ said }) => said.by === 'user')?.id)}
       />
     </section>
   );
@@ -127,13 +138,33 @@ function outcomeOf(turn: Turn | undefined): string {
   if (turn === undefined) return '';
   const states = turn.answers.map((answer) => answer?.state);
   if (states.includes('failed')) return 'The answer has failed';
+  if (states.includes('waiting')) return 'The server is away';
   return states.includes('stopped') ? 'The answer was stopped' : 'The answer is complete';
+}
+
+/** Escape stops the answers, unless it closes something that is open. */
+function useEscape(isActive: boolean, onEscape: () => void): void {
+  const latest = useRef(onEscape);
+  latest.current = onEscape;
+  useEffect(() => {
+    if (!isActive) return;
+    const hear = (event: KeyboardEvent) => {
+      if (
+        event.key === 'Escape' &&
+        !event.defaultPrevented &&
+        !document.querySelector('dialog[open], :popover-open')
+      )
+        latest.current();
+    };
+    addEventListener('keydown', hear);
+    return () => removeEventListener('keydown', hear);
+  }, [isActive]);
 }
 
 /**
  * Scrolls to the end as an answer grows, not while the reader has scrolled up, and again with the next message.
  */
-function useFollowing({ turns }: Conversation) {
+function useFollowing(turns: readonly Turn[]) {
   const element = useRef<HTMLDivElement>(null);
   const following = useRef(true);
   const lastTurnId = turns.at(-1)?.id;

@@ -1,6 +1,6 @@
 // Conversations in this browser's storage, an entry each; never with a key.
 
-import type { Answer, Conversation } from './conversation.ts';
+import { type Answer, asTree, type Conversation } from './conversation.ts';
 
 const PREFIX = 'chairlift.chat.';
 
@@ -15,21 +15,23 @@ export function readConversations(): Conversation[] {
 
 /** Entries that cannot be read are left alone. */
 function parsed(text: string | null): Conversation[] {
+  const conversation = parseConversation(text ?? '');
+  return conversation === undefined ? [] : [conversation];
+}
+
+export function parseConversation(text: string): Conversation | undefined {
   try {
-    const value = JSON.parse(text ?? '') as Conversation;
+    const value = JSON.parse(text) as Conversation;
     const whole = typeof value.id === 'string' && Array.isArray(value.turns) && Array.isArray(value.lanes);
-    return whole && value.lanes.length > 0 ? [value] : [];
+    return whole && value.lanes.length > 0 ? asTree(value) : undefined;
   } catch {
-    return [];
+    return undefined;
   }
 }
 
 /** Returns false where there is no room, even without the oldest others. */
 export function keepConversation(conversation: Conversation): boolean {
-  const text = JSON.stringify({
-    ...conversation,
-    turns: conversation.turns.map((turn) => ({ ...turn, answers: turn.answers.map(light) })),
-  });
+  const text = JSON.stringify(storedForm(conversation));
   for (;;) {
     try {
       localStorage.setItem(PREFIX + conversation.id, text);
@@ -40,6 +42,13 @@ export function keepConversation(conversation: Conversation): boolean {
       forgetConversation(oldest.id);
     }
   }
+}
+
+export function storedForm(conversation: Conversation): Conversation {
+  return {
+    ...conversation,
+    turns: conversation.turns.map((turn) => ({ ...turn, answers: turn.answers.map(light) })),
+  };
 }
 
 /** Hears what other tabs store and delete. Returns how to stop. */
@@ -63,5 +72,6 @@ export function forgetConversation(id: string): void {
 /** Probabilities take a hundred times the room of the text; nothing that is read back is still streaming. */
 function light(answer: Answer | null): Answer | null {
   if (answer === null) return null;
-  return { ...answer, tokens: [], state: answer.state === 'streaming' ? 'stopped' : answer.state };
+  const running = answer.state === 'streaming' || answer.state === 'waiting';
+  return { ...answer, tokens: [], state: running ? 'stopped' : answer.state };
 }

@@ -1,4 +1,4 @@
-// Settings of a lane: the system prompt, sampling and tools. Empty means the model's default.
+// Settings of a lane: the system prompt, sampling, a schema and tools. Empty means the model's default.
 
 import { useId } from 'preact/hooks';
 import type { LaneSettings } from './conversation.ts';
@@ -58,6 +58,18 @@ export function LaneSettingsForm({ name, settings, onChange }: LaneSettingsFormP
         />
         Show how probable each token was
       </label>
+      <details>
+        <summary>JSON schema</summary>
+        <label for={`${id}-schema`}>Answers keep to it</label>
+        <textarea
+          id={`${id}-schema`}
+          rows={4}
+          class="mono"
+          spellcheck={false}
+          value={settings.schema ?? ''}
+          onInput={(event) => onChange({ ...settings, schema: event.currentTarget.value })}
+        />
+      </details>
       <details>
         <summary>Tools</summary>
         <label for={`${id}-tools`}>A list in JSON, as the OpenAI API takes it</label>

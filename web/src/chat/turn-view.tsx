@@ -1,9 +1,11 @@
 // A message, or results of tools, and the answer of each lane.
 
+import type { ComponentChildren } from 'preact';
 import { memo } from 'preact/compat';
 import { useState } from 'preact/hooks';
 import { CopyButton } from '../text/code-block.tsx';
-import { LongText } from '../text/safe-text.tsx';
+import { bytes } from '../text/format.ts';
+import { LongText, SafeText } from '../text/safe-text.tsx';
 import { AnswerView } from './answer-view.tsx';
 import type { ChatRoom } from './chat-room.ts';
 import type { Said, Turn } from './conversation.ts';
@@ -12,15 +14,44 @@ interface TurnViewProps {
   readonly room: ChatRoom;
   readonly conversationId: string;
   readonly turn: Turn;
+  /** The same turn, as it was said and answered again; itself among them. */
+  readonly branches: readonly Turn[];
   readonly lanes: number;
+  readonly editing: boolean;
+  readonly onEditing: (turnId: string | undefined) => void;
 }
 
 /** Rendered again only where it changed: turns may be long. */
-export const TurnView = memo(({ room, conversationId, turn, lanes }: TurnViewProps) => {
+export const TurnView = memo(TurnViewNow, (before, after) => {
+  const sameBranches =
+    before.branches.length === after.branches.length &&
+    before.branches.every(({ id }, at) => id === after.branches[at]?.id);
+  return (
+    sameBranches &&
+    before.turn === after.turn &&
+    before.lanes === after.lanes &&
+    before.editing === after.editing
+  );
+});
+
+function TurnViewNow({ room, conversationId, turn, branches, lanes, editing, onEditing }: TurnViewProps) {
   const shown = Array.from({ length: lanes }, (_, lane) => turn.answers[lane] ?? null);
   return (
     <article class="turn">
-      <SaidView said={turn.said} onEdit={(text) => room.edit(conversationId, turn.id, text)} />
+      {editing && turn.said.by === 'user' ? (
+        <EditForm
+          text={turn.said.text}
+          onSend={(text) => {
+            onEditing(undefined);
+            room.edit(conversationId, turn, { ...turn.said, by: 'user', text });
+          }}
+          onCancel={() => onEditing(undefined)}
+        />
+      ) : (
+        <SaidView said={turn.said} onEdit={() => onEditing(turn.id)}>
+          <Branches turn={turn} branches={branches} onChoose={(one) => room.choose(conversationId, one)} />
+        </SaidView>
+      )}
       <div class="lanes" data-lanes={lanes}>
         {shown.map((answer, lane) => (
           <div class="lane" key={lane}>
@@ -28,8 +59,8 @@ export const TurnView = memo(({ room, conversationId, turn, lanes }: TurnViewPro
               <AnswerView
                 answer={answer}
                 name={lanes === 1 ? 'Answer' : `Answer ${'AB'[lane]}`}
-                compared={lanes > 1}
-                onRetry={() => room.retry(conversationId, turn.id, lane)}
+                onRetry={() => room.retry(conversationId, turn, lane)}
+                onContinue={() => room.goOn(conversationId, turn, lane)}
                 onResults={(results) => room.say(conversationId, { by: 'tools', lane, results })}
               />
             )}
@@ -38,10 +69,53 @@ export const TurnView = memo(({ room, conversationId, turn, lanes }: TurnViewPro
       </div>
     </article>
   );
-});
+}
 
-function SaidView({ said, onEdit }: { readonly said: Said; readonly onEdit: (text: string) => void }) {
-  const [draft, setDraft] = useState<string>();
+interface BranchesProps {
+  readonly turn: Turn;
+  readonly branches: readonly Turn[];
+  readonly onChoose: (turn: Turn) => void;
+}
+
+function Branches({ turn, branches, onChoose }: BranchesProps) {
+  const at = branches.findIndex(({ id }) => id === turn.id);
+  const before = branches[at - 1];
+  const after = branches[at + 1];
+  if (branches.length < 2) return null;
+  return (
+    <fieldset class="branches" aria-label="Branches">
+      <button
+        type="button"
+        class="small ghost"
+        aria-label="Previous branch"
+        disabled={before === undefined}
+        onClick={() => before && onChoose(before)}
+      >
+        ‹
+      </button>
+      <span aria-live="polite">
+        {at + 1}/{branches.length}
+      </span>
+      <button
+        type="button"
+        class="small ghost"
+        aria-label="Next branch"
+        disabled={after === undefined}
+        onClick={() => after && onChoose(after)}
+      >
+        ›
+      </button>
+    </fieldset>
+  );
+}
+
+interface SaidViewProps {
+  readonly said: Said;
+  readonly onEdit: () => void;
+  readonly children: ComponentChildren;
+}
+
+function SaidView({ said, onEdit, children }: SaidViewProps) {
   if (said.by === 'tools') {
     return (
       <div class="said said-tools">
@@ -51,35 +125,8 @@ function SaidView({ said, onEdit }: { readonly said: Said; readonly onEdit: (tex
             <LongText text={text} />
           </pre>
         ))}
+        <div class="row tools">{children}</div>
       </div>
-    );
-  }
-  if (draft !== undefined) {
-    return (
-      <form
-        class="said editing"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (draft.trim() === '') return;
-          setDraft(undefined);
-          onEdit(draft);
-        }}
-      >
-        <textarea
-          aria-label="Your message"
-          rows={3}
-          value={draft}
-          onInput={(event) => setDraft(event.currentTarget.value)}
-        />
-        <div class="row">
-          <button type="submit" class="small primary">
-            Say this instead
-          </button>
-          <button type="button" class="small" onClick={() => setDraft(undefined)}>
-            Leave it
-          </button>
-        </div>
-      </form>
     );
   }
   return (
@@ -88,12 +135,76 @@ function SaidView({ said, onEdit }: { readonly said: Said; readonly onEdit: (tex
       <p class="said-text">
         <LongText text={said.text} />
       </p>
+      {said.files?.map(({ name, text }, at) => (
+        <details class="file" key={at}>
+          <summary>
+            <SafeText text={name} most={80} /> <span class="quiet">{bytes(text.length)}</span>
+          </summary>
+          <pre>
+            <LongText text={text} />
+          </pre>
+        </details>
+      ))}
       <div class="row tools">
-        <button type="button" class="small ghost" onClick={() => setDraft(said.text)}>
+        <button type="button" class="small ghost" onClick={onEdit}>
           Edit
         </button>
         <CopyButton text={() => said.text} />
+        {children}
       </div>
     </div>
   );
+}
+
+interface EditFormProps {
+  readonly text: string;
+  readonly onSend: (text: string) => void;
+  readonly onCancel: () => void;
+}
+
+function EditForm({ text, onSend, onCancel }: EditFormProps) {
+  const [draft, setDraft] = useState(text);
+  const send = () => {
+    if (draft.trim() !== '') onSend(draft);
+  };
+  return (
+    <form
+      class="said editing"
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <textarea
+        aria-label="Your message"
+        rows={3}
+        value={draft}
+        ref={focusAtEnd}
+        onInput={(event) => setDraft(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === 'Escape') {
+            event.stopPropagation();
+            onCancel();
+          } else if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+            event.preventDefault();
+            send();
+          }
+        }}
+      />
+      <div class="row">
+        <button type="submit" class="small primary">
+          Send
+        </button>
+        <button type="button" class="small" onClick={onCancel}>
+          Cancel
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function focusAtEnd(area: HTMLTextAreaElement | null): void {
+  if (area === null || document.activeElement === area) return;
+  area.focus();
+  area.setSelectionRange(area.value.length, area.value.length);
 }

@@ -19,7 +19,7 @@ export function Confirm({ title, action, children, onConfirm, onClose }: Confirm
       <h2 id="confirm-title">{title}</h2>
       <div>{children}</div>
       <form method="dialog" class="row">
-        <button type="submit">Leave it</button>
+        <button type="submit">Cancel</button>
         <button type="submit" class="danger" onClick={onConfirm}>
           {action}
         </button>

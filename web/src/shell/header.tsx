@@ -43,12 +43,13 @@ export function Header({ who, views, current, theme, onLeave }: HeaderProps) {
           {who.admin && <span class="badge">admin</span>}
         </span>
         <button type="button" class="small" onClick={onLeave}>
-          {who.anonymous ? 'Use a key' : 'Get off'}
+          {who.anonymous ? 'Sign in' : 'Sign out'}
         </button>
         <button
           type="button"
           class="small"
-          aria-label={`Colours: ${themeWords[chosen]}. Change`}
+          title="Theme"
+          aria-label={`Theme: ${themeWords[chosen]}. Change`}
           onClick={() => theme.next()}
         >
           {themeWords[chosen]}

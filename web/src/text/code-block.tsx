@@ -1,19 +1,21 @@
 // Code, and the button that copies a text as it was written.
 
 import { useEffect, useState } from 'preact/hooks';
-import { LongText, SafeText } from './safe-text.tsx';
+import { Highlighted } from './highlight.tsx';
+import { SafeText } from './safe-text.tsx';
 
-export function CodeBlock({ text, language }: { readonly text: string; readonly language: string }) {
+export function CodeBlock({ text, language: info }: { readonly text: string; readonly language: string }) {
+  const language = info.split(/\s/)[0] ?? '';
   return (
     <figure class="code">
       <figcaption>
-        <SafeText text={language.split(/\s/)[0] || 'code'} most={30} />
+        <SafeText text={language || 'code'} most={30} />
         <CopyButton text={() => text} />
       </figcaption>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable with the keyboard */}
       <pre tabIndex={0}>
         <code>
-          <LongText text={text} />
+          <Highlighted text={text} language={language.toLowerCase()} />
         </code>
       </pre>
     </figure>

@@ -9,6 +9,9 @@ const text = [
   '```js\nconst a = 1;\n\nconst b = 2;\n```',
   '- one\n- two\n\n  still two\n- three',
   '| a | b |\n|---|---|\n| 1 | 2 |',
+  'A price of $5 or $6, a formula $x$.',
+  '$$\n\\frac{a}{b}\n$$',
+  '\\[ y \\]',
   'The end.',
 ].join('\n\n');
 
@@ -50,5 +53,20 @@ describe('blocks of Markdown', () => {
     const codes = new MarkdownBlocks().read(before + code).filter(({ token }) => token.type === 'code');
     expect(codes).toHaveLength(1);
     expect(codes[0]?.raw).toBe(code);
+  });
+
+  it('have formulas as models write them, and no prices for formulas', () => {
+    expect(kinds('$$a$$')).toEqual(['math']);
+    expect(kinds('\\[a\n+ b\\]\n\nText')).toEqual(['math', 'paragraph']);
+    const inline = (line: string) =>
+      new MarkdownBlocks().read(line).flatMap(({ token }) => ('tokens' in token ? (token.tokens ?? []) : []));
+    const formulas = (line: string) =>
+      inline(line).flatMap((one) =>
+        one.type === 'inlineMath' || one.type === 'math' ? [(one as { text: string }).text] : [],
+      );
+    expect(formulas('it is $a_1$, \\(b*c*d\\) and $$e$$')).toEqual(['a_1', 'b*c*d', 'e']);
+    expect(formulas('from $5 to $10')).toEqual([]);
+    expect(formulas('from 5$ to 10$ and more')).toEqual([]);
+    expect(formulas('`$a$` and \\$a$')).toEqual([]);
   });
 });

@@ -1,14 +1,15 @@
 // Splits a growing Markdown text into its blocks. Blocks that have ended are not parsed again: each new word costs as much as
 // the block it stands in.
 
-import { Lexer, type MarkedOptions, type Token, type Tokens } from 'marked';
+import { Lexer, Marked, type Token, type Tokens } from 'marked';
+import { mathTokens } from './math-tokens.ts';
 
 interface MarkdownBlock {
   readonly raw: string;
   readonly token: Token;
 }
 
-const options: MarkedOptions = { gfm: true, breaks: true };
+const { defaults: options } = new Marked({ gfm: true, breaks: true, extensions: mathTokens });
 
 /**
  * The most that is parsed at once, and the longest block that is parsed: parsers of Markdown are not fast on every text.

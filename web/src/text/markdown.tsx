@@ -9,6 +9,7 @@ import { visible } from '../../../src/text/visible.ts';
 import { ScrollBox } from '../shell/table.tsx';
 import { CodeBlock } from './code-block.tsx';
 import { MarkdownBlocks } from './markdown-blocks.ts';
+import { Formula } from './math.tsx';
 import { LongText } from './safe-text.tsx';
 
 export function Markdown({ text }: { readonly text: string }) {
@@ -40,7 +41,7 @@ function block(token: Token): ComponentChildren {
     case 'paragraph':
       return <p>{inline(token.tokens)}</p>;
     case 'text':
-      return token.tokens === undefined ? words(token.text) : inline(token.tokens);
+      return token.tokens === undefined ? words(decoded(token.text)) : inline(token.tokens);
     case 'code':
       return <CodeBlock text={token.text} language={token.lang ?? ''} />;
     case 'blockquote':
@@ -49,6 +50,8 @@ function block(token: Token): ComponentChildren {
       return list(token as Tokens.List);
     case 'table':
       return table(token as Tokens.Table);
+    case 'math':
+      return <Formula text={token.text} display />;
     case 'group':
       return inner(token.tokens);
     default:
@@ -80,14 +83,16 @@ function list({ ordered, start, items }: Tokens.List): ComponentChildren {
   return ordered ? <ol start={start === '' ? 1 : start}>{children}</ol> : <ul>{children}</ul>;
 }
 
-function table({ header, rows }: Tokens.Table): ComponentChildren {
+function table({ header, rows, align }: Tokens.Table): ComponentChildren {
   return (
     <ScrollBox name="Table">
       <table>
         <thead>
           <tr>
             {header.map((cell, at) => (
-              <th key={at}>{inline(cell.tokens)}</th>
+              <th key={at} data-align={align[at]}>
+                {inline(cell.tokens)}
+              </th>
             ))}
           </tr>
         </thead>
@@ -95,7 +100,9 @@ function table({ header, rows }: Tokens.Table): ComponentChildren {
           {rows.map((row, at) => (
             <tr key={at}>
               {row.map((cell, column) => (
-                <td key={column}>{inline(cell.tokens)}</td>
+                <td key={column} data-align={align[column]}>
+                  {inline(cell.tokens)}
+                </td>
               ))}
             </tr>
           ))}
@@ -112,7 +119,10 @@ function inline(tokens: readonly Token[] = []): ComponentChildren {
 function phrase(token: Token): ComponentChildren {
   switch (token.type) {
     case 'text':
-      return token.tokens === undefined ? words(token.text) : inline(token.tokens);
+      return token.tokens === undefined ? words(decoded(token.text)) : inline(token.tokens);
+    case 'math':
+    case 'inlineMath':
+      return <Formula text={token.text} display={token.type === 'math'} />;
     case 'escape':
       return words(token.text);
     case 'strong':
@@ -150,6 +160,18 @@ function isHarmless(href: string): boolean {
     return false;
   }
 }
+
+/** Entities, one at a time, by the browser's own table: in a text area nothing becomes an element. */
+function decoded(text: string): string {
+  if (!text.includes('&')) return text;
+  return text.replaceAll(/&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[a-zA-Z][a-zA-Z\d]{1,31});/g, (entity) => {
+    entities ??= document.createElement('textarea');
+    entities.innerHTML = entity;
+    return entities.value;
+  });
+}
+
+let entities: HTMLTextAreaElement | undefined;
 
 function words(text: string): ComponentChildren {
   return <LongText text={text} />;
