@@ -155,8 +155,11 @@ export function choosing(conversation: Conversation, { id, parentId }: Turn): Co
 }
 
 /** Conversations of older versions had one branch: each turn followed the one before it in the list. */
-export function asTree(conversation: Conversation): Conversation {
-  if (conversation.chosen !== undefined) return conversation;
+export type KeptConversation = Omit<Conversation, 'chosen'> & Partial<Conversation>;
+
+export function asTree(conversation: KeptConversation): Conversation {
+  const { chosen } = conversation;
+  if (chosen !== undefined) return { ...conversation, chosen };
   const turns = conversation.turns.map((turn, at, all) => {
     const parentId = all[at - 1]?.id;
     return parentId === undefined ? turn : { ...turn, parentId };

@@ -1,6 +1,6 @@
 // Conversations in this browser's storage, an entry each; never with a key.
 
-import { type Answer, asTree, type Conversation } from './conversation.ts';
+import { type Answer, asTree, type Conversation, type KeptConversation } from './conversation.ts';
 
 const PREFIX = 'chairlift.chat.';
 
@@ -21,7 +21,7 @@ function parsed(text: string | null): Conversation[] {
 
 export function parseConversation(text: string): Conversation | undefined {
   try {
-    const value = JSON.parse(text) as Conversation;
+    const value = JSON.parse(text) as KeptConversation;
     const whole = typeof value.id === 'string' && Array.isArray(value.turns) && Array.isArray(value.lanes);
     return whole && value.lanes.length > 0 ? asTree(value) : undefined;
   } catch {

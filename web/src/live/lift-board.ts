@@ -64,6 +64,14 @@ export class LiftBoard extends Observable<BoardState> {
     super({ engines: [], ended: [], notices: [] });
   }
 
+  /** Nothing runs or has run of late: there is nothing to draw. */
+  get isIdle(): boolean {
+    const { tick, ended } = this.value;
+    if (tick === undefined || ended.length > 0 || tick.requests.running + tick.requests.queued > 0)
+      return false;
+    return tick.firstToken === undefined && !this.series.hasTokens;
+  }
+
   takeSnapshot(snapshot: LiveSnapshot): void {
     const restarted = this.#startedMs !== undefined && this.#startedMs !== snapshot.startedMs;
     this.#startedMs = snapshot.startedMs;

@@ -7,6 +7,7 @@ import { EndedTable } from '../requests/requests-view.tsx';
 import { hashOf } from '../shell/route.ts';
 import { SeriesPlot } from '../shell/series-plot.tsx';
 import type { ThemeChoice } from '../shell/theme.ts';
+import { BeginHere } from './begin-here.tsx';
 import { EnginePanel } from './engine-panel.tsx';
 import { FeedBar } from './feed-bar.tsx';
 import { Figures, MemoryPanel } from './figures.tsx';
@@ -41,8 +42,9 @@ export function LiftView({ server, board, theme, inFleet }: LiftViewProps) {
       <FeedBar feed={feed} notices={notices} />
       {tick && (
         <>
+          {board.isIdle && <BeginHere server={server} models={tick.models} />}
           <Figures tick={tick} series={inFleet ? undefined : board.series} />
-          <Plots board={board} theme={theme} inFleet={inFleet} />
+          {!board.isIdle && <Plots board={board} theme={theme} inFleet={inFleet} />}
           {inFleet ? (
             <p class="empty panel">
               Each worker's own page shows its steps and blocks. What all workers do is in the{' '}

@@ -60,6 +60,10 @@ export class Series {
     this.#forget(atMs / 1000 - SERIES_SECONDS);
   }
 
+  get hasTokens(): boolean {
+    return [this.promptRate, this.decodeRate].some((values) => values.some(Boolean));
+  }
+
   breakOff(): void {
     this.#recent = [];
     const last = this.times.at(-1);

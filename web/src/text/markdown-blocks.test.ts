@@ -62,7 +62,7 @@ describe('blocks of Markdown', () => {
       new MarkdownBlocks().read(line).flatMap(({ token }) => ('tokens' in token ? (token.tokens ?? []) : []));
     const formulas = (line: string) =>
       inline(line).flatMap((one) =>
-        one.type === 'inlineMath' || one.type === 'math' ? [(one as { text: string }).text] : [],
+        one.type === 'inlineMath' || one.type === 'math' ? [one.text as string] : [],
       );
     expect(formulas('it is $a_1$, \\(b*c*d\\) and $$e$$')).toEqual(['a_1', 'b*c*d', 'e']);
     expect(formulas('from $5 to $10')).toEqual([]);
