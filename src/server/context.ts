@@ -15,6 +15,7 @@ import type { EncodeWorkers } from '../text/encode-workers.ts';
 import type { ApiError } from './http/errors.ts';
 import type { KeyLimiter } from './limits/key-limiter.ts';
 import type { TypicalAnswer } from './limits/typical-answer.ts';
+import type { History } from './live/history.ts';
 import type { BenchProgress, BenchRequest, BenchResult } from './live/live-event.ts';
 import type { LiveFeed } from './live/live-feed.ts';
 import type { SlidingPercentiles } from './live/recent-measurements.ts';
@@ -119,6 +120,7 @@ export interface ServerContext extends ServerDeps {
   readonly health: HealthCheck;
   readonly live: LiveFeed;
   readonly traces: RequestTraces;
+  readonly history: History;
   readonly firstToken: SlidingPercentiles;
   readonly betweenTokens: SlidingPercentiles;
   readonly metrics: Metrics;

@@ -24,6 +24,7 @@ import { isTooDeep } from './http/parse-body.ts';
 import { ParserErrors } from './http/parser-errors.ts';
 import { refuseSlowBodies } from './http/slow-bodies.ts';
 import { TypicalAnswer } from './limits/typical-answer.ts';
+import { History } from './live/history.ts';
 import { LiveFeed } from './live/live-feed.ts';
 import { SlidingPercentiles } from './live/recent-measurements.ts';
 import { RequestTraces } from './live/request-traces.ts';
@@ -168,6 +169,7 @@ function makeContext(deps: ServerDeps): ServerContext {
   return {
     ...deps,
     ...latencies,
+    history: new History(latencies),
     feed,
     activity,
     admission,

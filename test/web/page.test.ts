@@ -1,5 +1,6 @@
 // The page in a real browser, on the real program: what it shows, what it survives, and what cannot be done to it.
 
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -69,6 +70,29 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
       await isFilled(page, view);
     }
     expect(tabs.complaints).toEqual([]);
+  });
+
+  it('gives a reader of an idle server a request to copy that works as it stands', async () => {
+    const own = new ServerHome();
+    const key = own.createKey('boss', 'normal', '--admin');
+    const running = await own.start();
+    try {
+      const page = await tabs.open('lift', { url: running.url, key });
+      await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+      const begin = page.getByRole('region', { name: 'Begin here' });
+      await begin.getByRole('tabpanel').getByRole('button', { name: 'Copy' }).click();
+      expect(await begin.innerText()).not.toContain(key);
+      const curl = await page.evaluate<string>('navigator.clipboard.readText()');
+      const answer = execFileSync('sh', ['-c', curl.replace('curl', 'curl -sS')], { encoding: 'utf8' });
+      expect(JSON.parse(answer).choices[0].message.content.length).toBeGreaterThan(0);
+      await begin.waitFor({ state: 'detached' });
+      await page.getByRole('button', { name: '1 h' }).click();
+      await begin.waitFor({ state: 'detached' });
+      expect(tabs.complaints).toEqual([]);
+    } finally {
+      await running.stop();
+      own.remove();
+    }
   });
 
   it('says why a view that the address names is not here, and leads elsewhere', async () => {

@@ -1,4 +1,4 @@
-// What the page receives, as plain data: one snapshot when it subscribes, then a tick every quarter of a second.
+// What the page receives, as plain data: the last hour and one snapshot when it subscribes, then a tick every quarter of a second.
 
 import type { EngineSnapshot } from '../../engine/live/snapshot.ts';
 import type { EndReason } from '../../engine/request.ts';
@@ -39,6 +39,18 @@ export interface LiveTick {
   /** Requests that ended since the last tick, the newest last; the last 200 where there were more. */
   readonly ended: readonly EndedRequest[];
   readonly memory: { readonly usedBytes: number; readonly allowedBytes: number };
+}
+
+/** Sent as `history`, before all else: a list of five seconds each, in which something happened, of the last hour. */
+export interface HistoryPoint {
+  /** When they ended. */
+  readonly atMs: number;
+  /** Of requests that ended in them. */
+  readonly promptTokens: number;
+  readonly generatedTokens: number;
+  /** Over the minute before. */
+  readonly firstToken?: Percentiles;
+  readonly betweenTokens?: Percentiles;
 }
 
 export interface Percentiles {

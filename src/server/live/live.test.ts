@@ -5,7 +5,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { endless, messages, postJson, start, startWithKeys } from '../../../test/support/keyed-server.ts';
 import { opened } from '../../../test/support/opened.ts';
 import { applyChange } from '../../engine/live/snapshot.ts';
-import type { LiveSnapshot, LiveTick, RequestBrief, RequestTrace } from './live-event.ts';
+import type { HistoryPoint, LiveSnapshot, LiveTick, RequestBrief, RequestTrace } from './live-event.ts';
 
 interface Heard {
   readonly events: {
@@ -14,6 +14,8 @@ interface Heard {
     /** Where it is one. */
     readonly snapshot: LiveSnapshot | undefined;
   }[];
+  /** What it was sent before all else. */
+  readonly history: readonly HistoryPoint[];
   readonly response: IncomingMessage;
   leave(): void;
 }
@@ -22,6 +24,7 @@ async function view(url: string, key: string): Promise<Heard> {
   const request = get(`${url}/live`, { headers: { authorization: `Bearer ${key}` } });
   const response = await new Promise<IncomingMessage>((resolve) => request.once('response', resolve));
   const events: Heard['events'] = [];
+  const history: HistoryPoint[] = [];
   let text = '';
   response.on('error', () => {});
   response.setEncoding('utf8').on('data', (piece: string) => {
@@ -32,6 +35,10 @@ async function view(url: string, key: string): Promise<Heard> {
       const [, event = '', data = ''] = /^event: (\w+)\ndata: (.*)$/.exec(raw) ?? [];
       if (event === '') continue;
       const tick = JSON.parse(data);
+      if (event === 'history') {
+        history.push(...tick);
+        continue;
+      }
       events.push({ raw, tick, snapshot: event === 'snapshot' ? tick : undefined });
     }
   });
@@ -39,7 +46,7 @@ async function view(url: string, key: string): Promise<Heard> {
     request.destroy();
   };
   opened.push(leave);
-  return { events, response, leave };
+  return { events, history, response, leave };
 }
 
 /** Ticks come four times a second. */
@@ -56,6 +63,26 @@ async function startLive(options: Parameters<typeof startWithKeys>[1] = {}) {
 }
 
 describe('the live feed', () => {
+  it('begins with the hour before', async () => {
+    const { url, ask, secrets } = await startLive();
+    await (await ask(secrets.guest, { messages, max_tokens: 5 })).text();
+    let viewer = await view(url, secrets.boss);
+    // The five seconds in which it happened must be over.
+    await vi.waitFor(
+      async () => {
+        viewer.leave();
+        viewer = await view(url, secrets.boss);
+        await eventually(() => expect(viewer.events.length).toBeGreaterThan(0));
+        expect(viewer.history).toHaveLength(1);
+      },
+      { timeout: 60_000, interval: 1000 },
+    );
+    const [point] = viewer.history;
+    expect(point).toMatchObject({ generatedTokens: 5, firstToken: { p50: expect.any(Number) } });
+    expect(point?.promptTokens).toBeGreaterThan(0);
+    expect(Math.abs((point?.atMs ?? 0) - Date.now())).toBeLessThan(60_000);
+  });
+
   it('is for admins alone', async () => {
     const { call, secrets } = await startWithKeys(keys);
     expect((await call(undefined, '/live')).statusCode).toBe(401);

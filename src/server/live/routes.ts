@@ -24,12 +24,13 @@ export function liveRoute(context: ServerContext): Route {
   };
 }
 
-async function subscribe({ live, settings }: ServerContext, reply: FastifyReply): Promise<void> {
+async function subscribe({ history, live, settings }: ServerContext, reply: FastifyReply): Promise<void> {
   reply.hijack();
   // A client that left while its key was looked up emits no further close event.
   if (reply.raw.destroyed) return;
   const { keepAliveMs } = settings;
   const stream = new SseStream(reply.raw, reply.getHeaders(), keepAliveMs, undefined, namedEvents);
+  stream.sendFramed(Buffer.from(namedEvents.frame(history.points(), 'history')));
   // A client that reads nothing for two keep-alive intervals is gone.
   const unsubscribe = live.subscribe(new LiveViewer(reply.raw, stream, 2 * keepAliveMs));
   reply.raw.once('close', unsubscribe);

@@ -149,6 +149,7 @@ export class RequestRecord implements GenerationObserver {
   token(index: number): void {
     const nowMs = performance.now();
     const lastMs = this.#tokenMs[index];
+    this.#of.context.history.token();
     if (lastMs !== undefined) this.#of.context.betweenTokens.add(nowMs - lastMs, nowMs);
     else this.#of.queueEntry.begin();
     this.#tokenMs[index] = nowMs;
@@ -179,6 +180,7 @@ export class RequestRecord implements GenerationObserver {
     const totalMs = this.#elapsedMs();
     for (const requestId of this.#submitted) context.metrics.forget(requestId);
     context.metrics.used(model.name, usage, this.times);
+    context.history.prompt(usage.promptTokens);
     if (this.#outcome === 'ok') {
       const decodeMs = totalMs - (this.#firstTokenMs ?? totalMs);
       context.metrics.completed(this.#labels, longestAnswer, decodeMs, totalMs);

@@ -39,7 +39,14 @@ export function EnginePanel({ engine, nowMs, theme }: EnginePanelProps) {
         <BlockMapView engine={engine} theme={theme} />
         <TimelineView engine={engine} nowMs={nowMs} theme={theme} />
         {tick && <RunningTable running={tick.running} />}
-        {tick && <Queues queues={tick.queues} waiting={tick.waiting} />}
+        {tick && (
+          <Queues
+            queues={tick.queues}
+            waiting={tick.waiting}
+            freeBlocks={Math.max(0, tick.blockCounts.limit - tick.blockCounts.used)}
+            running={tick.running.length}
+          />
+        )}
       </div>
     </section>
   );

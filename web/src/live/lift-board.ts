@@ -9,6 +9,7 @@ import type {
 } from '../../../src/server/live/live-event.ts';
 import { Observable } from '../observable.ts';
 import { BlockMap } from './block-map.ts';
+import { Hour } from './hour.ts';
 import { LaneLog } from './lane-log.ts';
 import { Series } from './series.ts';
 
@@ -58,6 +59,7 @@ interface BoardState {
 
 export class LiftBoard extends Observable<BoardState> {
   readonly series = new Series();
+  readonly hour = new Hour();
   #startedMs: number | undefined;
 
   constructor() {
@@ -69,7 +71,7 @@ export class LiftBoard extends Observable<BoardState> {
     const { tick, ended } = this.value;
     if (tick === undefined || ended.length > 0 || tick.requests.running + tick.requests.queued > 0)
       return false;
-    return tick.firstToken === undefined && !this.series.hasTokens;
+    return tick.firstToken === undefined && !this.series.hasTokens && !this.hour.hasTokens;
   }
 
   takeSnapshot(snapshot: LiveSnapshot): void {
@@ -91,6 +93,7 @@ export class LiftBoard extends Observable<BoardState> {
       return engine;
     });
     this.series.add(tick);
+    this.hour.add(tick);
     const ended = [...tick.ended].reverse().concat(this.value.ended).slice(0, ENDED_KEPT);
     this.set({ ...this.value, tick, engines, ended });
   }

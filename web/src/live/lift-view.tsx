@@ -1,6 +1,6 @@
 // The lift, live: how fast it runs, which sequences run and wait and why, and what holds the memory.
 
-import { useEffect, useMemo } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Server } from '../access/server.ts';
 import { useValue } from '../observable.ts';
 import { EndedTable } from '../requests/requests-view.tsx';
@@ -36,12 +36,13 @@ export function LiftView({ server, board, theme, inFleet }: LiftViewProps) {
     };
   }, [feed]);
   const { tick, engines, ended, notices } = useValue(board);
+  const { state } = useValue(feed);
   return (
     <>
       <h1 class="offscreen">Lift</h1>
       <FeedBar feed={feed} notices={notices} />
       {tick && (
-        <>
+        <div class="lift-values" data-stale={state === 'lost'}>
           {board.isIdle && <BeginHere server={server} models={tick.models} />}
           <Figures tick={tick} series={inFleet ? undefined : board.series} />
           {!board.isIdle && <Plots board={board} theme={theme} inFleet={inFleet} />}
@@ -64,7 +65,7 @@ export function LiftView({ server, board, theme, inFleet }: LiftViewProps) {
               )}
             </section>
           </div>
-        </>
+        </div>
       )}
     </>
   );
@@ -88,40 +89,66 @@ function Engines({ engines, nowMs, theme }: EnginesProps) {
   );
 }
 
+const windows = [
+  [SERIES_SECONDS, '2 min'],
+  [900, '15 min'],
+  [3600, '1 h'],
+] as const;
+
 function Plots({ board, theme, inFleet }: Omit<LiftViewProps, 'server'>) {
-  const { series } = board;
-  const common = { times: series.times, theme, windowSeconds: SERIES_SECONDS };
+  const [windowSeconds, setWindow] = useState<number>(SERIES_SECONDS);
+  const isLong = windowSeconds > SERIES_SECONDS;
+  const series = isLong ? board.hour : board.series;
+  const { batchPrompt, batchDecode } = board.series;
+  const common = { times: series.times, theme, windowSeconds };
   const percentiles = ({ p50, p95, p99 }: typeof series.firstToken) => [
     { label: 'p50', colour: '--series-1', values: p50 },
     { label: 'p95', colour: '--series-2', values: p95 },
     { label: 'p99', colour: '--series-3', values: p99 },
   ];
   return (
-    <section class="plots" aria-label="The last two minutes">
-      {!inFleet && (
-        <>
-          <SeriesPlot
-            {...common}
-            label="Tokens/s"
-            unit=""
-            series={[
-              { label: 'prompt', colour: '--prompt', values: series.promptRate, filled: true },
-              { label: 'decoded', colour: '--series-1', values: series.decodeRate, filled: true },
-            ]}
-          />
-          <SeriesPlot
-            {...common}
-            label="Tokens in a step"
-            unit=""
-            series={[
-              { label: 'prompt', colour: '--prompt', values: series.batchPrompt, filled: true },
-              { label: 'decoding', colour: '--series-1', values: series.batchDecode, filled: true },
-            ]}
-          />
-        </>
-      )}
-      <SeriesPlot {...common} label="First token" unit="ms" series={percentiles(series.firstToken)} />
-      <SeriesPlot {...common} label="Between tokens" unit="ms" series={percentiles(series.betweenTokens)} />
+    <section aria-label="Charts">
+      <div class="row plot-windows">
+        {windows.map(([seconds, name]) => (
+          <button
+            key={seconds}
+            type="button"
+            class="small"
+            aria-pressed={seconds === windowSeconds}
+            onClick={() => setWindow(seconds)}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
+      <div class="plots">
+        {!inFleet && (
+          <>
+            <SeriesPlot
+              {...common}
+              label="Tokens/s"
+              unit=""
+              series={[
+                { label: 'prompt', colour: '--prompt', values: series.promptRate, filled: true },
+                { label: 'decoded', colour: '--series-1', values: series.decodeRate, filled: true },
+              ]}
+            />
+            {!isLong && (
+              <SeriesPlot
+                {...common}
+                label="Tokens in a step"
+                unit=""
+                series={[
+                  { label: 'prompt', colour: '--prompt', values: batchPrompt, filled: true },
+                  { label: 'decoding', colour: '--series-1', values: batchDecode, filled: true },
+                ]}
+              />
+            )}
+          </>
+        )}
+        <SeriesPlot {...common} label="First token" unit="ms" series={percentiles(series.firstToken)} />
+        <SeriesPlot {...common} label="Between tokens" unit="ms" series={percentiles(series.betweenTokens)} />
+      </div>
     </section>
   );
 }

@@ -1,7 +1,7 @@
 // The connection to GET /live: keeps the board up to date and reconnects by itself. While it is paused there is no
 // connection, so that the engines take no snapshots.
 
-import type { LiveSnapshot, LiveTick } from '../../../src/server/live/live-event.ts';
+import type { HistoryPoint, LiveSnapshot, LiveTick } from '../../../src/server/live/live-event.ts';
 import { Refusal, type Server, wordsFor } from '../access/server.ts';
 import { Observable } from '../observable.ts';
 import { eventsOf } from '../stream/events.ts';
@@ -93,6 +93,7 @@ export class LiveFeed extends Observable<FeedState> {
           this.#board.takeSnapshot(JSON.parse(data) as LiveSnapshot);
           if (this.value.state !== 'live') this.set({ state: 'live' });
         } else if (event === 'tick') this.#board.takeTick(JSON.parse(data) as LiveTick);
+        else if (event === 'history') this.#board.hour.begin(JSON.parse(data) as HistoryPoint[]);
       }
     } catch (error) {
       throw silent.signal.aborted ? new Error('the server is silent') : error;

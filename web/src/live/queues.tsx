@@ -4,24 +4,44 @@ import type { Queue, WaitingSequence } from '../../../src/engine/live/snapshot.t
 import { TierMark } from '../shell/marks.tsx';
 import { hashOf } from '../shell/route.ts';
 import { Headings, ScrollBox } from '../shell/table.tsx';
-import { count, duration, shortId } from '../text/format.ts';
+import { count, counted, duration, shortId } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 
-const reasons: Readonly<Record<WaitingSequence['why'], string>> = {
-  queue: 'others came first',
-  blocks: 'too few blocks are free',
-  prefix: 'another request computes the same prompt now; it waits for that',
-  preempted: 'was preempted; waits to be resumed',
-};
+const BLOCK_TOKENS = 32;
+
+/** What a request waits for, with the numbers that decide it. */
+function reasonOf(
+  { why, tokens }: WaitingSequence,
+  before: number,
+  freeBlocks: number,
+  running: number,
+): string {
+  const needed = Math.ceil((tokens + 1) / BLOCK_TOKENS);
+  switch (why) {
+    case 'queue':
+      return before === 0
+        ? `next to run, once one of ${counted(running, 'running sequence')} ends or a step has room`
+        : `${count(before)} before it in the queues`;
+    case 'blocks':
+      return `needs ${counted(needed, 'block')}; ${count(freeBlocks)} ${freeBlocks === 1 ? 'is' : 'are'} free`;
+    case 'prefix':
+      return 'a running request computes the same prompt; it will share its blocks';
+    case 'preempted':
+      return `was preempted; resumes with ${counted(needed, 'block')}, ${count(freeBlocks)} free`;
+  }
+}
 
 const MOST_SHOWN = 100;
 
 interface QueuesProps {
   readonly queues: readonly Queue[];
+  /** In the order in which they run. */
   readonly waiting: readonly WaitingSequence[];
+  readonly freeBlocks: number;
+  readonly running: number;
 }
 
-export function Queues({ queues, waiting }: QueuesProps) {
+export function Queues({ queues, waiting, freeBlocks, running }: QueuesProps) {
   return (
     <div class="queues">
       <h3>Queues</h3>
@@ -42,7 +62,7 @@ export function Queues({ queues, waiting }: QueuesProps) {
           <table class="data">
             <Headings columns={['Request', 'Tier', { number: 'Tokens' }, { number: 'Waits' }, 'Why']} />
             <tbody>
-              {waiting.slice(0, MOST_SHOWN).map((request) => (
+              {waiting.slice(0, MOST_SHOWN).map((request, before) => (
                 <tr key={request.requestId}>
                   <td>
                     <a href={hashOf({ view: 'requests', id: request.requestId })}>
@@ -54,7 +74,7 @@ export function Queues({ queues, waiting }: QueuesProps) {
                   </td>
                   <td class="number">{count(request.tokens)}</td>
                   <td class="number nowrap">{duration(request.ageMs)}</td>
-                  <td>{reasons[request.why]}</td>
+                  <td>{reasonOf(request, before, freeBlocks, running)}</td>
                 </tr>
               ))}
             </tbody>

@@ -41,7 +41,11 @@ export function SeriesPlot(props: SeriesPlotProps) {
   useEffect(() => {
     const element = holder.current;
     if (element === null) return;
-    const made = new UPlot(optionsOf(latest.current, element.clientWidth), dataOf(latest.current), element);
+    const made = new UPlot(
+      optionsOf(latest.current, () => latest.current.windowSeconds, element.clientWidth),
+      dataOf(latest.current),
+      element,
+    );
     plot.current = made;
     const observer = new ResizeObserver(() =>
       made.setSize({ width: element.clientWidth, height: pixelsOf(HEIGHT_REM) }),
@@ -78,7 +82,11 @@ function dataOf({ times, series }: SeriesPlotProps): UPlot.AlignedData {
   return [times as number[], ...series.map(({ values }) => values as (number | null)[])];
 }
 
-function optionsOf({ series, bars, windowSeconds }: SeriesPlotProps, width: number): UPlot.Options {
+function optionsOf(
+  { series, bars }: SeriesPlotProps,
+  windowSeconds: () => number | undefined,
+  width: number,
+): UPlot.Options {
   const ink = cssColour(colourOf('--ink-soft'));
   const grid = { stroke: cssColour(colourOf('--line')), width: 1 };
   const axis = {
@@ -98,7 +106,7 @@ function optionsOf({ series, bars, windowSeconds }: SeriesPlotProps, width: numb
         time: true,
         range: (_: UPlot, min: number, max: number): UPlot.Range.MinMax => {
           if (bars) return [min - DAY_SECONDS / 2, max + DAY_SECONDS / 2];
-          return [windowSeconds === undefined ? min : max - windowSeconds, max];
+          return [max - (windowSeconds() ?? max - min), max];
         },
       },
       y: { range: (_: UPlot, __: number | null, max: number | null) => [0, Math.max(1, (max ?? 0) * 1.1)] },
