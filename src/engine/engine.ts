@@ -5,6 +5,7 @@ import { type Backend, BLOCK_TOKENS, type StepResult } from '../compute/backend.
 import type { GrammarTables } from '../grammar/tables.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { applyDense, type DenseLayer } from '../model/dense-layers.ts';
+import type { SampleResult } from '../sampling/sample-row.ts';
 import { blocksFor } from './cache/block-tables.ts';
 import { EngineReports, type ReportListener } from './engine-reports.ts';
 import type { EngineSnapshot } from './live/snapshot.ts';
@@ -23,14 +24,7 @@ import {
   SpeculativeDecoding,
 } from './speculation/speculative-decoding.ts';
 import type { EngineRecord } from './step-recorder.ts';
-import {
-  type AcceptedTokens,
-  acceptTokens,
-  addScores,
-  type StepSamples,
-  sampleStep,
-  samplingOf,
-} from './step-samples.ts';
+import { type AcceptedTokens, acceptTokens, addScores, type StepRows, stepRows } from './step-samples.ts';
 
 export interface EngineOptions extends SchedulerOptions, SpeculationOptions, RequestLimits {
   readonly blockCount: number;
@@ -183,36 +177,33 @@ export class Engine {
     const { recorder } = this.#reports;
     const gone = this.#applyCancellations();
     if (gone.length > 0) this.#reports.report(gone);
-    const modelDrafts = await this.#speculation?.runDraftModel(
-      this.#requests.answers(this.#scheduler.running),
-      this.#nowMs,
-    );
-    await this.#resident?.beforePlan();
+    const modelDrafts = this.#speculation?.hasDraftModel
+      ? await this.#speculation.runDraftModel(this.#requests.answers(this.#scheduler.running), this.#nowMs)
+      : undefined;
+    // Again where requests came while the device took memory: they need some, too.
+    for (let growing = this.#resident?.beforePlan(); growing; growing = this.#resident?.beforePlan()) {
+      await growing;
+    }
     recorder.begin();
     const plan = this.#plan(modelDrafts);
     const batch = planBatch(plan);
-    const sampling = samplingOf(plan, this.#requests);
+    const step = stepRows(plan, this.#requests);
     // From here on requests may end; the step is computed all the same.
     await this.#speculation?.planned(plan);
     await this.#resident?.afterPlan();
     if (plan.items.length === 0) return this.#skip(plan);
     this.#reports.computing();
-    const result = await this.#backend.step(
-      batch,
-      sampling.flatMap(({ rows }) => rows),
-    );
+    const result = await this.#backend.step(batch, step.rows);
     recorder.computed();
-    // What was cancelled during the step samples nothing.
-    const cancelled = this.#applyCancellations();
-    const samples = sampleStep(sampling, result, this.#requests, this.#backend, this.#options.vocabSize);
+    // What was cancelled during the step gets no token.
+    const events: RequestEvent[] = this.#applyCancellations();
+    const results =
+      result.sampled ?? this.#backend.sampleRows(result.logits, this.#options.vocabSize, step.rows);
     recorder.lap('sampleMs');
-    const accepted = samples.answers.map(acceptTokens);
-    this.#reports.stepped(plan, [
-      ...cancelled,
-      ...this.#commit(plan, accepted),
-      ...this.#poolStates(plan, result),
-      ...this.#score(plan, samples),
-    ]);
+    this.#commit(plan, step, results, events);
+    this.#poolStates(plan, result, events);
+    this.#score(plan, step, results, events);
+    this.#reports.stepped(plan, events);
     return true;
   }
 
@@ -274,12 +265,17 @@ export class Engine {
   }
 
   /** Ends what could not sample, advances the rest, ends what is complete. */
-  #commit(plan: StepPlan, accepted: readonly AcceptedTokens[]): RequestEvent[] {
-    const events: RequestEvent[] = [];
+  #commit(
+    plan: StepPlan,
+    { answers }: StepRows,
+    results: readonly SampleResult[],
+    events: RequestEvent[],
+  ): void {
     const finish = ({ open, end }: AcceptedTokens) => {
       if (end !== undefined) events.push(this.#end(open, end.reason, end.error));
     };
     const { recorder } = this.#reports;
+    const accepted = answers.map((each) => acceptTokens(each, results, this.#requests));
     for (const one of accepted) if (one.tokens.length === 0) finish(one);
     const { elapsedMs } = recorder;
     this.#scheduler.commit(
@@ -297,42 +293,42 @@ export class Engine {
       events.push(...one.events);
       finish(one);
     }
-    return events;
   }
 
   /** Adds up states and ends what has all of them. */
-  #poolStates({ items }: StepPlan, { states }: StepResult): FinishEvent[] {
-    const events: FinishEvent[] = [];
+  #poolStates({ items }: StepPlan, { states }: StepResult, events: RequestEvent[]): void {
     const rows = items.reduce((sum, { states: [from, to] }) => sum + to - from, 0);
     const size = rows === 0 ? 0 : states.length / rows;
     let row = 0;
     for (const { sequence, states: wanted } of items) {
+      if (sequence.pooled === undefined) continue;
       const count = wanted[1] - wanted[0];
       const own = states.subarray(row * size, (row + count) * size);
       row += count;
       const open = this.#requests.of(sequence);
-      if (open === undefined || sequence.pooled === undefined) continue;
+      if (open === undefined) continue;
       if (count > 0) sequence.pooled.add(own, count);
       if (sequence.pooled.isComplete) events.push(this.#embedded(open, sequence.pooled.vector()));
     }
-    return events;
   }
 
   /** Gathers scores and ends what has all of them. */
-  #score({ items }: StepPlan, { scored }: StepSamples): FinishEvent[] {
-    const events: FinishEvent[] = [];
+  #score(
+    { items }: StepPlan,
+    { scored }: StepRows,
+    results: readonly SampleResult[],
+    events: RequestEvent[],
+  ): void {
     for (const rows of scored) {
-      const error = addScores(rows);
-      if (error !== undefined && this.#requests.of(rows.open.sequence) !== undefined) {
-        events.push(this.#end(rows.open, 'error', error));
-      }
+      if (this.#requests.of(rows.open.sequence) === undefined) continue;
+      const error = addScores(rows, results);
+      if (error !== undefined) events.push(this.#end(rows.open, 'error', error));
     }
     for (const { sequence } of items) {
+      if (sequence.scored?.isComplete !== true) continue;
       const open = this.#requests.of(sequence);
-      if (open === undefined || sequence.scored?.isComplete !== true) continue;
-      events.push({ ...this.#end(open, 'stop'), scores: sequence.scored.scores });
+      if (open !== undefined) events.push({ ...this.#end(open, 'stop'), scores: sequence.scored.scores });
     }
-    return events;
   }
 
   #embedded(open: OpenRequest, pooled: Float32Array | undefined): FinishEvent {

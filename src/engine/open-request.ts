@@ -5,7 +5,7 @@ import { BudgetExceeded } from '../grammar/step-budget.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { type SamplingParameters, scoringParameters } from '../sampling/parameters.ts';
 import type { SampledToken, SampleRow } from '../sampling/sample-row.ts';
-import { SamplerState } from '../sampling/sampler-state.ts';
+import { needsState, SamplerState } from '../sampling/sampler-state.ts';
 import {
   type FinishReason,
   finishReason,
@@ -24,7 +24,6 @@ import type {
   RequestError,
   ScoreRequest,
 } from './request.ts';
-import type { Draft } from './scheduler/draft.ts';
 import { PooledStates, type Stretch } from './scheduler/pooled-states.ts';
 import { ScoredTokens } from './scheduler/scored-tokens.ts';
 import { Sequence } from './scheduler/sequence.ts';
@@ -62,6 +61,8 @@ export class OpenRequest<Request extends EngineRequest = EngineRequest> {
   }
 }
 
+const noTokens: readonly number[] = [];
+
 interface AnswerLimits {
   /** Prompt and answer together. */
   readonly maxTokens: number;
@@ -78,7 +79,8 @@ interface AnswerEnd {
 export class OpenAnswer extends OpenRequest<AnswerRequest> {
   readonly #endIds: readonly number[];
   readonly #vocabSize: number;
-  readonly #samplers: SamplerState;
+  /** Undefined where its samplers need to know nothing of the tokens before. */
+  readonly #samplers: SamplerState | undefined;
   readonly #thinking: ThinkingBudget | undefined;
   /** Allowed by the request, whatever the grammar says. */
   readonly #allowed: Uint32Array | undefined;
@@ -100,7 +102,9 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     this.#endIds = endIds;
     this.#vocabSize = vocabSize;
     this.#matcher = matcher;
-    this.#samplers = new SamplerState(request.parameters, request.prompt, request.answer ?? []);
+    if (needsState(request.parameters)) {
+      this.#samplers = new SamplerState(request.parameters, request.prompt, request.answer ?? []);
+    }
     if (request.thinking !== undefined)
       this.#thinking = new ThinkingBudget(request.thinking, request.answer ?? []);
     this.#allowed = intersection(request.mask, maskOf(request.parameters.allowedTokenIds, vocabSize));
@@ -116,9 +120,9 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     return { ...event, generatedTokens: Math.max(event.generatedTokens, this.#publishedTokens) };
   }
 
-  /** How the next token is to be sampled, and one more after each draft token. */
-  sampleRows({ rows }: Draft): SampleRow[] {
-    return [this.#sampleRow([], this.#matcher, this.#mask), ...rows];
+  /** How the next token is to be sampled. */
+  sampleRow(): SampleRow {
+    return this.#sampleRow(noTokens, this.#matcher, this.#mask);
   }
 
   /** What tokens spell, where a grammar must know it. */
@@ -149,7 +153,7 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
 
   /** Takes a token that was sampled, the `count`th after those of the sequence. Here alone is decided whether it is the last. */
   accept({ token, mu }: SampledToken, count: number): AnswerEnd | undefined {
-    this.#samplers.accept(token, mu);
+    this.#samplers?.accept(token, mu);
     this.#thinking?.accept(token);
     const { parameters } = this.request;
     const generated = this.generated + count;
@@ -189,16 +193,22 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
   #sampleRow(tokens: readonly number[], matcher: Matcher | undefined, known?: Uint32Array): SampleRow {
     const { parameters, choice = 0 } = this.request;
     const own = known ?? matcher?.mask();
-    const { forbidden, ...state } = this.#samplers.row(this.sequence.tokens, tokens);
-    const row = { ...state, parameters, position: this.sequence.length + tokens.length, choice };
-    const mask = intersection(own, this.#allowed);
+    const allowed = intersection(own, this.#allowed);
     const forced = this.#thinking?.after(tokens).forced;
     // A grammar that does not allow the end of reasoning here goes first.
-    if (forced !== undefined && isAllowed(mask, forced)) {
-      return { ...row, forbidden: [], mask: maskOf([forced], this.#vocabSize) };
-    }
-    const early = this.#forbidden(this.generated + tokens.length, matcher, own);
-    return { ...row, forbidden: [...forbidden, ...early], mask };
+    const isForced = forced !== undefined && isAllowed(allowed, forced);
+    const early = isForced ? [] : this.#forbidden(this.generated + tokens.length, matcher, own);
+    const state = this.#samplers?.row(this.sequence.tokens, tokens);
+    return {
+      parameters,
+      position: this.sequence.length + tokens.length,
+      choice,
+      forbidden: isForced || state === undefined ? early : [...state.forbidden, ...early],
+      mask: isForced ? maskOf([forced], this.#vocabSize) : allowed,
+      counts: state?.counts,
+      dry: state?.dry,
+      mu: state?.mu,
+    };
   }
 
   /** Nothing that ends an answer may be sampled before the answer is complete. */

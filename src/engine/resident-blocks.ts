@@ -39,22 +39,25 @@ export class ResidentBlocks {
     return this.#memory.capacity;
   }
 
-  async beforePlan(): Promise<void> {
+  /** Undefined where there is room for all that a plan may take which is made at once. */
+  beforePlan(): Promise<void> | undefined {
     const scheduler = this.#scheduler;
     if (this.refused && this.#nowMs() >= this.#growsAgainMs) scheduler.limitToDevice(undefined);
     const needed = scheduler.mostHeldAfterPlan();
-    if (needed <= this.#memory.capacity) {
-      if (!scheduler.isLimitedByDevice) this.#refusals = 0;
-      return;
-    }
-    const capacity = await this.#memory.fit(needed, scheduler.grantedBlocks);
+    if (needed > this.#memory.capacity) return this.#grow(needed);
+    if (!scheduler.isLimitedByDevice) this.#refusals = 0;
+    return undefined;
+  }
+
+  async #grow(needed: number): Promise<void> {
+    const capacity = await this.#memory.fit(needed, this.#scheduler.grantedBlocks);
     if (capacity >= needed) {
       this.#refusals = 0;
       return;
     }
     this.#refusals += 1;
     this.#growsAgainMs = this.#nowMs() + RETRY_MS;
-    scheduler.limitToDevice(capacity);
+    this.#scheduler.limitToDevice(capacity);
   }
 
   async afterPlan(): Promise<void> {

@@ -7,6 +7,12 @@ import type { SamplingParameters } from './parameters.ts';
 import type { SampleRow } from './sample-row.ts';
 import { needsCounts, type SeenTokens, TokenCounts } from './token-counts.ts';
 
+/** Whether the samplers depend on the tokens before in other ways than through the logits. */
+export function needsState(parameters: SamplingParameters): boolean {
+  const { badWords, mirostat } = parameters;
+  return needsCounts(parameters) || usesDry(parameters) || badWords.length > 0 || mirostat !== 0;
+}
+
 type StateRow = Pick<SampleRow, 'counts' | 'dry' | 'mu' | 'forbidden'>;
 
 export class SamplerState {

@@ -55,6 +55,10 @@ export class SpeculativeDecoding {
     this.#draftModel?.useThreads(count);
   }
 
+  get hasDraftModel(): boolean {
+    return this.#draftModel !== undefined;
+  }
+
   /** Before a step: lets the draft model draft for those that decode, where no drafter knows better. */
   async runDraftModel(running: readonly OpenAnswer[], nowMs: () => number): Promise<ModelDrafts> {
     const model = this.#draftModel;
