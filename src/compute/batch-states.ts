@@ -20,16 +20,20 @@ export function ownSlot(
   };
 }
 
+const none = new Int32Array(0);
+const noStates: BatchStates = { from: none, starts: none, rows: none, slots: none };
+
 /** All sequences have one, or none has. */
 export function batchStates(
   recurrentStates: readonly (StateUse | undefined)[],
   rowStarts: Int32Array,
 ): BatchStates {
+  if (recurrentStates[0] === undefined) return noStates;
   const present = recurrentStates.filter((state) => state !== undefined);
   const kept = recurrentStates.flatMap((state, index) =>
     (state?.kept ?? []).map(({ after, slot }) => ({ row: (rowStarts[index] as number) + after - 1, slot })),
   );
-  const starts = new Int32Array(present.length === 0 ? 0 : present.length + 1);
+  const starts = new Int32Array(present.length + 1);
   for (const [index, { kept: own }] of present.entries()) {
     starts[index + 1] = (starts[index] as number) + own.length;
   }

@@ -3,47 +3,62 @@
 import type { Batch } from '../compute/backend.ts';
 import { batchAdapters } from '../compute/batch.ts';
 import { batchStates } from '../compute/batch-states.ts';
-import type { StepPlan } from './scheduler/step-plan.ts';
+import type { StepItem, StepPlan } from './scheduler/step-plan.ts';
 
 export function planBatch({ items, load }: StepPlan): Batch {
-  const batch = {
-    tokens: new Int32Array(load.tokens),
-    rowStarts: new Int32Array(items.length + 1),
-    starts: new Int32Array(items.length),
-    blocks: new Int32Array(items.reduce((sum, { sequence }) => sum + sequence.blocks.length, 0)),
-    blockStarts: new Int32Array(items.length + 1),
-    logitRows: new Int32Array(
-      items.reduce(
-        (sum, { samples, draft, scores: [from, to] }) =>
-          sum + Number(samples) + draft.tokens.length + to - from,
-        0,
-      ),
-    ),
-    stateRows: new Int32Array(items.reduce((sum, { states: [from, to] }) => sum + to - from, 0)),
-  };
+  const sizes = sizesOf(items);
+  const tokens = new Int32Array(load.tokens);
+  const rowStarts = new Int32Array(items.length + 1);
+  const starts = new Int32Array(items.length);
+  const blocks = new Int32Array(sizes.blocks);
+  const blockStarts = new Int32Array(items.length + 1);
+  const logitRows = new Int32Array(sizes.logitRows);
+  const stateRows = new Int32Array(sizes.stateRows);
   let row = 0;
   let block = 0;
   let wanted = 0;
   let wantedStates = 0;
-  for (const [index, item] of items.entries()) {
-    const { sequence, start, count, draft, samples, states, scores } = item;
+  for (let index = 0; index < items.length; index++) {
+    const { sequence, start, count, draft, samples, states, scores } = items[index] as StepItem;
     const own = count - draft.tokens.length;
-    batch.tokens.set(sequence.storage.subarray(start, start + own), row);
-    batch.tokens.set(draft.tokens, row + own);
-    batch.blocks.set(sequence.blocks, block);
-    batch.starts[index] = start;
-    for (let at = states[0]; at < states[1]; at++) batch.stateRows[wantedStates++] = row + at - start;
-    for (let at = scores[0]; at < scores[1]; at++) batch.logitRows[wanted++] = row + at - start;
+    // Most items have one token: a loop is faster than `set` with a view.
+    for (let at = 0; at < own; at++) tokens[row + at] = sequence.storage[start + at] as number;
+    for (let at = own; at < count; at++) tokens[row + at] = draft.tokens[at - own] as number;
+    for (const each of sequence.blocks) blocks[block++] = each;
+    starts[index] = start;
+    for (let at = states[0]; at < states[1]; at++) stateRows[wantedStates++] = row + at - start;
+    for (let at = scores[0]; at < scores[1]; at++) logitRows[wanted++] = row + at - start;
     row += count;
-    block += sequence.blocks.length;
-    batch.rowStarts[index + 1] = row;
-    batch.blockStarts[index + 1] = block;
-    if (samples) for (let at = row - 1 - draft.tokens.length; at < row; at++) batch.logitRows[wanted++] = at;
+    rowStarts[index + 1] = row;
+    blockStarts[index + 1] = block;
+    if (samples) for (let at = row - 1 - draft.tokens.length; at < row; at++) logitRows[wanted++] = at;
   }
   const recurrentStates = batchStates(
     items.map(({ state }) => state),
-    batch.rowStarts,
+    rowStarts,
   );
   const adapters = batchAdapters(items.map(({ sequence }) => sequence.adapter));
-  return { ...batch, recurrentStates, adapters };
+  return {
+    tokens,
+    rowStarts,
+    starts,
+    blocks,
+    blockStarts,
+    logitRows,
+    stateRows,
+    recurrentStates,
+    adapters,
+  };
+}
+
+function sizesOf(items: readonly StepItem[]): { blocks: number; logitRows: number; stateRows: number } {
+  let blocks = 0;
+  let logitRows = 0;
+  let stateRows = 0;
+  for (const { sequence, samples, draft, states, scores } of items) {
+    blocks += sequence.blocks.length;
+    logitRows += Number(samples) + draft.tokens.length + scores[1] - scores[0];
+    stateRows += states[1] - states[0];
+  }
+  return { blocks, logitRows, stateRows };
 }
