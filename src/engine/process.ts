@@ -4,10 +4,19 @@ import { messageOf } from '../runtime/error-message.ts';
 import { Engine } from './engine.ts';
 import { loadEngine, readyMessage } from './load-engine.ts';
 import { type EngineSettings, type FromEngine, handleCommand, type ToEngine } from './protocol.ts';
+import type { StepReport } from './step-report.ts';
 
 function send(message: FromEngine): void {
   // A parent that has gone away is noticed through `disconnect`; until then a message to it may fail.
   if (process.connected) process.send?.(message, undefined, undefined, () => {});
+}
+
+/**
+ * Sends a report once the engine's next step has begun, which is within the microtasks that are due now: sending takes as long
+ * as a good part of the loop, and the device computes meanwhile.
+ */
+function sendReport(report: StepReport): void {
+  process.nextTick(send, { kind: 'report', report });
 }
 
 process.on('disconnect', () => process.exit(0));
@@ -34,7 +43,7 @@ async function serve(settings: EngineSettings): Promise<void> {
 async function start(settings: EngineSettings): Promise<Engine | undefined> {
   try {
     const loaded = await loadEngine(settings, (share) => send({ kind: 'loading', share }));
-    const engine = new Engine(loaded.backend, loaded.options, (report) => send({ kind: 'report', report }));
+    const engine = new Engine(loaded.backend, loaded.options, sendReport);
     send(readyMessage(loaded));
     return engine;
   } catch (error) {
