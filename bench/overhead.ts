@@ -1,6 +1,6 @@
-// `npm run bench -- overhead`: what a step costs beside the forward pass and sampling: the real engine with a backend that computes nothing, for
-// many sequences of long contexts, and the way of a step's tokens from an engine process to its parent. Medians of
-// many steps, in microseconds and as a share of a step of 40 ms. Ends in one JSON line.
+// `npm run bench -- overhead`: what a step costs besides the forward pass and sampling, which is how long a device rests between two of
+// them: the real engine with a backend that computes nothing, for sequences that use no sampler and for long contexts with penalties.
+// Then what an engine process sends of a step, while the next one computes. Medians of many steps, in microseconds. Ends in one JSON line.
 
 import { fork } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,25 +13,29 @@ import type { EngineRequest } from '#src/engine/request.ts';
 import { unloadedError } from '#src/engine/request-errors.ts';
 import { RequestStreams } from '#src/engine/request-streams.ts';
 import type { StepReport } from '#src/engine/step-report.ts';
-import { validateSampling } from '#src/sampling/parameters.ts';
+import { type SamplingRequest, validateSampling } from '#src/sampling/parameters.ts';
 import { seedFrom } from '#src/sampling/random.ts';
 import type { SampleResult, SampleRow } from '#src/sampling/sample-row.ts';
 import { print, report } from './harness.ts';
 
-const STEP_MS = 40;
 const VOCABULARY = 128_256;
 const CONTEXT = 16_384;
 const WARM_UP_STEPS = 300;
 const STEPS = 1000;
 /** Between the steps of an engine process, so that each report travels alone. */
 const PACE_MS = 3;
-const loads = [
-  { sequences: 16, context: 2000 },
-  { sequences: 16, context: 8000 },
-  { sequences: 64, context: 2000 },
-  { sequences: 64, context: 8000 },
+interface Load {
+  readonly sequences: number;
+  readonly context: number;
+  readonly sampling: SamplingRequest;
+}
+
+const greedy = { temperature: 0 };
+const penalties = { topP: 0.95, repetitionPenalty: 1.1, presencePenalty: 0.5, frequencyPenalty: 0.5 };
+const loads: readonly Load[] = [
+  ...[1, 8, 16, 64].map((sequences) => ({ sequences, context: 500, sampling: greedy })),
+  ...[16, 64].map((sequences) => ({ sequences, context: 8000, sampling: penalties })),
 ];
-type Load = (typeof loads)[number];
 
 /** Answers every step at once and times what the engine does around its calls. */
 class IdleBackend implements Backend {
@@ -89,10 +93,9 @@ class IdleBackend implements Backend {
   }
 }
 
-function requestsOf({ sequences, context }: Load): EngineRequest[] {
-  const penalties = { repetitionPenalty: 1.1, presencePenalty: 0.5, frequencyPenalty: 0.5 };
+function requestsOf({ sequences, context, sampling }: Load): EngineRequest[] {
   const validation = validateSampling(
-    { ...penalties, topP: 0.95, maxTokens: WARM_UP_STEPS + STEPS, ignoreEos: true },
+    { ...sampling, maxTokens: WARM_UP_STEPS + STEPS, ignoreEos: true },
     { vocabSize: VOCABULARY, freshSeed: seedFrom(1n) },
   );
   if (!validation.ok) throw new Error(`${validation.parameter} ${validation.problem}`);
@@ -171,21 +174,20 @@ async function measureMessages(load: Load) {
 }
 
 async function measureAll(): Promise<void> {
-  print('microseconds per step: engine | check of the batch | send | in all | share of 40 ms | receive');
+  print('microseconds per step: engine | check of the batch | both | send | receive');
   const results = [];
   for (const load of loads) {
     const backend = await runEngine(load, 0, () => {});
     const engineUs = median(backend.outsideUs);
     const checkUs = median(backend.checkUs);
     const { sendUs, receiveUs } = await measureMessages(load);
-    const share = (engineUs + checkUs + sendUs) / (1000 * STEP_MS);
-    const columns = [engineUs, checkUs, sendUs, engineUs + checkUs + sendUs].map((us) => us.toFixed(0));
-    print(
-      `${load.sequences} sequences of ${load.context}: ${columns.join(' | ')} | ${(100 * share).toFixed(2)} % | ${receiveUs.toFixed(0)}`,
-    );
-    results.push({ ...load, engineUs, checkUs, sendUs, receiveUs, share });
+    const columns = [engineUs, checkUs, engineUs + checkUs, sendUs, receiveUs].map((us) => us.toFixed(0));
+    const { sequences, context, sampling } = load;
+    const samplers = sampling === greedy ? 'greedy' : 'penalties';
+    print(`${sequences} sequences of ${context}, ${samplers}: ${columns.join(' | ')}`);
+    results.push({ sequences, context, samplers, engineUs, checkUs, sendUs, receiveUs });
   }
-  report('overhead', { steps: STEPS, stepMs: STEP_MS, results });
+  report('overhead', { steps: STEPS, results });
 }
 
 const [, , role, index] = process.argv;
