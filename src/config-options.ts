@@ -52,7 +52,8 @@ export const configOptions = {
   corsOrigins: {
     kind: origins,
     default: [],
-    meaning: 'sites whose pages may ask from a browser, such as `https://chat.example`, or `*` for all',
+    meaning:
+      'sites whose pages may ask from a browser, such as `https://chat.example`, `localhost` for those of this machine at any port, or `*` for all',
   },
   adminPort: {
     kind: port,

@@ -88,10 +88,11 @@ describe('the configuration', () => {
   });
 
   it('reads origins as browsers write them', () => {
-    const given = 'https://Chat.example/, app://obsidian.md, *';
+    const given = 'https://Chat.example/, app://obsidian.md, localhost, *';
     expect(resolve({ corsOrigins: given }).config.corsOrigins).toEqual([
       'https://chat.example',
       'app://obsidian.md',
+      'localhost',
       '*',
     ]);
   });

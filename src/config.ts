@@ -202,9 +202,12 @@ function parseSeparated(raw: unknown, where: string): readonly string[] {
 
 function parseOrigins(raw: unknown, where: string): readonly string[] {
   const items = parseList(raw, where).map((item) => item.replace(/\/$/, '').toLowerCase());
-  const unknown = items.find((item) => item !== '*' && !/^[a-z][a-z\d+.-]*:\/\/[^/\s]+$/.test(item));
+  const isOrigin = (item: string) => /^(\*|localhost|[a-z][a-z\d+.-]*:\/\/[^/\s]+)$/.test(item);
+  const unknown = items.find((item) => !isOrigin(item));
   if (unknown === undefined) return Object.freeze(items);
-  throw new ConfigError(`${where}: give origins such as https://chat.example, or *, not ${unknown}`);
+  throw new ConfigError(
+    `${where}: give origins such as https://chat.example, localhost, or *, not ${unknown}`,
+  );
 }
 
 function parseAddresses(raw: unknown, where: string): readonly string[] {

@@ -16,10 +16,13 @@ const preflight = {
 
 describe('a page of another site', () => {
   it('may not ask unless its origin is allowed', async () => {
-    for (const corsOrigins of [[], ['https://other.example']]) {
+    for (const [status, corsOrigins] of [
+      [404, []],
+      [200, ['https://other.example']],
+    ] as const) {
       const { app } = await start({ settings: { corsOrigins } });
       const asked = await app.inject(preflight);
-      expect(asked.statusCode).toBe(404);
+      expect(asked.statusCode).toBe(status);
       expect(asked.headers).not.toHaveProperty('access-control-allow-origin');
       const answer = await app.inject({ url: '/v1/models', headers: { origin } });
       expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
@@ -29,7 +32,7 @@ describe('a page of another site', () => {
   it('may ask ahead without its key, and then with what it announced', async () => {
     const { server, secrets } = await startWithKeys({ mine: {} }, { settings: { corsOrigins: [origin] } });
     const asked = await server.app.inject(preflight);
-    expect(asked.statusCode).toBe(204);
+    expect(asked.statusCode).toBe(200);
     expect(asked.headers).toMatchObject({
       'access-control-allow-origin': origin,
       'access-control-allow-methods': expect.stringContaining('POST'),
@@ -52,6 +55,22 @@ describe('a page of another site', () => {
       const exposed = answer.headers['access-control-expose-headers'];
       for (const name of ['x-request-id', 'x-ratelimit-remaining-tokens']) expect(exposed).toContain(name);
     }
+  });
+
+  it.each([
+    ['http://localhost', true],
+    ['http://localhost:3000', true],
+    ['https://127.0.0.1:3000', true],
+    ['http://[::1]:3000', true],
+    ['http://localhost.evil.example', false],
+    ['http://notlocalhost', false],
+    ['http://127.0.0.1.evil.example', false],
+    ['http://evil.example@localhost', false],
+    ['null', false],
+  ])('may ask from this machine, at any port, where localhost may: %s is %s', async (page, isAllowed) => {
+    const { app } = await start({ settings: { corsOrigins: ['localhost'] } });
+    const { headers } = await app.inject({ ...preflight, headers: { ...preflight.headers, origin: page } });
+    expect(headers['access-control-allow-origin']).toBe(isAllowed ? page : undefined);
   });
 
   it('hears of errors, too, and everyone may where all may', async () => {

@@ -32,14 +32,18 @@ export function allowOrigin(
   // A cache must not give one origin the response that is marked for another.
   if (!all) reply.header('vary', 'Origin');
   const { origin } = headers;
-  if (origin === undefined || !isAllowed(origin, origins)) return undefined;
+  if (origin === undefined) return undefined;
+  const isPreflight = method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
+  // A browser reads the missing header as a refusal.
+  if (!isAllowed(origin, origins)) return isPreflight ? reply.code(200).send() : undefined;
   reply.header('access-control-allow-origin', all ? '*' : origin);
-  if (method !== 'OPTIONS' || headers['access-control-request-method'] === undefined) {
+  if (!isPreflight) {
     reply.header('access-control-expose-headers', EXPOSED);
     return undefined;
   }
+  // Some clients take no other status of success than this.
   return reply
-    .code(204)
+    .code(200)
     .headers({
       'access-control-allow-methods': METHODS,
       'access-control-allow-headers': headers['access-control-request-headers'] ?? HEADERS,
@@ -49,7 +53,15 @@ export function allowOrigin(
 }
 
 export function isAllowed(origin: string, origins: readonly string[]): boolean {
-  return origins.includes('*') || origins.includes(origin.toLowerCase());
+  if (origins.includes('*') || origins.includes(origin.toLowerCase())) return true;
+  return origins.includes('localhost') && isLoopback(origin);
+}
+
+/** A page that this machine serves, at any port. */
+function isLoopback(origin: string): boolean {
+  if (!URL.canParse(origin)) return false;
+  const { hostname, origin: whole } = new URL(origin);
+  return whole === origin && ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
 }
 
 export function isReading({ method }: Pick<FastifyRequest, 'method'>): boolean {
