@@ -34,6 +34,7 @@ export function checkTextFits(
       `the prompt has ${text.length} characters, ${fewest} tokens at the very least`,
     ),
     parameter,
+    { promptTokens: fewest, contextTokens: spec.contextLength },
   );
 }
 
@@ -50,7 +51,8 @@ export function fitToContext(
   const left = room - promptTokens;
   if (left < (parameters.maxTokens === 0 ? 0 : 1)) {
     const message = tooLong(room, `the prompt has ${promptTokens} tokens`);
-    throw new GenerationError('context_length_exceeded', message, names.prompt);
+    const sizes = { promptTokens, contextTokens: room };
+    throw new GenerationError('context_length_exceeded', message, names.prompt, sizes);
   }
   const { maxTokens, minTokens } = parameters;
   if (minTokens > left) {
@@ -65,7 +67,8 @@ export function checkFits(promptTokens: number, room: number, parameter: string)
   if (promptTokens === 0) throw invalid(parameter, 'is empty, and there is nothing to embed');
   if (promptTokens <= room) return;
   const message = `This model's maximum context length is ${room} tokens. However, ${parameter} has ${promptTokens}`;
-  throw new GenerationError('context_length_exceeded', message, parameter);
+  const sizes = { promptTokens, contextTokens: room };
+  throw new GenerationError('context_length_exceeded', message, parameter, sizes);
 }
 
 /** Clients recognize the first words, which are OpenAI's, and retry with a shorter prompt. */

@@ -23,15 +23,24 @@ export type GenerationErrorCode =
   | 'grammar_failed'
   | 'engine_failed';
 
+/** How long a prompt is, and how much the context holds. */
+export interface ContextSizes {
+  readonly promptTokens: number;
+  readonly contextTokens: number;
+}
+
 export class GenerationError extends Error {
   override readonly name = 'GenerationError';
   readonly code: GenerationErrorCode;
   readonly parameter: string | undefined;
+  /** Set where the context is too small. */
+  readonly sizes: ContextSizes | undefined;
 
-  constructor(code: GenerationErrorCode, message: string, parameter?: string) {
+  constructor(code: GenerationErrorCode, message: string, parameter?: string, sizes?: ContextSizes) {
     super(message);
     this.code = code;
     this.parameter = parameter;
+    this.sizes = sizes;
   }
 }
 

@@ -1,7 +1,7 @@
 // Every error a client sees, in OpenAI's shape: what is wrong, which parameter, a code for programs; and warnings, in a header.
 
 import type { FastifyError, FastifyReply } from 'fastify';
-import { GenerationError } from '../../generation/generation-error.ts';
+import { type ContextSizes, GenerationError } from '../../generation/generation-error.ts';
 import type { AcquireFailure } from '../../pool/model-pool.ts';
 import { StoreError } from '../../store/database.ts';
 
@@ -17,6 +17,7 @@ interface ErrorDetails {
   readonly param?: string | undefined;
   readonly code?: string | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly sizes?: ContextSizes | undefined;
 }
 
 interface ErrorBody {
@@ -25,6 +26,8 @@ interface ErrorBody {
     readonly type: ErrorType;
     readonly param: string | null;
     readonly code: string | null;
+    readonly n_prompt_tokens?: number;
+    readonly n_ctx?: number;
   };
 }
 
@@ -34,13 +37,16 @@ export class ApiError extends Error {
   readonly param: string | undefined;
   readonly code: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
+  /** Set where the context is too small. */
+  readonly sizes: ContextSizes | undefined;
 
-  constructor(status: number, message: string, { param, code, headers = {} }: ErrorDetails = {}) {
+  constructor(status: number, message: string, { param, code, headers = {}, sizes }: ErrorDetails = {}) {
     super(message);
     this.status = status;
     this.param = param;
     this.code = code;
     this.headers = headers;
+    this.sizes = sizes;
   }
 
   get type(): ErrorType {
@@ -48,8 +54,11 @@ export class ApiError extends Error {
   }
 
   body(): ErrorBody {
-    const { message, type, param, code } = this;
-    return { error: { message, type, param: param ?? null, code: code ?? null } };
+    const { message, type, param, code, sizes } = this;
+    // Under llama-server's names: how much to leave out can be computed from them.
+    const counts =
+      sizes === undefined ? {} : { n_prompt_tokens: sizes.promptTokens, n_ctx: sizes.contextTokens };
+    return { error: { message, type, param: param ?? null, code: code ?? null, ...counts } };
   }
 }
 
@@ -123,7 +132,7 @@ export function acquireError(failure: AcquireFailure, message: string, name: str
   return new ApiError(500, message, { code: 'model_load_failed' });
 }
 
-function fromGeneration({ code, parameter: param, message }: GenerationError): ApiError {
+function fromGeneration({ code, parameter: param, message, sizes }: GenerationError): ApiError {
   switch (code) {
     case 'closing':
       return shuttingDown();
@@ -137,7 +146,7 @@ function fromGeneration({ code, parameter: param, message }: GenerationError): A
     case 'engine_failed':
       return new ApiError(500, message, { param, code });
     default:
-      return new ApiError(400, message, { param, code });
+      return new ApiError(400, message, { param, code, sizes });
   }
 }
 

@@ -6,11 +6,11 @@ import { roomOf } from '../../generation/context-room.ts';
 import type { TokenUsage } from '../../generation/generation.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import { type AnswerShape, finiteLogprob, type ShapeOptions, tokenString } from '../jobs/answer-shape.ts';
+import { timingsOf } from '../jobs/timings.ts';
 import { stopsOf } from '../openai/schemas/sampling.ts';
 import { generationSettings } from './generation-settings.ts';
 import { onlyFields } from './response-fields.ts';
 import type { CommonGiven } from './schema.ts';
-import { timingsOf } from './timings.ts';
 
 /** This server has no slots; see /slots. */
 const NO_SLOT = -1;

@@ -1,17 +1,20 @@
-// What comes back with an answer only where a request asks for it: token ids and prompt_logprobs as in vLLM, timings as in
+// What comes back with an answer beside OpenAI's fields: token ids and prompt_logprobs as in vLLM, timings and the prompt as in
 // llama-server.
 
 import type { AnswerPiece } from '../../generation/answer-parts.ts';
+import type { TokenUsage } from '../../generation/generation.ts';
 import type { GenerationEvent } from '../../generation/generation-event.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { type ShapeOptions, tokenString } from '../jobs/answer-shape.ts';
+import { timingsOf } from '../jobs/timings.ts';
 import { PromptLogprobs } from './prompt-logprobs.ts';
 
 interface ExtrasBody {
   readonly prompt_logprobs?: number | undefined;
   readonly return_token_ids?: boolean | undefined;
   readonly timings_per_token?: boolean | undefined;
+  readonly verbose?: boolean | undefined;
   readonly n?: number | undefined;
 }
 
@@ -30,6 +33,7 @@ export class AnswerExtras {
   /** Of each choice, tokens that no chunk has named yet; empty where chunks name none. */
   readonly #unsent = new Map<number, number[]>();
   #tokens = 0;
+  #verbose: object = {};
 
   constructor(options: ShapeOptions, body: ExtrasBody) {
     this.#options = options;
@@ -85,24 +89,29 @@ export class AnswerExtras {
     return Math.floor(index / (this.#body.n ?? 1));
   }
 
-  /** Counts until now. */
-  timings(): object {
-    if (this.#body.timings_per_token !== true) return {};
-    const { promptMs, answerMs } = this.#options.times();
-    const rate = (count: number, ms: number) => (ms > 0 ? (1000 * count) / ms : 0);
-    const each = (count: number, ms: number) => (count > 0 ? ms / count : 0);
-    const { promptTokens } = this.#options;
-    return {
-      timings: {
-        prompt_n: promptTokens,
-        prompt_ms: promptMs,
-        prompt_per_token_ms: each(promptTokens, promptMs),
-        prompt_per_second: rate(promptTokens, promptMs),
-        predicted_n: this.#tokens,
-        predicted_ms: answerMs,
-        predicted_per_token_ms: each(this.#tokens, answerMs),
-        predicted_per_second: rate(this.#tokens, answerMs),
-      },
-    };
+  /** Counts until now; without the usage, of a stream that has begun. */
+  timings(usage?: TokenUsage): object {
+    if (usage === undefined && (this.#tokens === 0 || this.#body.timings_per_token !== true)) return {};
+    const { promptTokens, times } = this.#options;
+    const { cachedTokens = 0, draftTokens } = usage ?? {};
+    const counts = { promptTokens, cachedTokens, predicted: this.#tokens, draftTokens };
+    return { timings: timingsOf({ ...counts, times: times() }) };
+  }
+
+  /** Must be called before `ofEnd`. */
+  async settle(): Promise<void> {
+    if (this.#body.verbose === true) {
+      this.#verbose = { __verbose: { prompt: await this.#options.promptText(0) } };
+    }
+  }
+
+  /** With the whole answer, or with the last chunk of a stream. */
+  ofEnd(usage: TokenUsage): object {
+    return { ...this.timings(usage), ...this.#verbose };
+  }
+
+  /** Whether a stream ends with a chunk that has no choice. */
+  get hasLastChunk(): boolean {
+    return this.#options.usageComes || this.#body.verbose === true;
   }
 }

@@ -120,7 +120,12 @@ function chatShape(options: ShapeOptions, given: ChatRequest): AnswerShape {
         },
       ]),
     ],
-    closing: (usage) => (usageComes ? [{ data: { ...chunk([]).data, usage: usageOf(usage) } }] : []),
+    settled: () => extras.settle(),
+    closing: (usage) => {
+      if (!extras.hasLastChunk) return [];
+      const counted = usageComes ? { usage: usageOf(usage) } : {};
+      return [{ data: { ...chunk([]).data, ...counted, ...extras.ofEnd(usage) } }];
+    },
     failure: (error) => [{ data: error.body() }],
     observe: (event) => extras.observe(event),
     whole: (choices, usage) => ({
@@ -128,7 +133,7 @@ function chatShape(options: ShapeOptions, given: ChatRequest): AnswerShape {
       object: 'chat.completion',
       ...rest,
       ...extras.ofChat(),
-      ...extras.timings(),
+      ...extras.ofEnd(usage),
       choices: choices.map((choice) => ({
         index: choice.index,
         message: messageOf(showsReasoning ? choice : { ...choice, reasoning: '' }, older),

@@ -131,7 +131,8 @@ function textShape(options: ShapeOptions, given: TextBody): AnswerShape {
       return text === '' && details.length === 0 ? [] : [chunk(index, text, details)];
     },
     finish: (index, end) => [chunk(index, '', undefined, end)],
-    closing: (usage) => (usageComes ? [{ data: { ...body([]), usage: usageOf(usage) } }] : []),
+    closing: (usage) =>
+      usageComes ? [{ data: { ...body([]), usage: usageOf(usage), ...extras.ofEnd(usage) } }] : [],
     failure: (error) => [{ data: error.body() }],
     observe: (event) => extras.observe(event),
     whole: (choices, usage) => ({
@@ -147,6 +148,7 @@ function textShape(options: ShapeOptions, given: TextBody): AnswerShape {
           ...validity(choice),
         })),
       ),
+      ...extras.ofEnd(usage),
       usage: usageOf(usage),
     }),
   };

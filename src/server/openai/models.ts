@@ -1,6 +1,6 @@
 // GET /v1/models and /v1/models/{id}.
 
-import type { ModelEntry } from '../../pool/model-pool.ts';
+import type { ModelEntry, ModelState } from '../../pool/model-pool.ts';
 import { eitherError, modelInfo, modelPage, speaksAnthropic } from '../anthropic/models.ts';
 import type { ServerContext } from '../context.ts';
 import { findEntry } from '../request/find-model.ts';
@@ -42,6 +42,15 @@ export function modelRoutes({ pool, settings }: ServerContext): readonly Route[]
   ];
 }
 
+/** What llama-server's router calls them. */
+const routerStates: Readonly<Record<ModelState, string>> = {
+  unloaded: 'unloaded',
+  failed: 'unloaded',
+  waiting: 'loading',
+  loading: 'loading',
+  loaded: 'loaded',
+};
+
 /** `defaults`: known only while the model is loaded. */
 function modelOf(entry: ModelEntry, defaults: WireDefaults | undefined): object {
   const { name, adapterOf, aliases, state, createdSeconds } = entry;
@@ -53,6 +62,7 @@ function modelOf(entry: ModelEntry, defaults: WireDefaults | undefined): object 
     ...(adapterOf === undefined ? {} : { parent: adapterOf }),
     aliases,
     state,
+    status: { value: routerStates[state] },
     ...(defaults === undefined ? {} : { default_parameters: defaults }),
   };
 }

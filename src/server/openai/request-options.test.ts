@@ -109,14 +109,45 @@ describe('return_token_ids', () => {
 });
 
 describe('timings_per_token', () => {
-  it('come with every chunk and count the tokens so far', async () => {
+  it('come with every chunk of the answer and count the tokens so far', async () => {
     const body = { messages, timings_per_token: true, max_tokens: 5 };
     const parts = (await chunks('/v1/chat/completions', body)).map((one) => chatChunkSchema.parse(one));
-    expect(parts.every(({ timings }) => timings !== undefined)).toBe(true);
+    expect(parts[0]?.timings).toBeUndefined();
+    expect(parts.slice(1).every(({ timings }) => timings !== undefined)).toBe(true);
     expect(parts.at(-1)?.timings?.predicted_n).toBe(5);
-    const { timings, usage } = await chat(body);
-    expect(timings).toMatchObject({ predicted_n: 5, prompt_n: usage.prompt_tokens });
-    expect((await chat({ max_tokens: 2 })).timings).toBeUndefined();
+  });
+});
+
+describe('timings', () => {
+  it('come with every whole answer, and what the prefix cache had is not among what was computed', async () => {
+    const long = [{ role: 'user', content: 'A fox. '.repeat(40) }];
+    await chat({ messages: long, max_tokens: 1 });
+    const { timings, usage } = await chat({ messages: long, max_tokens: 5 });
+    const { cached_tokens: cached } = usage.prompt_tokens_details;
+    expect(cached).toBeGreaterThan(0);
+    expect(timings).toMatchObject({
+      predicted_n: 5,
+      cache_n: cached,
+      prompt_n: usage.prompt_tokens - cached,
+    });
+  });
+
+  it('come with the usage of a stream, and with no other chunk', async () => {
+    const body = { messages, max_tokens: 5, stream_options: { include_usage: true } };
+    const parts = (await chunks('/v1/chat/completions', body)).map((one) => chatChunkSchema.parse(one));
+    expect(parts.filter(({ timings }) => timings !== undefined)).toEqual([parts.at(-1)]);
+    expect(parts.at(-1)?.timings?.predicted_n).toBe(5);
+  });
+});
+
+describe('verbose', () => {
+  it('returns the prompt that the model saw, whole and at the end of a stream', async () => {
+    const body = { messages, max_tokens: 2, verbose: true };
+    const { __verbose: seen } = await chat(body);
+    expect(seen?.prompt).toContain(messages[0]?.content);
+    const parts = (await chunks('/v1/chat/completions', body)).map((one) => chatChunkSchema.parse(one));
+    expect(parts.at(-1)).toMatchObject({ choices: [], __verbose: seen });
+    expect(await chat({ max_tokens: 2 })).not.toHaveProperty('__verbose');
   });
 });
 

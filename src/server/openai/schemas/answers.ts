@@ -8,6 +8,11 @@ export const errorSchema = z.object({
     type: z.string(),
     param: z.string().nullable(),
     code: z.string().nullable(),
+    n_prompt_tokens: z
+      .int()
+      .meta({ description: 'Tokens of a prompt that is longer than the context.' })
+      .optional(),
+    n_ctx: z.int().meta({ description: 'Tokens that the context holds.' }).optional(),
   }),
 });
 
@@ -66,10 +71,15 @@ const promptLogprobs = z
 
 const tokenIds = z.array(z.int()).optional();
 const timings = z.record(z.string(), z.number()).meta({ description: "llama-server's." }).optional();
+const verbose = z
+  .strictObject({ prompt: z.string() })
+  .meta({ description: 'What the model saw, where verbose is true.' })
+  .optional();
 
 export const chatAnswerSchema = z.strictObject({
   ...base,
   timings,
+  __verbose: verbose,
   prompt_token_ids: tokenIds,
   prompt_logprobs: promptLogprobs,
   object: z.literal('chat.completion'),
@@ -89,6 +99,7 @@ export const chatAnswerSchema = z.strictObject({
 export const chatChunkSchema = z.strictObject({
   ...base,
   timings,
+  __verbose: verbose,
   prompt_token_ids: tokenIds,
   object: z.literal('chat.completion.chunk'),
   choices: z.array(
@@ -147,6 +158,9 @@ export const modelSchema = z.object({
   owned_by: z.string(),
   aliases: z.array(z.string()),
   state: z.enum(['unloaded', 'waiting', 'loading', 'loaded', 'failed']),
+  status: z
+    .strictObject({ value: z.enum(['unloaded', 'loading', 'loaded']) })
+    .meta({ description: "The state in the words of llama-server's router." }),
   default_parameters: z
     .record(z.string(), z.number())
     .meta({ description: 'How answers are sampled where a request says nothing; while the model is loaded.' })

@@ -118,6 +118,10 @@ export const chatSchema = z.object({
     .boolean()
     .meta({ description: 'Return what the model reasons. Default true.' })
     .optional(),
+  verbose: z
+    .boolean()
+    .meta({ description: 'Return the prompt that the model saw, as `__verbose`. Default false.' })
+    .optional(),
   messages: z.array(chatMessage).min(1, 'at least one message is needed'),
   ...templateFields,
   ...samplingFields,
