@@ -8,7 +8,7 @@ import { readExactBody, rulesFor } from '../http/parse-body.ts';
 import { findEntry } from '../request/find-model.ts';
 import type { Route } from '../route.ts';
 
-const modelNameSchema = z.object({ model: z.string() });
+export const modelNameSchema = z.object({ model: z.string() });
 
 export function adminModelRoutes(context: ServerContext): readonly Route[] {
   return [
@@ -38,7 +38,7 @@ export function adminModelRoutes(context: ServerContext): readonly Route[] {
   ];
 }
 
-async function load({ pool }: ServerContext, request: FastifyRequest): Promise<object> {
+export async function load({ pool }: ServerContext, request: FastifyRequest): Promise<object> {
   const { model } = readExactBody(rulesFor(modelNameSchema), request);
   const { name } = findEntry(pool, model);
   const result = await pool.load(name);
@@ -47,7 +47,7 @@ async function load({ pool }: ServerContext, request: FastifyRequest): Promise<o
   return findEntry(pool, name);
 }
 
-async function unload({ pool }: ServerContext, request: FastifyRequest): Promise<object> {
+export async function unload({ pool }: ServerContext, request: FastifyRequest): Promise<object> {
   const { model } = readExactBody(rulesFor(modelNameSchema), request);
   // Read before the unload: a model whose file is gone leaves the list together with its engine.
   const entry = findEntry(pool, model);

@@ -2,9 +2,13 @@
 
 import { describe, expect, it } from 'vitest';
 import { messages, sharedServer, start, startWithKeys } from '../../../test/support/keyed-server.ts';
+import type { ModelEntry } from '../../pool/model-pool.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import type { ServerContext } from '../context.ts';
 import { errorSchema } from '../openai/schemas/answers.ts';
 import { completionAnswerSchema } from './answers.ts';
 import { embeddingAnswerSchema } from './embedding.ts';
+import { KnownProps, shownProps } from './props.ts';
 
 const shared = sharedServer({ pool: { embedders: true } });
 const { post, answer } = shared;
@@ -304,6 +308,30 @@ describe('GET /props and /slots', () => {
     expect((await shared.server.app.inject('/props?model=nothing')).statusCode).toBe(404);
   });
 
+  it('describe a model that is unloaded as it was, without loading it', async () => {
+    const { pool } = shared.server;
+    let loaded: readonly ServedModel[] = pool.loaded();
+    const context = {
+      pool: { loaded: () => loaded },
+      settings: { samplingDefaults: {} },
+      version: '1',
+    } as unknown as ServerContext;
+    const known = new KnownProps(context);
+    const [entry] = pool.list() as [ModelEntry];
+    loaded = [];
+    expect(known.find(entry)).toBeUndefined();
+    loaded = pool.loaded();
+    const awake = known.find(entry);
+    loaded = [];
+    const asleep = known.find(entry);
+    expect(asleep).toEqual(awake);
+    const shown = (state: ModelEntry['state']) =>
+      asleep && shownProps(asleep, { ...entry, state }, { admin: false });
+    expect(shown('loaded')).toMatchObject({ is_sleeping: false });
+    expect(shown('unloaded')).toMatchObject({ is_sleeping: true, model_alias: entry.name });
+    expect(known.find({ ...entry, createdSeconds: entry.createdSeconds + 1 })).toBeUndefined();
+  });
+
   it('show which sequences run', async () => {
     const { app } = await start({ settings: { maxBatchSize: 2 } });
     const slots = async (query = '') => (await app.inject(`/slots${query}`)).json();
@@ -333,6 +361,35 @@ describe('GET /props and /slots', () => {
     await expect.poll(() => seen(secrets.boss), { interval: 5, timeout: 5000 }).toBeDefined();
     expect(await seen(secrets.guest)).toBeUndefined();
     await running;
+  });
+});
+
+describe('a prompt that is longer than the context', () => {
+  it('is refused in the words of llama-server, with the numbers, and in those of OpenAI at its routes', async () => {
+    const long = 'A fox and an owl. '.repeat(2000);
+    const native = (await post('/completion', { prompt: long })).json().error;
+    expect(native).toMatchObject({ type: 'exceed_context_size_error', n_ctx: expect.any(Number) });
+    expect(native.message).toContain('exceeds the available context size');
+    expect(native.n_prompt_tokens).toBeGreaterThan(native.n_ctx);
+    expect((await post('/completions', { prompt: long })).json().error).toEqual(native);
+    const { n_prompt_tokens, n_ctx } = native;
+    const open = (await post('/completions', { prompt: long, model: 'demo' })).json().error;
+    expect(open).toMatchObject({ type: 'invalid_request_error', n_prompt_tokens, n_ctx });
+    expect(open.message).toContain('maximum context length is');
+  });
+});
+
+describe("POST /models/load and /models/unload of llama-server's router", () => {
+  it('load and unload for admins, and the list says where a model stands', async () => {
+    const { call, secrets } = await startWithKeys({ boss: { admin: true }, guest: {} });
+    expect((await call(secrets.guest, '/models/load', { model: 'demo' })).statusCode).toBe(403);
+    expect((await call(secrets.boss, '/models/load', { model: 'nothing' })).statusCode).toBe(404);
+    for (const url of ['/models/load', '/models/unload']) {
+      const changed = await call(secrets.boss, url, { model: 'demo' });
+      expect(changed.json(), url).toEqual({ success: true });
+    }
+    const { data } = (await call(secrets.guest, '/models')).json();
+    expect(data[0]).toMatchObject({ id: 'demo', status: { value: 'loaded' } });
   });
 });
 

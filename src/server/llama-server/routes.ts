@@ -2,8 +2,11 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import type { ModelEntry } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
+import { load, modelNameSchema, unload } from '../admin/models.ts';
 import type { ServerContext } from '../context.ts';
+import type { ApiError } from '../http/errors.ts';
 import { rulesNote } from '../http/parse-body.ts';
 import { resumptionOf } from '../jobs/resumption.ts';
 import { serveCompletion } from '../jobs/serve-completion.ts';
@@ -18,23 +21,37 @@ import { requestContext, withRequestScope } from '../request/request-scope.ts';
 import type { Route } from '../route.ts';
 import { completionAnswerSchema } from './answers.ts';
 import { embeddingAnswerSchema, embeddingSchema, serveEmbedding } from './embedding.ts';
+import { nativeError } from './errors.ts';
 import { listedAdapters } from './lora.ts';
-import { propsOf } from './props.ts';
+import { KnownProps, loadedModel, shownProps } from './props.ts';
 import { completionProtocol, infillProtocol } from './protocol.ts';
 import { completionRules, completionSchema, infillRules, infillSchema } from './schema.ts';
 import { slotsOf } from './slots.ts';
 
 const usual = { forceLow: false };
+const config = { errorBody: nativeError };
+const eitherConfig = {
+  errorBody: (error: ApiError, { body }: FastifyRequest) =>
+    namesModel(body) ? error.body() : nativeError(error),
+};
 const answers = {
   answer: z.union([completionAnswerSchema, z.array(completionAnswerSchema)]),
   chunk: completionAnswerSchema,
 };
+const changedSchema = z.strictObject({ success: z.literal(true) });
 const eitherNote =
   'A body with a model is read and answered as at the path with /v1, one without as llama-server does.';
 
 export function llamaServerRoutes(context: ServerContext): readonly Route[] {
   const complete = (request: FastifyRequest, reply: FastifyReply) =>
     serveCompletion(context, completionProtocol, request, reply, usual);
+  const known = new KnownProps(context);
+  /** May load the model: no page of another site may have that done, even by an image. */
+  const describe = async (entry: ModelEntry, request: FastifyRequest, reply: FastifyReply) => {
+    refuseForeignPage(request, context.settings.corsOrigins, 'even to read');
+    const add = async (model: ServedModel) => known.add(entry, model);
+    return known.find(entry) ?? (await withModel(context, entry, request, reply, add));
+  };
   return [
     {
       method: 'POST',
@@ -44,6 +61,7 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
       description: rulesNote(completionRules),
       body: completionSchema,
       ...answers,
+      config,
       handler: complete,
     },
     {
@@ -53,6 +71,7 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
       summary: 'Continue a text, as llama-server or as OpenAI does',
       description: eitherNote,
       body: z.union([completionSchema, textSchema]),
+      config: eitherConfig,
       handler: async (request, reply) =>
         namesModel(await bodyOf(context, request))
           ? serveCompletion(context, textProtocol, request, reply, usual)
@@ -66,6 +85,7 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
       description: rulesNote(infillRules),
       body: infillSchema,
       ...answers,
+      config,
       handler: (request, reply) => serveCompletion(context, infillProtocol, request, reply, usual),
     },
     {
@@ -75,6 +95,7 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
       summary: 'Texts to vectors, as llama-server does',
       body: embeddingSchema,
       answer: embeddingAnswerSchema,
+      config,
       handler: (request, reply) => serveEmbedding(context, request, reply),
     },
     {
@@ -84,6 +105,7 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
       summary: 'Texts to vectors, as llama-server or as OpenAI does',
       description: eitherNote,
       body: z.union([embeddingSchema, openAiEmbeddingSchema]),
+      config: eitherConfig,
       handler: (request, reply) =>
         namesModel(request.body)
           ? serveEmbeddings(context, request, reply, usual)
@@ -94,9 +116,13 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
       url: '/props',
       access: 'key',
       summary: 'A model and its defaults, as llama-server describes them',
-      description: '?model= names another one than the default model. It is loaded where it is not.',
-      handler: (request, reply) =>
-        withModel(context, request, reply, async (model) => propsOf(context, model, callerOf(request))),
+      description:
+        '?model= names another one than the default model. One that was never described is loaded; asking keeps no model from being unloaded.',
+      handler: async (request, reply) => {
+        const entry = findEntry(context.pool, modelAsked(request));
+        const props = await describe(entry, request, reply);
+        return shownProps(props, findEntry(context.pool, entry.name), callerOf(request));
+      },
     },
     {
       method: 'GET',
@@ -105,8 +131,11 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
       summary: 'The sequences that run, as llama-server lists its slots',
       description:
         '?model= names another one than the default model; ?fail_on_no_slot=1 answers 503 where none is free.',
-      handler: (request, reply) =>
-        withModel(context, request, reply, (model) => slotsOf(context, model, request)),
+      handler: async (request, reply) => {
+        const entry = findEntry(context.pool, modelAsked(request));
+        const { default_generation_settings: defaults } = await describe(entry, request, reply);
+        return slotsOf(context, loadedModel(context.pool, entry), defaults.n_ctx, request);
+      },
     },
     {
       method: 'GET',
@@ -114,6 +143,30 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
       access: 'key',
       summary: 'The adapters of a model, as llama-server lists them',
       handler: async (request) => listedAdapters(context.pool, modelAsked(request), callerOf(request)),
+    },
+    {
+      method: 'POST',
+      url: '/models/load',
+      access: 'admin',
+      summary: "Load a model, as llama-server's router does",
+      body: modelNameSchema,
+      answer: changedSchema,
+      handler: async (request) => {
+        await load(context, request);
+        return { success: true };
+      },
+    },
+    {
+      method: 'POST',
+      url: '/models/unload',
+      access: 'admin',
+      summary: "Unload a model, as llama-server's router does",
+      body: modelNameSchema,
+      answer: changedSchema,
+      handler: async (request) => {
+        await unload(context, request);
+        return { success: true };
+      },
     },
   ];
 }
@@ -134,15 +187,13 @@ function modelAsked({ query }: FastifyRequest): string | undefined {
   return typeof model === 'string' ? model : undefined;
 }
 
-/** Loads it where it is not: no page of another site may have that done, even by an image. */
 function withModel<Answer>(
   context: ServerContext,
+  { name: modelName }: ModelEntry,
   request: FastifyRequest,
   reply: FastifyReply,
   use: (model: ServedModel) => Promise<Answer>,
 ): Promise<Answer> {
-  refuseForeignPage(request, context.settings.corsOrigins, 'even to read');
-  const modelName = findEntry(context.pool, modelAsked(request)).name;
   const options = { modelName, demand: NO_TOKENS, sequences: 0 };
   return withRequestScope(requestContext(context, request, reply), options, ({ model }) => use(model));
 }

@@ -2,7 +2,6 @@
 
 import type { FastifyRequest } from 'fastify';
 import type { EngineStats } from '../../engine/engine.ts';
-import { roomOf } from '../../generation/context-room.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
@@ -15,12 +14,14 @@ export function slotCount({ settings }: Pick<ServerContext, 'settings'>): number
   return settings.maxBatchSize ?? SHOWN_SLOTS;
 }
 
+/** `model` is undefined where it is unloaded: nothing runs. */
 export async function slotsOf(
   context: ServerContext,
-  model: ServedModel,
+  model: ServedModel | undefined,
+  contextTokens: number,
   request: FastifyRequest,
 ): Promise<readonly object[]> {
-  const { running } = await model.engine.stats();
+  const { running } = (await model?.engine.stats()) ?? { running: [] };
   const { fail_on_no_slot: mustBeFree } = request.query as Record<string, unknown>;
   const most = context.settings.maxBatchSize;
   if (mustBeFree !== undefined && most !== undefined && running.length >= most) {
@@ -32,7 +33,7 @@ export async function slotsOf(
     const sequence = running[id];
     return {
       id,
-      n_ctx: roomOf(model),
+      n_ctx: contextTokens,
       is_processing: sequence !== undefined,
       // How long the sequences of others are is for admins.
       ...(admin && sequence !== undefined ? progressOf(sequence) : {}),

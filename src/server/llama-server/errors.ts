@@ -1,0 +1,12 @@
+// Errors of llama-server's own routes: as everywhere, but for the one that its clients know by its type and words.
+
+import type { ApiError } from '../http/errors.ts';
+
+export function nativeError(error: ApiError): object {
+  const { error: body } = error.body();
+  const { sizes } = error;
+  if (sizes === undefined) return { error: body };
+  const { promptTokens, contextTokens } = sizes;
+  const message = `the request has ${promptTokens} tokens and exceeds the available context size of ${contextTokens}; shorten it, or start the server with a larger --context`;
+  return { error: { ...body, message, type: 'exceed_context_size_error' } };
+}
