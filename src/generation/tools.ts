@@ -1,5 +1,6 @@
 // Tools: which may or must be called, and how a model without tools in its template learns of them.
 
+import { larkKeyword } from '../grammar/json/read-schema.ts';
 import type { Tool } from '../text/formats/answer-part.ts';
 import { invalid } from './generation-error.ts';
 
@@ -29,10 +30,11 @@ interface ToolRequest {
 
 export const noTools: ToolSelection = { tools: [], shown: [], mustCall: false, parallel: true };
 
-export function selectTools({ tools: shown, choice, parallel, names }: ToolRequest): ToolSelection {
-  checkNames(shown, names.tools);
+export function selectTools({ tools: given, choice, parallel, names }: ToolRequest): ToolSelection {
+  checkNames(given, names.tools);
   if (choice === 'none') return { ...noTools, parallel };
-  const tools = shown.map(toTool);
+  const tools = given.map(toTool);
+  const shown = given.map(withoutGrammar);
   if (choice === 'auto') return { tools, shown, mustCall: false, parallel };
   if (tools.length === 0) throw invalid(names.choice, 'needs tools');
   if (choice === 'required') return { tools, shown, mustCall: true, parallel };
@@ -54,6 +56,18 @@ function named(tools: readonly Tool[], wanted: string, parameter: string): Tool 
   const found = tools.find(({ name }) => name === wanted);
   if (found !== undefined) return found;
   throw invalid(parameter, `there is no function '${wanted.slice(0, 128)}' among the tools`);
+}
+
+/** Its description has the grammar already. */
+function withoutGrammar(tool: WireTool): WireTool {
+  const { parameters } = tool.function;
+  const { input } = (parameters?.properties ?? {}) as { readonly input?: Readonly<Record<string, unknown>> };
+  if (input?.[larkKeyword] === undefined) return tool;
+  const { [larkKeyword]: _, ...rest } = input;
+  return {
+    ...tool,
+    function: { ...tool.function, parameters: { ...parameters, properties: { input: rest } } },
+  };
 }
 
 function toTool({ function: { name, description, parameters, strict } }: WireTool): Tool {

@@ -151,6 +151,9 @@ const readers: ReadonlyMap<string, Read<SchemaObject>> = new Map([
   reads('exclusiveMaximum', number),
   reads('multipleOf', (value) => ((number(value, never) ?? 0) > 0 ? (value as number) : undefined)),
 ]);
+/** A text must match this grammar of Lark. Made for the input of custom tools; no schema of a client's has it. */
+export const larkKeyword = 'x-chairlift-lark';
+const [, readLark] = reads('lark', text);
 const never: SchemaReading = { base: '', inner: () => false, unknown: () => {} };
 
 /** Of older drafts and of OpenAPI. */
@@ -161,7 +164,7 @@ export function readSchema(raw: RawSchema, reading: SchemaReading): SchemaObject
   let read: SchemaObject = {};
   for (const [keyword, value] of Object.entries(modern(raw))) {
     if (value === undefined) continue;
-    const own = readers.get(keyword);
+    const own = keyword === larkKeyword ? readLark : readers.get(keyword);
     if (own === undefined) {
       if (!annotations.has(keyword) && !keyword.startsWith('x-')) reading.unknown(keyword);
       continue;

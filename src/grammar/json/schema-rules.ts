@@ -2,6 +2,7 @@
 // white space wherever JSON has it. Of a document that is not strict they may match more, and its notes say so.
 
 import { tooLarge } from '../grammar-error.ts';
+import { larkNode } from '../lark.ts';
 import { type CharacterDfa, textsDfa } from '../regular/character-dfa.ts';
 import type { Node, RuleBook } from '../rules.ts';
 import { alternativesOf, type Combinations } from './alternatives.ts';
@@ -169,6 +170,11 @@ class SchemaRules implements RuleMaker {
   }
 
   #string(plain: Plain): Node {
+    const [lark] = all(plain, 'lark');
+    if (lark !== undefined) {
+      const key = `lark ${this.strings.name} ${lark}`;
+      return this.book.named(key, () => this.strings.whole((part) => larkNode(lark, this.book, key, part)));
+    }
     for (const format of all(plain, 'format')) {
       if (formatDfa(format) === undefined && !silentFormats.has(format))
         this.document.notes.unknown.add(`'format' ${JSON.stringify(format.slice(0, 40))}`);

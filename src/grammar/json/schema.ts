@@ -61,6 +61,8 @@ export interface SchemaObject {
   readonly maxLength?: number;
   readonly pattern?: string;
   readonly format?: string;
+  /** Of `larkKeyword`. */
+  readonly lark?: string;
   readonly minimum?: number;
   readonly maximum?: number;
   readonly exclusiveMinimum?: number;

@@ -20,6 +20,8 @@ export interface StringSpelling {
   /** `most`: how many characters there may be, where the language does not say it. */
   of(dfa: CharacterDfa, most?: number): Node;
   any(book: RuleBook, least: number, most: number | undefined): Node;
+  /** Made of parts, each of a language. */
+  whole(make: (part: (dfa: CharacterDfa) => Node) => Node): Node;
   key(name: string): Node;
 }
 
@@ -45,6 +47,13 @@ export const jsonStrings: StringSpelling = {
     const limit = Math.min(most ?? MAX_LENGTH, MAX_LENGTH);
     if (least > limit) return { kind: 'choice', options: [] };
     return book.named(`string ${least} ${limit}`, () => ({ kind: 'counted-string', least, most: limit }));
+  },
+  whole(make) {
+    const quote: Node = { kind: 'text', text: '"' };
+    return {
+      kind: 'sequence',
+      parts: [quote, make((dfa) => ({ kind: 'language', dfa, encoding: 'json' })), quote],
+    };
   },
   key: (name) => jsonStrings.of(textsDfa([name])),
 };
@@ -72,6 +81,13 @@ export function stringsWithout(
       book.named(`string ${name} ${least} ${most ?? ''}`, () =>
         of(least === 0 && most === undefined ? anyText : lengthDfa(least, most)),
       ),
+    // Parts together may spell the text: only what is regular can be kept from it.
+    whole(make) {
+      const held = (dfa: CharacterDfa) => (excluded === undefined ? dfa : difference(dfa, excluded));
+      if (quote === undefined) return jsonStrings.whole((part) => make((dfa) => part(held(dfa))));
+      const part = (dfa: CharacterDfa): Node => ({ kind: 'language', dfa: held(dfa), encoding: 'plain' });
+      return { kind: 'sequence', parts: [quote, make(part), quote] };
+    },
     key: (key) => (isBare(key) ? { kind: 'text', text: key } : of(textsDfa([key]))),
   };
 }

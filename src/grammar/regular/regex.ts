@@ -1,4 +1,5 @@
-// Parses ECMA-262 regular expressions to patterns. What is no regular language is refused.
+// Parses regular expressions to patterns, as ECMA-262 reads them or by another dialect of the same spelling. What is no regular
+// language is refused.
 
 import { type AST, RegExpParser } from '@eslint-community/regexpp';
 import { messageOf } from '../../runtime/error-message.ts';
@@ -14,6 +15,11 @@ export function regexDfa(source: string): CharacterDfa {
   return languageOf(source, (pattern) => pattern);
 }
 
+/** As a part of something larger, whose sets and surroundings the dialect describes. */
+export function regexPattern(source: string, dialect: Dialect): Pattern {
+  return alternativesOf(readRegex(source), dialect);
+}
+
 /** Those that it matches anywhere in, as `pattern` of JSON Schema means. */
 export function searchDfa(source: string): CharacterDfa {
   return languageOf(source, searching);
@@ -24,11 +30,11 @@ function languageOf(source: string, within: (pattern: Pattern) => Pattern): Char
   const alternatives = readRegex(source);
   const [only, ...others] = alternatives;
   const ahead = others.length === 0 && only !== undefined ? leadingLookaheads(only) : [];
-  if (only === undefined || ahead.length === 0) return toDfa(within(alternativesOf(alternatives)));
+  if (only === undefined || ahead.length === 0) return toDfa(within(alternativesOf(alternatives, ecma)));
   const elements = only.elements.filter((element) => !ahead.includes(element as AST.LookaroundAssertion));
-  const rest = toDfa(within(sequenceOf(...elements.map(patternOf))));
+  const rest = toDfa(within(sequenceOf(...elements.map((element) => patternOf(element, ecma)))));
   return ahead.reduce((dfa, { alternatives: inner, negate }) => {
-    const seen = toDfa(sequenceOf({ kind: 'begin' }, alternativesOf(inner), repeatOf(anyCharacter, 0)));
+    const seen = toDfa(sequenceOf({ kind: 'begin' }, alternativesOf(inner, ecma), repeatOf(anyCharacter, 0)));
     return negate ? difference(dfa, seen) : intersection(dfa, seen);
   }, rest);
 }
@@ -65,26 +71,31 @@ function parse(source: string): AST.Pattern {
   }
 }
 
-function alternativesOf(alternatives: readonly AST.Alternative[]): Pattern {
-  return choiceOf(...alternatives.map(({ elements }) => sequenceOf(...elements.map(patternOf))));
+function alternativesOf(alternatives: readonly AST.Alternative[], dialect: Dialect): Pattern {
+  return choiceOf(
+    ...alternatives.map(({ elements }) =>
+      sequenceOf(...elements.map((element) => patternOf(element, dialect))),
+    ),
+  );
 }
 
-function patternOf(element: AST.Element): Pattern {
+function patternOf(element: AST.Element, dialect: Dialect): Pattern {
   switch (element.type) {
     case 'Character':
     case 'CharacterSet':
     case 'CharacterClass':
-      return characters(setOf(element));
+      return characters(setOf(element, dialect));
     case 'Group':
       if (element.modifiers !== null) throw unsupported('modifiers of a group', element.raw);
-      return alternativesOf(element.alternatives);
+      return alternativesOf(element.alternatives, dialect);
     case 'CapturingGroup':
-      return alternativesOf(element.alternatives);
+      return alternativesOf(element.alternatives, dialect);
     case 'Quantifier': {
       const { element: part, min, max } = element;
-      return repeatOf(patternOf(part), min, max === Number.POSITIVE_INFINITY ? undefined : max);
+      return repeatOf(patternOf(part, dialect), min, max === Number.POSITIVE_INFINITY ? undefined : max);
     }
     case 'Assertion':
+      if (!dialect.isWhole) throw unsupported('what depends on its surroundings', element.raw);
       if (element.kind === 'start') return { kind: 'begin' };
       if (element.kind === 'end') return { kind: 'end' };
       if (element.kind === 'word') return { kind: element.negate ? 'no-border' : 'border' };
@@ -96,18 +107,18 @@ function patternOf(element: AST.Element): Pattern {
 
 type SetElement = AST.Character | AST.CharacterSet | AST.CharacterClass | AST.CharacterClassRange;
 
-function setOf(element: SetElement): CodePoints {
+function setOf(element: SetElement, dialect: Dialect): CodePoints {
   switch (element.type) {
     case 'Character':
-      return single(element.value);
+      return dialect.anyCase(single(element.value));
     case 'CharacterClassRange':
-      return codePoints([[element.min.value, element.max.value]]);
+      return dialect.anyCase(codePoints([[element.min.value, element.max.value]]));
     case 'CharacterClass': {
-      const set = union(...element.elements.map((one) => setOf(one as SetElement)));
+      const set = union(...element.elements.map((one) => setOf(one as SetElement, dialect)));
       return element.negate ? complement(set) : set;
     }
     case 'CharacterSet':
-      return characterSet(element);
+      return characterSet(element, dialect);
   }
 }
 
@@ -129,17 +140,36 @@ const spaces = codePoints([
   [0x3000, 0x3000],
   [0xfeff, 0xfeff],
 ]);
+export interface Dialect {
+  /** Whether the pattern is a whole text, whose ends it knows. */
+  readonly isWhole: boolean;
+  readonly lineEnds: CodePoints;
+  readonly digits: () => CodePoints;
+  readonly words: () => CodePoints;
+  readonly spaces: CodePoints;
+  /** The set with the other cases of its characters. */
+  anyCase(set: CodePoints): CodePoints;
+}
 
-function characterSet(element: AST.CharacterSet): CodePoints {
+const ecma: Dialect = {
+  isWhole: true,
+  lineEnds,
+  digits: () => digits,
+  words: () => wordCharacters,
+  spaces,
+  anyCase: (set) => set,
+};
+
+function characterSet(element: AST.CharacterSet, dialect: Dialect): CodePoints {
   switch (element.kind) {
     case 'any':
-      return complement(lineEnds);
+      return complement(dialect.lineEnds);
     case 'digit':
-      return element.negate ? complement(digits) : digits;
+      return element.negate ? complement(dialect.digits()) : dialect.digits();
     case 'word':
-      return element.negate ? complement(wordCharacters) : wordCharacters;
+      return element.negate ? complement(dialect.words()) : dialect.words();
     case 'space':
-      return element.negate ? complement(spaces) : spaces;
+      return element.negate ? complement(dialect.spaces) : dialect.spaces;
     case 'property':
       if (element.strings) throw unsupported('a property of strings', element.raw);
       return property(element.raw);
@@ -148,7 +178,7 @@ function characterSet(element: AST.CharacterSet): CodePoints {
 
 const properties = new Map<string, CodePoints>();
 
-function property(raw: string): CodePoints {
+export function property(raw: string): CodePoints {
   const known = properties.get(raw);
   if (known !== undefined) return known;
   const pattern = new RegExp(raw, 'u');
@@ -164,7 +194,7 @@ function property(raw: string): CodePoints {
   return set;
 }
 
-function unsupported(what: string, raw: string): GrammarError {
+export function unsupported(what: string, raw: string): GrammarError {
   const message = `the regular expression uses ${what}, '${raw.slice(0, 40)}', which cannot be enforced`;
   return new GrammarError('unsupported', message);
 }

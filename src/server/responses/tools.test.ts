@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { sharedServer } from '../../../test/support/keyed-server.ts';
+import { toolSelection } from '../openai/schemas/tools.ts';
 import { OutputItems } from './output-items.ts';
 import { knownTools, shownTools, toChatChoice, toChatTools, toolsSchema, toolWarnings } from './tools.ts';
 
@@ -38,12 +39,39 @@ describe('a tool', () => {
     expect(functionOf({ ...shell, format: digits })?.parameters).toEqual({ ...text, properties });
   });
 
-  it('with a lark grammar shows it to the model, and warns that it is not enforced', () => {
-    const format = { type: 'grammar', syntax: 'lark', definition: 'start: "a"+' };
-    expect(functionOf({ ...shell, format })?.description).toContain('lark grammar:\nstart: "a"+');
-    expect(toolWarnings(toolsSchema.parse([{ ...shell, format }]))).toEqual([
-      expect.stringContaining('not enforced: the lark grammar of the tool shell'),
-    ]);
+  it('with a lark grammar shows it to the model once, and holds calls to it', async () => {
+    const definition =
+      'start: "say" (" " WORD)~1..3 "\\"" NUMBER\nWORD: /[a-c]{2}/i\n%import common.DIGIT -> NUMBER';
+    const format = { type: 'grammar', syntax: 'lark', definition };
+    const tool = { ...shell, format };
+    expect(functionOf(tool)?.description).toContain(`lark grammar:\n${definition}`);
+    const selection = toolSelection({
+      tools: toChatTools(toolsSchema.parse([tool])),
+      tool_choice: 'required',
+    });
+    expect(JSON.stringify(selection.shown[0]?.function.parameters)).not.toContain('WORD');
+    const body = { input: 'a', tools: [tool], tool_choice: 'required', max_output_tokens: 60, seed: 3 };
+    for (const stream of [false, true]) {
+      const answer = await post('/v1/responses', { ...body, stream });
+      expect(answer.headers).not.toHaveProperty('x-chairlift-warning');
+      const inputs = [...answer.body.matchAll(/"type":"custom_tool_call"[^}]*?"input":("(?:[^"\\]|\\.)+")/g)];
+      expect(inputs.length).toBeGreaterThan(0);
+      for (const [, input] of inputs)
+        expect(JSON.parse(input as string)).toMatch(/^say( [a-cA-C]{2}){1,3}"\d$/);
+    }
+  });
+
+  it.each([
+    ['start: a\na: "x"{2}', 'the name of a rule or terminal is missing'],
+    ['start: /a(?=b)/', 'depends on its surroundings'],
+    ['start: b', "no rule 'b'"],
+    ['%import python.NAME\nstart: NAME', 'another module than common'],
+  ])('with the lark grammar %j is refused, and the error says why', async (definition, problem) => {
+    const format = { type: 'grammar', syntax: 'lark', definition };
+    const refused = await post('/v1/responses', { input: 'a', tools: [{ ...shell, format }] });
+    expect(refused.statusCode).toBe(400);
+    expect(refused.json().error.param).toBe('tools');
+    expect(refused.json().error.message).toContain(problem);
   });
 
   it('that only a hosted service has is left out, and named in a warning', () => {

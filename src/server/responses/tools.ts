@@ -2,6 +2,7 @@
 // the names of its functions. Tools that only OpenAI's service runs are left out, with a warning.
 
 import { z } from 'zod';
+import { larkKeyword } from '../../grammar/json/read-schema.ts';
 import type { ChatBody } from '../openai/schemas/chat.ts';
 import { toolSchema } from '../openai/schemas/tools.ts';
 import { unknownType } from './items.ts';
@@ -180,13 +181,8 @@ export function shownTools(tools: readonly Tool[]): object[] {
 
 export function toolWarnings(tools: readonly Tool[]): string[] {
   const hosted = tools.filter((tool) => tool.type !== 'namespace' && !isOwn(tool)).map(({ type }) => type);
-  const lark = ownTools(tools).flatMap(({ tool }) => (isLark(tool) ? [tool.name] : []));
-  return [
-    ...(hosted.length === 0
-      ? []
-      : [`tools that only a hosted service has were left out: ${hosted.join(', ')}`]),
-    ...lark.map((one) => `not enforced: the lark grammar of the tool ${one}, which the model is shown`),
-  ];
+  if (hosted.length === 0) return [];
+  return [`tools that only a hosted service has were left out: ${hosted.join(', ')}`];
 }
 
 function isNamed(tool: { readonly type: string }): tool is z.infer<typeof named> {
@@ -195,10 +191,6 @@ function isNamed(tool: { readonly type: string }): tool is z.infer<typeof named>
 
 function isOwn(tool: Tool): tool is OwnTool {
   return tool.type === 'function' || tool.type === 'custom';
-}
-
-function isLark(tool: OwnTool): boolean {
-  return tool.type === 'custom' && tool.format?.type === 'grammar' && tool.format.syntax === 'lark';
 }
 
 interface Placed {
@@ -228,7 +220,12 @@ function ownFunction(tool: z.infer<typeof functionTool>): WireFunction {
 /** The one argument is `input`; `custom-input.ts` takes it out of the call again. */
 function customFunction({ name: own, description: about, format }: z.infer<typeof customTool>): WireFunction {
   const grammar = format?.type === 'grammar' ? format : undefined;
-  const pattern = grammar?.syntax === 'regex' ? { pattern: `^(?:${grammar.definition})$` } : {};
+  const held =
+    grammar === undefined
+      ? {}
+      : grammar.syntax === 'regex'
+        ? { pattern: `^(?:${grammar.definition})$` }
+        : { [larkKeyword]: grammar.definition };
   const shown = grammar && `The input must match this ${grammar.syntax} grammar:\n${grammar.definition}`;
   const texts = [about, shown].filter((text) => text != null && text !== '');
   return {
@@ -236,7 +233,7 @@ function customFunction({ name: own, description: about, format }: z.infer<typeo
     ...(texts.length === 0 ? {} : { description: texts.join('\n\n') }),
     parameters: {
       type: 'object',
-      properties: { input: { type: 'string', ...pattern } },
+      properties: { input: { type: 'string', ...held } },
       required: ['input'],
       additionalProperties: false,
     },
