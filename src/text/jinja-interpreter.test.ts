@@ -43,6 +43,17 @@ describe('a template means what it means in Python', () => {
   });
 
   it.each([
+    ["{% for a, b in [('x', 1), ('y', 2)] %}{{ a }}{{ b }} {% endfor %}", 'x1 y2 '],
+    ["{% for a, b in (['x', 1], ('y', 2)) %}{{ a }}{{ b }} {% endfor %}", 'x1 y2 '],
+    ["{% set a, b = ('x', 'y') %}{{ b }}{{ a }}", 'yx'],
+    ["{{ 'x' in ('x', 'y') }} {{ ('x', 'y') | length }} {{ ('x', 'y') | join('-') }}", 'true 2 x-y'],
+    ["{{ ('x', 1) | tojson }}", '["x", 1]'],
+    ["{% for a, b in [('x', 1)] %}{{ loop.last }}{% endfor %}", 'true'],
+  ])('with tuples: %s', (template, expected) => {
+    expect(render(template).replace(/True|False/g, (word) => word.toLowerCase())).toBe(expected);
+  });
+
+  it.each([
     ["{{ '<think{}>'.format(':x') }}", '<think:x>'],
     ["{{ '{} and {}'.format('a', 2) }}", 'a and 2'],
     ["{{ '{1}{0}{1}'.format('a', 'b') }}", 'bab'],

@@ -1,5 +1,5 @@
 // Extends the Jinja library by what public templates use of Python's: filters on undefined values, dictionaries with
-// integer keys, and str.format.
+// integer keys, tuples that are taken apart, and str.format.
 
 import { Environment, Interpreter, type parse } from '@huggingface/jinja';
 
@@ -77,6 +77,9 @@ export class PythonInterpreter extends LibraryInterpreter {
         return this.#binary(node as BinaryNode, scope);
       case 'ObjectLiteral':
         return this.#object(node as ObjectNode, scope);
+      case 'TupleLiteral':
+        // The library takes no tuple apart that does not call itself a list.
+        return Object.assign(super.evaluate(node, scope), { type: 'ArrayValue' });
       default:
         return super.evaluate(node, scope);
     }

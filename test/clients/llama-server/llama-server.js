@@ -22,6 +22,13 @@ const switches = new Set(
   ),
 );
 
+/** The models that its router has, and the files that stand in for them. */
+const routed = {
+  'ggml-org/tinygemma3-GGUF:Q8_0': 'tinygemma3',
+  'ggml-org/test-model-stories260K:F32': 'stories260K',
+  'ggml-org/test-model-stories260K-infill:F32': 'stories260K-infill',
+};
+
 const startedSeconds = Math.floor(Date.now() / 1000);
 const flags = readFlags(process.argv.slice(2));
 const name = flags.alias?.[0] ?? 'model';
@@ -48,22 +55,24 @@ function readFlags(words) {
   return found;
 }
 
+function served() {
+  if (!isRouter()) return [`${name}=${modelPath(askedModel())}`];
+  return Object.entries(routed).map(([id, file]) => `${id}=${modelPath(file)}`);
+}
+
+function isRouter() {
+  return !['hf-repo', 'hf-file', 'model'].some((flag) => flags[flag]);
+}
+
 function settings() {
   const sequences = Number(flags.parallel?.[0] ?? 4);
   const context = Math.floor(Number(flags['ctx-size']?.[0] ?? 4096) / (flags['kv-unified'] ? 1 : sequences));
   return [
     ...['--host', '127.0.0.1', '--port', port, '--log-level', 'warn'],
-    ...[
-      '--model',
-      `${name}=${modelPath()}`,
-      '--models-folder',
-      folder,
-      '--database',
-      join(folder, 'keys.db'),
-    ],
+    ...['--model', ...served(), '--models-folder', folder, '--database', join(folder, 'keys.db')],
     ...['--max-batch-size', sequences, '--context', context, '--generation-config', 'none'],
     // Whatever name a test asks by.
-    ...['--alias', `*=${name}`],
+    ...(isRouter() ? [] : ['--alias', `*=${name}`]),
     // It tells templates to think unless it is told not to.
     ...['--thinking', flags.reasoning?.[0] === 'off' ? 'off' : 'on'],
     ...(flags.metrics ? ['--llama-metrics'] : []),
@@ -76,21 +85,27 @@ function settings() {
       'min_p=0.05',
     ],
     ...['--chat-template', chatTemplate()],
+    ...(flags['model-draft'] ? ['--draft', `${name}=${flags['model-draft'][0]}`] : []),
+    ...(flags['sleep-idle-seconds'] ? ['--keep-alive', flags['sleep-idle-seconds'][0]] : []),
     ...(flags.lora ?? []).flatMap((path, at) => ['--adapter', `${name}:lora${at}=${path}`]),
     ...['--cors-origins', ...(flags['cors-origins']?.[0] ?? '*').split(',')],
   ].map(String);
 }
 
-function modelPath() {
-  const asked = flags['hf-file']?.[0] ?? flags['hf-repo']?.[0] ?? flags.model?.[0] ?? '';
-  const known = readdirSync(models);
-  const isMeant = (one) =>
-    asked
-      .toLowerCase()
-      .replaceAll('/', '-')
-      .includes(one.toLowerCase().replace(/\.gguf$/, ''));
-  const found = existsSync(asked) ? asked : known.filter(isMeant).map((one) => join(models, one))[0];
-  if (found !== undefined) return found;
+function askedModel() {
+  return flags['hf-file']?.[0] ?? flags['hf-repo']?.[0] ?? flags.model?.[0] ?? '';
+}
+
+/** A file whose name is part of what is asked for, the longest first; else the one that stands in for any model. */
+function modelPath(asked) {
+  if (existsSync(asked)) return asked;
+  const wanted = asked.toLowerCase().replaceAll('/', '-');
+  const known = readdirSync(models).sort((one, other) => other.length - one.length);
+  const stem = (file) => file.toLowerCase().replace(/\.gguf$/, '');
+  const found =
+    known.find((file) => wanted.includes(stem(file))) ??
+    known.find((file) => stem(file) === 'any-chat-model');
+  if (found !== undefined) return join(models, found);
   console.error(`no model for ${asked}; ${models} has ${known.join(', ')}`);
   process.exit(1);
 }
