@@ -332,7 +332,9 @@ export class Engine {
   }
 
   #embedded(open: OpenRequest, pooled: Float32Array | undefined): FinishEvent {
-    const vector = pooled && applyDense(this.#options.dense ?? [], pooled);
+    // Maps after pooling are made for one vector.
+    const maps = open.request.pooling === 'none' ? [] : (this.#options.dense ?? []);
+    const vector = pooled && applyDense(maps, pooled);
     return vector === undefined || !vector.every(Number.isFinite)
       ? this.#end(open, 'error', samplingError('numeric-error'))
       : { ...this.#end(open, 'stop'), vector };

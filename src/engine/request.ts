@@ -53,9 +53,12 @@ export interface AnswerGrammar {
   readonly continues: boolean;
 }
 
+/** `none`: the states of all tokens, one after the other. */
+export type StatePooling = Pooling | 'none';
+
 /** Ends when its prompt is computed, with one vector of its states. */
 export interface EmbedRequest extends RequestBase {
-  readonly pooling: Pooling;
+  readonly pooling: StatePooling;
   readonly answer?: undefined;
   readonly recover?: undefined;
 }

@@ -23,6 +23,8 @@ interface EmbeddingRequest
   readonly norm?: number | undefined;
   /** Vectors are the outputs of the model's head. Default false. */
   readonly classifies?: boolean | undefined;
+  /** Each vector is the states of all tokens, one after the other, as they are. Default false. */
+  readonly eachToken?: boolean | undefined;
 }
 
 export class Embedding {
@@ -43,7 +45,11 @@ export class Embedding {
   ) {
     const { id, model, prompts, priority = 1, salt = '', account = '' } = request;
     const { kvShare, enqueuedMs = Date.now() } = request;
-    const pooling = request.classifies ? classifierOf(model).pooling : poolingOf(model);
+    const pooling = request.eachToken
+      ? 'none'
+      : request.classifies
+        ? classifierOf(model).pooling
+        : poolingOf(model);
     const shared = { pooling, priority, salt, adapter: model.adapter, account, kvShare, enqueuedMs };
     this.#request = request;
     this.#requests = prompts.map(({ ids }, at) => ({ id: `${id}-${at}`, prompt: ids, ...shared }));
@@ -70,14 +76,15 @@ export class Embedding {
   /** In the prompts' order. An abort cancels what still runs. */
   async vectors(): Promise<Float32Array[]> {
     this.#signal.throwIfAborted();
-    const { model, dimensions = model.spec.hiddenSize, norm, classifies } = this.#request;
+    const { model, dimensions = model.spec.hiddenSize, norm, classifies, eachToken } = this.#request;
     const vectors: Float32Array[] = [];
     const heard = (_: number, event: RequestEvent) => this.#hear(event);
     try {
       for await (const [at, event] of mergeStreams(this.#submit(), this.#signal, heard)) {
         if (event.kind !== 'finish') continue;
         if (event.vector === undefined) throw failure(event);
-        vectors[at] = classifies ? event.vector : normalized(event.vector.subarray(0, dimensions), norm);
+        const isWhole = classifies === true || eachToken === true;
+        vectors[at] = isWhole ? event.vector : normalized(event.vector.subarray(0, dimensions), norm);
       }
       return vectors;
     } finally {

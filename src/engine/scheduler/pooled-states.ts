@@ -1,7 +1,8 @@
 // A sequence that becomes one vector: the states its pooling wants, added up as they are computed. The order is that of
-// the positions, in double precision, so that neither chunks nor neighbours nor preemption change a bit.
+// the positions, in double precision, so that neither chunks nor neighbours nor preemption change a bit. Without pooling the
+// states stay as they are, one after the other.
 
-import type { Pooling } from '../../model/pooling.ts';
+import type { StatePooling } from '../request.ts';
 
 /** Positions whose states are wanted, in order: from the first to before the second. */
 export type Stretch = readonly [from: number, to: number];
@@ -14,8 +15,12 @@ export class PooledStates {
   /** The next position whose state is wanted. */
   #next: number;
   #sum: Float64Array | undefined;
+  /** Of all positions, where they are not pooled. */
+  #all: Float32Array | undefined;
+  readonly #isPooled: boolean;
 
-  constructor(pooling: Pooling, length: number) {
+  constructor(pooling: StatePooling, length: number) {
+    this.#isPooled = pooling !== 'none';
     this.#from = pooling === 'last' ? length - 1 : 0;
     this.#to = pooling === 'cls' ? 1 : length;
     this.#next = this.#from;
@@ -40,6 +45,12 @@ export class PooledStates {
   /** Adds states of the next positions, one after the other. */
   add(states: Float32Array, rows: number): void {
     const size = states.length / rows;
+    if (!this.#isPooled) {
+      this.#all ??= new Float32Array(this.#to * size);
+      this.#all.set(states, this.#next * size);
+      this.#next += rows;
+      return;
+    }
     this.#sum ??= new Float64Array(size);
     const sum = this.#sum;
     for (let row = 0; row < rows; row++) {
@@ -50,7 +61,8 @@ export class PooledStates {
 
   /** Undefined where the model computed something that is not a number. */
   vector(): Float32Array | undefined {
-    const vector = Float32Array.from(this.#sum ?? [], (value) => value / (this.#to - this.#from));
+    const vector =
+      this.#all ?? Float32Array.from(this.#sum ?? [], (value) => value / (this.#to - this.#from));
     return vector.every(Number.isFinite) ? vector : undefined;
   }
 }

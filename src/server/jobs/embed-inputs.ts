@@ -27,6 +27,8 @@ export interface TextPlan {
   readonly nameOf: (at: number) => string;
   /** Vectors are the outputs of the model's head. Default false. */
   readonly classifies?: boolean;
+  /** Vectors are the states of all tokens, one after the other. Default false. */
+  readonly eachToken?: boolean;
 }
 
 export interface EmbeddingRequest extends RequestContext {
@@ -88,12 +90,13 @@ async function embed(
   const { context, caller, model, signal } = scope;
   given.check?.(model);
   const plan = typeof given.plan === 'function' ? given.plan(model) : given.plan;
-  const { inputs, nameOf, classifies = false } = plan;
+  const { inputs, nameOf, classifies = false, eachToken = false } = plan;
   if (classifies) classifierOf(model);
-  else poolingOf(model);
+  else if (!eachToken) poolingOf(model);
   const prompts = given.cuts ? await cutPrompts(plan, scope) : await encodePrompts(scope, inputs, nameOf);
   for (const [at, { ids }] of prompts.entries()) checkFits(ids.length, roomOf(model), nameOf(at));
   const tokens = tokensOf(prompts);
+  if (eachToken) checkStates(tokens, model);
   await reserveTokens(scope, tokens, { least: tokens, expected: tokens });
   const record = new RequestRecord({
     ...scope,
@@ -111,6 +114,7 @@ async function embed(
       dimensions,
       norm,
       classifies,
+      eachToken,
       priority: forceLow ? 2 : priorityOf(caller),
       salt: context.settings.shareCache ? '' : caller.keyId,
       account: caller.keyId,
@@ -125,6 +129,23 @@ async function embed(
     record.prompted();
     await answer({ model, vectors, usage: embedding.usage, times: record.times });
   });
+}
+
+/** They are sent from process to process and written as JSON in one piece. */
+const MOST_NUMBERS = 2 ** 22;
+
+function checkStates(tokens: number, { spec }: ServedModel): void {
+  const numbers = tokens * spec.hiddenSize;
+  if (numbers <= MOST_NUMBERS) return;
+  const most = Math.floor(MOST_NUMBERS / spec.hiddenSize);
+  throw badRequest('input', `has ${tokens} tokens; ${most} of this model can be returned at once`);
+}
+
+/** The states of each token. */
+export function rowsOf(states: Float32Array, { spec }: ServedModel): number[][] {
+  const { hiddenSize: size } = spec;
+  const rows = states.length / size;
+  return Array.from({ length: rows }, (_, row) => Array.from(states.subarray(row * size, (row + 1) * size)));
 }
 
 async function cutPrompts({ inputs: given, nameOf }: TextPlan, scope: RequestScope): Promise<Prompt[]> {

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { ServerContext } from '../context.ts';
 import { badRequest } from '../http/errors.ts';
 import { type BodyRules, readBody } from '../http/parse-body.ts';
-import { embedInputs, embedPrompts, vectorList } from '../jobs/embed-inputs.ts';
+import { embedInputs, embedPrompts, rowsOf, vectorList } from '../jobs/embed-inputs.ts';
 import { promptField, splitPrompt } from '../openai/schemas/prompts.ts';
 import { samplingFields, sharedNoOps } from '../openai/schemas/sampling.ts';
 import { requestContext } from '../request/request-scope.ts';
@@ -22,6 +22,10 @@ export const embeddingSchema = z.object({
       description:
         'Which norm of each vector becomes 1: 1 is the sum of absolute values, 2 the length. 0 scales the largest value to 32760, -1 leaves vectors as they are. Default 2.',
     })
+    .optional(),
+  pooling: z
+    .literal('none')
+    .meta({ description: 'A vector for each token, as it is. Default: one for each text.' })
     .optional(),
 });
 
@@ -41,7 +45,10 @@ export async function serveEmbedding(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const { model: modelName, content, input, embd_normalize: norm } = readBody(rules, request, reply);
+  const { model: modelName, content, input, embd_normalize: norm, pooling } = readBody(rules, request, reply);
+  const eachToken = pooling === 'none';
+  if (eachToken && norm !== undefined && norm !== -1)
+    throw badRequest('embd_normalize', 'only -1 is possible where vectors are not pooled');
   const name = content === undefined ? 'input' : 'content';
   const given = content ?? input;
   if (given === undefined) throw badRequest('content', 'is missing', 'missing_required_parameter');
@@ -51,15 +58,15 @@ export async function serveEmbedding(
   const asked = {
     ...requestContext(context, request, reply),
     modelName,
-    plan: { inputs, nameOf },
+    plan: { inputs, nameOf, eachToken },
     sequences: inputs.length,
     norm,
     forceLow: false,
   };
-  await embedInputs(asked, async ({ vectors }) => {
-    // llama-server has a vector for each token where it does not pool, and so a list of them.
+  await embedInputs(asked, async ({ model, vectors }) => {
+    // A list also where there is one vector.
     const answer = await vectorList(vectors, (vector, index) =>
-      JSON.stringify({ index, embedding: [Array.from(vector)] }),
+      JSON.stringify({ index, embedding: eachToken ? rowsOf(vector, model) : [Array.from(vector)] }),
     );
     reply.type('application/json; charset=utf-8').send(answer);
   });

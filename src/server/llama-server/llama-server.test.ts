@@ -243,8 +243,52 @@ describe('POST /embedding', () => {
     [{}, 'content'],
     [{ content: '' }, 'content'],
     [{ content: prompt, embd_normalize: -2 }, 'embd_normalize'],
+    [{ content: prompt, embd_normalize: 2, pooling: 'none' }, 'embd_normalize'],
+    [{ content: prompt, pooling: 'mean' }, 'pooling'],
+    [{ content: Array.from({ length: 200 }, () => 'A fox. '.repeat(100)), pooling: 'none' }, 'input'],
   ])('refuses %j', async (body, param) => {
     expect(await refusal(body, '/embedding')).toMatchObject({ status: 400, param });
+  });
+});
+
+describe('a vector for each token', () => {
+  const states = async (content: unknown, model = 'embedder') =>
+    embeddingAnswerSchema.parse(await answer('/embedding', { model, content, pooling: 'none' }));
+  const pooled = async (content: string, model: string) =>
+    embeddingAnswerSchema.parse(await answer('/embedding', { model, content, embd_normalize: -1 }))[0]
+      ?.embedding[0] as number[];
+
+  it('is what pooling takes: the last of them, or their mean', async () => {
+    const [{ embedding: rows } = { embedding: [] }] = await states(prompt);
+    const { tokenizer } = shared.server.pool.model;
+    expect(rows.length).toBe(tokenizer.encode(prompt, { bos: true, eos: true }).length);
+    expect(rows.at(-1)).toEqual(await pooled(prompt, 'demo'));
+    const mean = await pooled(prompt, 'embedder');
+    for (const [at, value] of mean.entries()) {
+      const sum = rows.reduce((total, row) => total + (row[at] as number), 0);
+      expect(sum / rows.length).toBeCloseTo(value, 5);
+    }
+  });
+
+  it('has the same bits alone and among others, and after the prompt was cached', async () => {
+    const texts = [prompt, `${prompt} a fox that`, 'Another'];
+    const together = await states(texts);
+    for (const [at, text] of texts.entries()) {
+      await answer('/completion', { prompt: text, n_predict: 1 });
+      expect((await states(text))[0]?.embedding).toEqual(together[at]?.embedding);
+    }
+  });
+
+  it('comes from /pooling, too, for the task token_embed, and never from /v1/embeddings', async () => {
+    const [{ embedding: rows } = { embedding: [] }] = await states(prompt);
+    const body = { model: 'embedder', input: prompt };
+    expect(await answer('/pooling', { ...body, task: 'token_embed' })).toMatchObject({
+      data: [{ data: rows }],
+    });
+    expect(await refusal({ ...body, task: 'classify' }, '/pooling')).toMatchObject({ status: 400 });
+    const { data } = (await answer('/pooling', { ...body, task: 'embed' })) as { data: { data: number[] }[] };
+    expect(data).toEqual(((await answer('/pooling', body)) as { data: unknown }).data);
+    expect(await refusal({ ...body, pooling: 'none' }, '/v1/embeddings')).toMatchObject({ param: 'pooling' });
   });
 });
 

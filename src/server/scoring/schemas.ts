@@ -96,6 +96,23 @@ export const classifySchema = z.object({
   use_activation: scoreSchema.shape.use_activation,
 });
 
+export const poolingSchema = classifySchema.extend({
+  task: z
+    .enum(['embed', 'classify', 'token_embed'])
+    .meta({
+      description:
+        'token_embed returns the state of each token. Default: what the model was made for, embed or classify.',
+    })
+    .optional(),
+});
+
+export const poolingRules: BodyRules<typeof poolingSchema> = {
+  schema: poolingSchema,
+  noOps: sharedNoOps,
+  refused: { truncate_prompt_tokens: onlyWhole },
+  tokenLists: ['input'],
+};
+
 export const classifyRules: BodyRules<typeof classifySchema> = {
   schema: classifySchema,
   noOps: sharedNoOps,
@@ -155,6 +172,12 @@ export const classifyAnswerSchema = z.strictObject({
 
 export const poolingAnswerSchema = z.strictObject({
   ...list,
-  data: z.array(z.strictObject({ index: z.int(), object: z.literal('pooling'), data: z.array(z.number()) })),
+  data: z.array(
+    z.strictObject({
+      index: z.int(),
+      object: z.literal('pooling'),
+      data: z.union([z.array(z.number()), z.array(z.array(z.number()))]),
+    }),
+  ),
   usage: promptUsageSchema,
 });

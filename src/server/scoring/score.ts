@@ -9,11 +9,11 @@ import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
 import { badRequest } from '../http/errors.ts';
 import { readBody } from '../http/parse-body.ts';
-import { type EmbeddedInputs, embedInputs, embedPrompts, promptUsage } from '../jobs/embed-inputs.ts';
+import { type EmbeddedInputs, embedInputs, embedPrompts, promptUsage, rowsOf } from '../jobs/embed-inputs.ts';
 import { splitPrompt } from '../openai/schemas/prompts.ts';
 import { type RequestContext, requestContext } from '../request/request-scope.ts';
 import { cutsOf } from './rerank.ts';
-import { classifyRules, type classifySchema, scoreRules } from './schemas.ts';
+import { classifyRules, type classifySchema, poolingRules, scoreRules } from './schemas.ts';
 import { scorePairs } from './score-pairs.ts';
 
 export async function serveScore(
@@ -75,10 +75,19 @@ export async function servePooling(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const body = readBody(classifyRules, request, reply);
-  const asked = { ...requestContext(context, request, reply), body, mustClassify: false };
+  const body = readBody(poolingRules, request, reply);
+  const { task } = body;
+  const eachToken = task === 'token_embed';
+  const asked = {
+    ...requestContext(context, request, reply),
+    body,
+    mustClassify: task === 'classify',
+    eachToken,
+    mayClassify: task !== 'embed',
+  };
   await compute(asked, async ({ model, vectors, usage }) => {
     const data = vectors.map((vector, index) => {
+      if (eachToken) return { index, object: 'pooling', data: rowsOf(vector, model) };
       const values = model.classifier === undefined ? Array.from(vector) : scored(vector, model, body);
       return { index, object: 'pooling', data: values };
     });
@@ -91,10 +100,13 @@ interface ClassifyCall extends RequestContext {
   readonly body: ClassifyBody;
   /** Otherwise a model that embeds texts gives vectors. */
   readonly mustClassify: boolean;
+  /** Default true. */
+  readonly mayClassify?: boolean;
+  readonly eachToken?: boolean;
 }
 
 async function compute(
-  { body, mustClassify, ...incoming }: ClassifyCall,
+  { body, mustClassify, mayClassify = true, eachToken = false, ...incoming }: ClassifyCall,
   answer: (embedded: EmbeddedInputs) => Promise<void>,
 ): Promise<void> {
   const several = splitPrompt(body.input);
@@ -103,7 +115,8 @@ async function compute(
   const plan = (model: ServedModel) => ({
     inputs,
     nameOf,
-    classifies: mustClassify || model.classifier !== undefined,
+    classifies: !eachToken && (mustClassify || (mayClassify && model.classifier !== undefined)),
+    eachToken,
   });
   const options = {
     modelName: body.model,

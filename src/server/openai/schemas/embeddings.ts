@@ -31,6 +31,8 @@ export const embeddingRules: BodyRules<typeof embeddingSchema> = {
   tokenLists: ['input'],
   refused: {
     truncate_prompt_tokens: () => 'is not supported; what is too long is refused',
+    pooling: () =>
+      'is not supported; an answer has one vector for each text. POST /embedding has one for each token',
     normalize: (value) => (value === true ? undefined : 'vectors always have length 1'),
   },
 };
