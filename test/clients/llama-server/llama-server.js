@@ -163,9 +163,13 @@ function translate(asked, answer) {
 
 /** Flags that are defaults of requests. */
 function withDefaults(body, path) {
-  if (!/^(\/v1)?\/(chat\/)?(completions?|messages|responses)$|^\/infill$/.test(path)) return body;
+  const isEmbedding = /^(\/v1)?\/embeddings?$/.test(path) && flags.pooling?.[0] === 'none';
+  const isAnswered = /^(\/v1)?\/(chat\/)?(completions?|messages|responses)$|^\/infill$/.test(path);
+  if (!isEmbedding && !isAnswered) return body;
   try {
     const given = JSON.parse(body.toString('utf8'));
+    if (isEmbedding) return Buffer.from(JSON.stringify({ ...given, pooling: 'none' }));
+    if (flags.verbose && path.endsWith('/chat/completions')) given.verbose = true;
     const isNative = /^\/(completions?|infill)$/.test(path);
     const isAnthropic = path.endsWith('/messages');
     const lengths = ['n_predict', 'max_tokens', 'max_completion_tokens', 'max_output_tokens'];
