@@ -1,7 +1,7 @@
 // What the engine is asked for and what it answers: token ids in, token ids or a vector out. One request is one sequence.
 
 import type { GrammarTables } from '../grammar/tables.ts';
-import type { Pooling } from '../model/pooling.ts';
+import type { StatePooling } from '../model/pooling.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { TokenLogprobs } from '../sampling/sample-row.ts';
 import type { FinishReason, StopToken } from '../sampling/stop-condition.ts';
@@ -52,9 +52,6 @@ export interface AnswerGrammar {
   /** The answer goes on with the prompt's text: a space before its first word is its own. */
   readonly continues: boolean;
 }
-
-/** `none`: the states of all tokens, one after the other. */
-export type StatePooling = Pooling | 'none';
 
 /** Ends when its prompt is computed, with one vector of its states. */
 export interface EmbedRequest extends RequestBase {

@@ -12,6 +12,9 @@ import { isEncoder } from './spec-walk.ts';
 
 export type Pooling = 'mean' | 'cls' | 'last';
 
+/** `none`: the states of all tokens, one after the other. */
+export type StatePooling = Pooling | 'none';
+
 export type ModelPooling =
   /** `declared`: the model was made for it; others give what their last state is worth. */
   | { readonly possible: true; readonly pooling: Pooling; readonly declared: boolean }

@@ -2,7 +2,7 @@
 // the positions, in double precision, so that neither chunks nor neighbours nor preemption change a bit. Without pooling the
 // states stay as they are, one after the other.
 
-import type { StatePooling } from '../request.ts';
+import type { StatePooling } from '../../model/pooling.ts';
 
 /** Positions whose states are wanted, in order: from the first to before the second. */
 export type Stretch = readonly [from: number, to: number];

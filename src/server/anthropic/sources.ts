@@ -1,10 +1,10 @@
 // Blocks that hold more than text, spelled for a model that reads only that: search results, documents, references to tools.
 
+import { element } from '../files/file-text.ts';
 import type { Message, ResultBlock } from './schema.ts';
 
 type SourceBlock = Exclude<ResultBlock, { type: 'text' }>;
 
-/** In the form in which models have seen sources: an element with attributes. */
 export function spelled(block: SourceBlock): string {
   switch (block.type) {
     case 'search_result': {
@@ -48,15 +48,4 @@ export function referencedTools(messages: readonly Message[]): ReadonlySet<strin
 
 function joined(blocks: readonly { readonly text: string }[]): string {
   return blocks.map(({ text }) => text).join('\n');
-}
-
-function element(
-  name: string,
-  attributes: Readonly<Record<string, string | null | undefined>>,
-  text: string,
-): string {
-  const given = Object.entries(attributes).flatMap(([key, value]) =>
-    value == null ? [] : [` ${key}=${JSON.stringify(value)}`],
-  );
-  return `<${name}${given.join('')}>\n${text}\n</${name}>`;
 }

@@ -7,6 +7,8 @@ import { rulesFor } from '../http/parse-body.ts';
 
 export const INPUT_PURPOSE = 'batch';
 export const OUTPUT_PURPOSE = 'batch_output';
+/** Of files that conversations name. */
+export const DATA_PURPOSE = 'user_data';
 
 export const LARGEST_FILE_PAGE = 10_000;
 const LEAST_EXPIRY_SECONDS = 3600;
@@ -18,8 +20,8 @@ export const expirySchema = z.strictObject({
 });
 
 export const uploadSchema = z.object({
-  purpose: z.literal(INPUT_PURPOSE, {
-    error: `must be ${INPUT_PURPOSE}: files are the input of batches; those of other purposes are not taken`,
+  purpose: z.enum([INPUT_PURPOSE, DATA_PURPOSE], {
+    error: `must be ${INPUT_PURPOSE}, the input of a batch, or ${DATA_PURPOSE}, a text for conversations`,
   }),
   expires_after: expirySchema.optional(),
 });
@@ -38,7 +40,7 @@ export const fileSchema = z.strictObject({
   created_at: z.int(),
   expires_at: z.int().optional(),
   filename: z.string(),
-  purpose: z.enum([INPUT_PURPOSE, OUTPUT_PURPOSE]),
+  purpose: z.enum([INPUT_PURPOSE, OUTPUT_PURPOSE, DATA_PURPOSE]),
   status: z.literal('processed'),
   status_details: z.null(),
 });

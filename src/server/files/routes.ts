@@ -26,7 +26,7 @@ import { receiveForm } from './form-upload.ts';
 const explained = <Result>(action: () => Result | Promise<Result>) => fromStore('files', action);
 
 const formSchema = uploadSchema.extend({
-  file: z.string().meta({ format: 'binary', description: 'JSONL, one request a line.' }),
+  file: z.string().meta({ format: 'binary', description: 'JSONL, one request a line; or a text.' }),
 });
 
 export function fileRoutes(context: ServerContext): readonly Route[] {
@@ -35,7 +35,7 @@ export function fileRoutes(context: ServerContext): readonly Route[] {
       method: 'POST',
       url: '/v1/files',
       access: 'key',
-      summary: 'Upload the input of a batch',
+      summary: 'Upload the input of a batch, or a text for conversations',
       body: formSchema,
       bodyType: 'multipart/form-data',
       answer: fileSchema,

@@ -16,7 +16,8 @@ import {
 } from '../jobs/answer-shape.ts';
 import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
 import { AnswerExtras, tokenNames } from './answer-extras.ts';
-import { isOlder, withTools } from './older-functions.ts';
+import { isOlder } from './older-functions.ts';
+import { readChat } from './read-chat.ts';
 import {
   type ChatBody,
   type ChatRequest,
@@ -64,7 +65,7 @@ export const chatProtocol: Protocol<typeof chatRules.schema, ChatBody> = {
   idMark: 'chatcmpl-',
   rules: chatRules,
   kind: chatKind,
-  read: withTools,
+  read: readChat,
   framing: doneEvents,
   resumable: true,
   shape: chatShape,

@@ -15,7 +15,7 @@ import { requestContext, withRequestScope } from '../request/request-scope.ts';
 import type { Route } from '../route.ts';
 import type { ServerSettings } from '../settings.ts';
 import { chatKind } from './chat.ts';
-import { withTools } from './older-functions.ts';
+import { readChat } from './read-chat.ts';
 import { detokenizedSchema, inputTokensSchema, promptSchema, tokensSchema } from './schemas/answers.ts';
 import { chatRequestSchema, chatRules, templateOptions } from './schemas/chat.ts';
 import { detokenizeRules, detokenizeSchema, tokenizeRules, tokenizeSchema } from './schemas/completions.ts';
@@ -60,7 +60,8 @@ export function tokenRoutes(context: ServerContext): readonly Route[] {
       answer: inputTokensSchema,
       handler: (request, reply) =>
         tokenCall(context, chatRules, request, reply, async ({ body, model, caller }) => {
-          const [input] = chatKind.prompts(withTools(body), context.settings);
+          const chat = await readChat(body, requestContext(context, request, reply));
+          const [input] = chatKind.prompts(chat, context.settings);
           const { encoders: encoder, settings: limits } = context;
           const options = { ...caller, encoder, limits, parameter: 'messages', mustFit: false };
           const { ids } = await readPrompt(input as PromptInput, model, options);
@@ -77,7 +78,8 @@ export function tokenRoutes(context: ServerContext): readonly Route[] {
       answer: promptSchema,
       handler: (request, reply) =>
         tokenCall(context, chatRules, request, reply, async ({ body, model }) => {
-          const [conversation] = chatKind.prompts(withTools(body), context.settings);
+          const chat = await readChat(body, requestContext(context, request, reply));
+          const [conversation] = chatKind.prompts(chat, context.settings);
           return { prompt: chatPrompt(model, conversation as Conversation, context.settings) };
         }),
     },

@@ -1,10 +1,11 @@
 // The input of a response: the conversation that it continues, and the items given now, each with an id.
 
+import { type FileReader, fileText } from '../files/file-text.ts';
 import { ApiError, badRequest } from '../http/errors.ts';
-import type { Caller } from '../request/auth.ts';
 import {
   type ConversationItem,
   type GivenItem,
+  type GivenPart,
   type ItemReference,
   newItemId,
   type TextPart,
@@ -19,19 +20,26 @@ export interface Conversation {
 
 export async function readConversation(
   { input = [], previous_response_id: previous }: ResponsesBody,
-  { keyId }: Pick<Caller, 'keyId'>,
+  reader: FileReader,
   kept: KeptResponses,
 ): Promise<Conversation> {
+  const { keyId } = reader.caller;
   const history = previous === undefined ? [] : await kept.history(keyId, previous);
   const ids = referencesIn(input);
   const referenced = ids.length === 0 ? undefined : await kept.items(keyId, ids);
-  const given = input.map((item, at) => {
-    if (item.type !== 'item_reference') return keptItem(item, `input[${at}]`);
-    const found = referenced?.get(item.id);
-    if (found !== undefined) return found;
-    const message = `input[${at}]: there is no stored item '${item.id}'`;
-    throw new ApiError(404, message, { param: `input[${at}]`, code: 'item_not_found' });
-  });
+  const given: ConversationItem[] = [];
+  for (const [at, item] of input.entries()) {
+    const where = `input[${at}]`;
+    const found =
+      item.type === 'item_reference'
+        ? referenced?.get(item.id)
+        : keptItem(await withTexts(item, where, reader), where);
+    if (found === undefined) {
+      const message = `${where}: there is no stored item '${(item as ItemReference).id}'`;
+      throw new ApiError(404, message, { param: where, code: 'item_not_found' });
+    }
+    given.push(found);
+  }
   if (history.length + given.length === 0)
     throw badRequest('input', 'is missing', 'missing_required_parameter');
   return { history, given };
@@ -46,6 +54,35 @@ function referencesIn(input: readonly GivenItem[]): string[] {
     ids.add(item.id);
   }
   return [...ids];
+}
+
+/** Files become texts, and are kept as such: the conversation goes on though its files are deleted. */
+async function withTexts(
+  item: Exclude<GivenItem, ItemReference>,
+  where: string,
+  reader: FileReader,
+): Promise<Exclude<GivenItem, ItemReference>> {
+  if (item.type === 'message')
+    return { ...item, content: await partTexts(item.content, `${where}.content`, reader) };
+  if (item.type !== 'function_call_output' && item.type !== 'custom_tool_call_output') return item;
+  return { ...item, output: await partTexts(item.output, `${where}.output`, reader) };
+}
+
+async function partTexts(
+  parts: readonly GivenPart[],
+  where: string,
+  reader: FileReader,
+): Promise<GivenPart[]> {
+  const texts: GivenPart[] = [];
+  for (const [at, part] of parts.entries()) {
+    if (part.type !== 'input_file') texts.push(part);
+    // Parts are joined without a space.
+    else {
+      const text = await fileText(reader, part, `${where}[${at}]`);
+      texts.push({ type: 'input_text', text: `${at === 0 ? '' : '\n'}${text}\n` });
+    }
+  }
+  return texts;
 }
 
 function keptItem(item: Exclude<GivenItem, ItemReference>, where: string): ConversationItem {
@@ -83,11 +120,9 @@ function keptItem(item: Exclude<GivenItem, ItemReference>, where: string): Conve
 }
 
 /** The type of a text depends on its role, whichever type the client gave. */
-function keptPart(
-  part: { type: 'input_text' | 'output_text'; text: string } | { type: 'refusal'; refusal: string },
-  produced: boolean,
-): TextPart {
+function keptPart(part: GivenPart, produced: boolean): TextPart {
   if (part.type === 'refusal') return { type: part.type, refusal: part.refusal };
+  if (part.type === 'input_file') throw new Error('a file has become a text before');
   const { text } = part;
   return produced
     ? { type: 'output_text', text, annotations: [], logprobs: [] }

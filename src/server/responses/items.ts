@@ -23,8 +23,15 @@ const textPart = z.discriminatedUnion(
     z.object({ type: z.literal('input_text'), text: z.string() }),
     z.object({ type: z.literal('output_text'), text: z.string() }),
     z.object({ type: z.literal('refusal'), refusal: z.string() }),
+    z.object({
+      type: z.literal('input_file'),
+      file_id: z.string().nullish(),
+      file_data: z.string().nullish(),
+      file_url: z.string().nullish(),
+      filename: z.string().nullish(),
+    }),
   ],
-  { error: unknownType('parts', 'only text is') },
+  { error: unknownType('parts', 'only text and files of text are') },
 );
 
 const content = z
@@ -107,6 +114,7 @@ function withType(given: unknown): unknown {
 }
 
 export type GivenItem = z.infer<typeof item>;
+export type GivenPart = z.infer<typeof textPart>;
 export type ItemReference = z.infer<typeof reference>;
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';

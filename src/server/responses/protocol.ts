@@ -40,8 +40,8 @@ export function newResponse(
     idMark: 'resp_',
     rules: responsesRules,
     kind: responsesKind,
-    async read(given, { caller }) {
-      conversation = await readConversation(given, caller, kept);
+    async read(given, request) {
+      conversation = await readConversation(given, request, kept);
       return toChatBody(given, conversation);
     },
     check: ({ tools = [] }) => toolWarnings(tools),

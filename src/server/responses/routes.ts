@@ -103,7 +103,7 @@ async function countInput(
 ): Promise<object> {
   const given = readBody(responsesRules, request, reply);
   const incoming = requestContext(context, request, reply);
-  const body = toChatBody(given, await readConversation(given, incoming.caller, kept));
+  const body = toChatBody(given, await readConversation(given, incoming, kept));
   const input_tokens = await countTokens(incoming, responsesKind, body.model, (count) => count(body));
   return { object: 'response.input_tokens', input_tokens };
 }

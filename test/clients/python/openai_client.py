@@ -118,6 +118,23 @@ def batch():
     assert json.loads(client.files.content(made.output_file_id).text)["custom_id"] == "a"
 
 
+@case("a file of text is read in a chat and in a response, and a PDF is refused")
+def files():
+    file = client.files.create(file=("a.md", b"# The fox"), purpose="user_data")
+    chat = [{"role": "user", "content": [{"type": "file", "file": {"file_id": file.id}}]}]
+    client.chat.completions.create(model=MODEL, messages=chat, max_tokens=2)
+    given = {"type": "input_file", "filename": "a.txt", "file_data": "data:text/plain;base64,YQ=="}
+    items = [{"role": "user", "content": [{"type": "input_file", "file_id": file.id}, given]}]
+    client.responses.create(model=MODEL, input=items, max_output_tokens=2)
+    pdf = {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjc="}}
+    try:
+        client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": [pdf]}])
+    except openai.BadRequestError as error:
+        assert "PDF" in str(error)
+    else:
+        raise AssertionError("a PDF was read")
+
+
 @case("models are listed, and the default has a name of its own")
 def models():
     assert client.models.list().data[0].id == client.models.retrieve("default").id
@@ -128,7 +145,7 @@ def refused():
     for call, parameter in [
         (lambda: client.responses.create(model=MODEL, input="a", background=True), "background"),
         (lambda: client.responses.create(model=MODEL, input="a", conversation="conv_1"), "conversation"),
-        (lambda: client.files.create(file=("a.txt", b"a"), purpose="user_data"), "purpose"),
+        (lambda: client.files.create(file=("a.txt", b"a"), purpose="vision"), "purpose"),
     ]:
         try:
             call()
