@@ -4,8 +4,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { type BackendName, backendNames } from '../compute/backend.ts';
+import type { TokenUsage } from '../generation/answer-source.ts';
 import { checkMessages } from '../generation/chat-prompt.ts';
-import type { Generation, TokenUsage } from '../generation/generation.ts';
+import type { Generation } from '../generation/generation.ts';
 import { GenerationError } from '../generation/generation-error.ts';
 import { prepare } from '../generation/prepare.ts';
 import { directEncoder, type PromptInput } from '../generation/prompt.ts';

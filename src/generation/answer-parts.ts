@@ -106,7 +106,7 @@ export class AnswerParts {
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
 /** Nine letters and digits: what the strictest templates accept. */
-function callId(): string {
+export function callId(): string {
   return Array.from(randomBytes(9), (byte) => alphabet[byte % alphabet.length]).join('');
 }
 

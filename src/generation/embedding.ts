@@ -3,9 +3,9 @@
 
 import type { EmbedRequest, FinishEvent, RequestEvent } from '../engine/request.ts';
 import type { ServedModel } from '../pool/served-model.ts';
+import type { GenerationObserver, TokenUsage } from './answer-source.ts';
 import type { Prompt } from './context-room.ts';
 import { cancelAll, mergeStreams } from './engine-streams.ts';
-import type { GenerationObserver, TokenUsage } from './generation.ts';
 import { engineError, type GenerationError, invalid, notCapable } from './generation-error.ts';
 import type { GenerationRequest } from './generation-request.ts';
 

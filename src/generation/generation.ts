@@ -13,6 +13,7 @@ import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import { AnswerParts, type AnswerPiece, contentOf } from './answer-parts.ts';
 import { plainAnswer } from './answer-plan.ts';
+import type { AnswerSource, GenerationObserver, TokenUsage } from './answer-source.ts';
 import type { Prompt } from './context-room.ts';
 import { cancelAll, mergeStreams } from './engine-streams.ts';
 import { engineError, notContinued } from './generation-error.ts';
@@ -20,12 +21,6 @@ import type { GenerationEvent } from './generation-event.ts';
 import type { GenerationRequest } from './generation-request.ts';
 import { promptDetails, scorePrompts } from './prompt-scores.ts';
 import { WholeAnswer, type WholeChoice } from './whole-answer.ts';
-
-export interface GenerationObserver {
-  submitted(requestId: string): void;
-  firstToken(): void;
-  token(index: number): void;
-}
 
 const nobody: GenerationObserver = { submitted: () => {}, firstToken: () => {}, token: () => {} };
 
@@ -88,7 +83,7 @@ class Choice {
   }
 }
 
-export class Generation {
+export class Generation implements AnswerSource {
   readonly #request: GenerationRequest;
   readonly #signal: AbortSignal;
   readonly #observer: GenerationObserver;
@@ -361,16 +356,4 @@ export class Generation {
 function finishOf({ index, parts }: Choice, reason: FinishReason): GenerationEvent {
   const { calls, hasOpenCall, stop } = parts;
   return { kind: 'finish', index, reason, calls, ...(hasOpenCall ? { hasOpenCall } : {}), stop };
-}
-
-export interface TokenUsage {
-  /** Computed prompt tokens. A prompt counts once, however many answers it has. */
-  readonly promptTokens: number;
-  /** The part of promptTokens found in the cache. */
-  readonly cachedTokens: number;
-  readonly completionTokens: number;
-  /** Absent where nothing was drafted. */
-  readonly draftTokens?: DraftTokenCounts | undefined;
-  /** @deprecated The former name of `draftTokens`. */
-  readonly guesses?: DraftTokenCounts | undefined;
 }

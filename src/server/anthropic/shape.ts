@@ -2,7 +2,7 @@
 
 import type { FastifyRequest } from 'fastify';
 import type { GenerationPart, NamedCall } from '../../generation/answer-parts.ts';
-import type { TokenUsage } from '../../generation/generation.ts';
+import type { TokenUsage } from '../../generation/answer-source.ts';
 import type { WholeCall, WholeChoice } from '../../generation/whole-answer.ts';
 import { type Framing, namedEvents } from '../http/sse.ts';
 import {

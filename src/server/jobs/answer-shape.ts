@@ -1,8 +1,8 @@
 // Answers on the wire: the contract that each protocol implements, and what several have in common.
 
 import type { AnswerPiece, TokenDetail } from '../../generation/answer-parts.ts';
+import type { TokenUsage } from '../../generation/answer-source.ts';
 import type { Prompt } from '../../generation/context-room.ts';
-import type { TokenUsage } from '../../generation/generation.ts';
 import type { GenerationEvent } from '../../generation/generation-event.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { ServedModel } from '../../pool/served-model.ts';

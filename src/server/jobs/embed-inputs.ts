@@ -2,10 +2,10 @@
 // record of what was used.
 
 import { setImmediate } from 'node:timers/promises';
+import type { TokenUsage } from '../../generation/answer-source.ts';
 import type { Prompt } from '../../generation/context-room.ts';
 import { checkFits, cutPrompt, cutText, roomOf } from '../../generation/context-room.ts';
 import { classifierOf, Embedding, poolingOf } from '../../generation/embedding.ts';
-import type { TokenUsage } from '../../generation/generation.ts';
 import type { PromptInput } from '../../generation/prompt.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { badRequest, warn } from '../http/errors.ts';

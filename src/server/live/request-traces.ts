@@ -5,7 +5,7 @@ import type { EngineClient } from '../../engine/engine-client.ts';
 import type { EndReason } from '../../engine/request.ts';
 import type { PrefixLookup as EngineLookup, StepSummary } from '../../engine/step-report.ts';
 import type { EstimatedWait } from '../../engine/wait-estimates.ts';
-import type { TokenUsage } from '../../generation/generation.ts';
+import type { TokenUsage } from '../../generation/answer-source.ts';
 import type { Tier } from '../../store/key-record.ts';
 import type { EndedRequest, RequestBrief, TraceEvent } from './live-event.ts';
 import { ExpectedWaits } from './recent-measurements.ts';

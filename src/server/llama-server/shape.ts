@@ -2,8 +2,8 @@
 // whole without its text.
 
 import { contentOf, type TokenDetail } from '../../generation/answer-parts.ts';
+import type { TokenUsage } from '../../generation/answer-source.ts';
 import { roomOf } from '../../generation/context-room.ts';
-import type { TokenUsage } from '../../generation/generation.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import { type AnswerShape, finiteLogprob, type ShapeOptions, tokenString } from '../jobs/answer-shape.ts';
 import { timingsOf } from '../jobs/timings.ts';

@@ -2,7 +2,7 @@
 // the times.
 
 import { contentOf, type GenerationPart, type TokenDetail } from '../../generation/answer-parts.ts';
-import type { TokenUsage } from '../../generation/generation.ts';
+import type { TokenUsage } from '../../generation/answer-source.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import { type AnswerShape, entryOf, type ShapeOptions, validity, withDetails } from '../jobs/answer-shape.ts';
 import type { RequestTimes } from '../request/request-record.ts';

@@ -1,6 +1,6 @@
 // Publishes requests as they finish: to the log, and to the event streams of admins.
 
-import type { TokenUsage } from '../../generation/generation.ts';
+import type { TokenUsage } from '../../generation/answer-source.ts';
 import type { Tier } from '../../store/key-record.ts';
 
 export interface FinishedRequest extends TokenUsage {

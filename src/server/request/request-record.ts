@@ -3,8 +3,8 @@
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { GenerationObserver, TokenUsage } from '../../generation/answer-source.ts';
 import type { Prompt } from '../../generation/context-room.ts';
-import type { GenerationObserver, TokenUsage } from '../../generation/generation.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import type { Tier } from '../../store/key-record.ts';
 import type { CountedTokens } from '../context.ts';

@@ -2,7 +2,7 @@
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { AnswerPiece } from '../../generation/answer-parts.ts';
-import type { TokenUsage } from '../../generation/generation.ts';
+import type { TokenUsage } from '../../generation/answer-source.ts';
 import type { GenerationEvent } from '../../generation/generation-event.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';

@@ -1,7 +1,7 @@
 // Scores queries with documents: by the head of a cross-encoder, or by the cosine of their vectors where the model embeds texts.
 
+import type { TokenUsage } from '../../generation/answer-source.ts';
 import { classifierOf, cosine, scoresOf } from '../../generation/embedding.ts';
-import type { TokenUsage } from '../../generation/generation.ts';
 import { notCapable } from '../../generation/generation-error.ts';
 import type { PromptInput } from '../../generation/prompt.ts';
 import { pairInput, type TextPair } from '../../generation/text-pairs.ts';

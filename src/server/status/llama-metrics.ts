@@ -1,6 +1,6 @@
 // The metrics of llama-server under its own names, for dashboards that were made for it: one number for all models.
 
-import type { TokenUsage } from '../../generation/generation.ts';
+import type { TokenUsage } from '../../generation/answer-source.ts';
 
 /** In milliseconds. */
 export interface AnswerTimes {

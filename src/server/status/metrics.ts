@@ -4,7 +4,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { EngineStats } from '../../engine/engine.ts';
 import type { EngineClient } from '../../engine/engine-client.ts';
-import type { TokenUsage } from '../../generation/generation.ts';
+import type { TokenUsage } from '../../generation/answer-source.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { within } from '../../runtime/timers.ts';
