@@ -13,12 +13,14 @@ export type OptionKind =
   | { readonly type: 'bytes' }
   | { readonly type: 'seconds' }
   | { readonly type: 'part' }
-  | { readonly type: 'choice'; readonly values: readonly string[] };
+  | { readonly type: 'choice'; readonly values: readonly string[] }
+  /** A list of objects; as JSON where it is a flag or a variable. See config-upstreams.ts. */
+  | { readonly type: 'upstreams' };
 
 export interface ConfigOption {
   readonly kind: OptionKind;
   /** Absent: unset. */
-  readonly default?: string | number | boolean | readonly string[];
+  readonly default?: string | number | boolean | readonly unknown[];
   readonly meaning: string;
   readonly secret?: true;
 }
@@ -117,6 +119,11 @@ export const configOptions = {
     kind: list,
     default: [],
     meaning: 'further names: `alias=name`; `*=name` serves every name that no model has',
+  },
+  upstreams: {
+    kind: { type: 'upstreams' },
+    default: [],
+    meaning: 'servers elsewhere whose models are asked for here by name: [a list of objects](#upstreams)',
   },
   preload: {
     kind: list,

@@ -15,17 +15,20 @@ import {
   optionNames,
   variableOf,
 } from './config-options.ts';
+import { parseUpstreams, type UpstreamConfig } from './config-upstreams.ts';
 import { messageOf } from './runtime/error-message.ts';
 
-type ValueOf<Kind extends OptionKind> = Kind extends { type: 'list' }
-  ? readonly string[]
-  : Kind extends { type: 'switch' }
-    ? boolean
-    : Kind extends { type: 'integer' | 'bytes' | 'seconds' | 'part' }
-      ? number
-      : Kind extends { type: 'choice'; values: readonly (infer Value)[] }
-        ? Value
-        : string;
+type ValueOf<Kind extends OptionKind> = Kind extends { type: 'upstreams' }
+  ? readonly UpstreamConfig[]
+  : Kind extends { type: 'list' }
+    ? readonly string[]
+    : Kind extends { type: 'switch' }
+      ? boolean
+      : Kind extends { type: 'integer' | 'bytes' | 'seconds' | 'part' }
+        ? number
+        : Kind extends { type: 'choice'; values: readonly (infer Value)[] }
+          ? Value
+          : string;
 
 type Options = typeof configOptions;
 
@@ -69,6 +72,7 @@ export function resolveConfig(inputs: ConfigInputs): ResolvedConfig {
     given[name] = { source, where };
     values[name] = raw === undefined ? option.default : parse(option.kind, raw, where);
   }
+  values.upstreams = withKeys(values.upstreams as readonly UpstreamConfig[], inputs.environment);
   const found = given as Record<OptionName, Given>;
   for (const name of overruled(found)) {
     values[name] = undefined;
@@ -80,6 +84,19 @@ export function resolveConfig(inputs: ConfigInputs): ResolvedConfig {
     sources: sources as Record<OptionName, ConfigSource>,
     file: path,
   };
+}
+
+/** With the keys that environment variables hold. */
+function withKeys(
+  upstreams: readonly UpstreamConfig[],
+  environment: ConfigInputs['environment'],
+): readonly UpstreamConfig[] {
+  return upstreams.map((one) => {
+    if (one.keyVariable === undefined) return one;
+    const key = environment[one.keyVariable];
+    if (key) return { ...one, key };
+    throw new ConfigError(`upstreams: ${one.name}: the variable ${one.keyVariable} is not set`);
+  });
 }
 
 interface Given {
@@ -171,6 +188,17 @@ function parse(kind: OptionKind, raw: unknown, where: string): unknown {
       return parseSeconds(raw, where);
     case 'part':
       return parsePart(raw, where);
+    case 'upstreams':
+      return readUpstreams(raw, where);
+  }
+}
+
+function readUpstreams(raw: unknown, where: string): readonly UpstreamConfig[] {
+  try {
+    return parseUpstreams(raw, secondsOf);
+  } catch (error) {
+    const message = messageOf(error);
+    throw new ConfigError(`${where}${message.startsWith('[') ? '' : ': '}${message}`);
   }
 }
 
@@ -268,10 +296,18 @@ function parseBytes(raw: unknown, where: string): number {
 const LONGEST_SECONDS = 100 * 365.25 * 86_400;
 
 function parseSeconds(raw: unknown, where: string): number {
+  try {
+    return secondsOf(raw);
+  } catch (error) {
+    throw new ConfigError(`${where}: ${messageOf(error)}`);
+  }
+}
+
+function secondsOf(raw: unknown): number {
   const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/.exec(String(raw).trim());
   const scale = { ms: 1e-3, s: 1, m: 60, h: 3600, d: 86_400 }[match?.[2] ?? 's'];
   const value = match === null || scale === undefined ? Number.NaN : Number(match[1]) * scale;
   if (value <= LONGEST_SECONDS) return value;
-  if (value > LONGEST_SECONDS) throw new ConfigError(`${where}: ${raw} is more than 100 years`);
-  throw new ConfigError(`${where}: give a time such as 90s, 10m, 1h or 30d, not ${raw}`);
+  if (value > LONGEST_SECONDS) throw new Error(`${raw} is more than 100 years`);
+  throw new Error(`give a time such as 90s, 10m, 1h or 30d, not ${raw}`);
 }

@@ -57,6 +57,7 @@ export function loadError(failure: AcquireFailure, message: string): ChairliftEr
 
 const loadCodes: Readonly<Record<AcquireFailure, ChairliftErrorCode>> = {
   'unknown-model': 'model_load_failed',
+  elsewhere: 'model_load_failed',
   'load-failed': 'model_load_failed',
   'engine-died': 'engine_failed',
   'no-memory': 'model_does_not_fit',

@@ -10,7 +10,7 @@ import { type Logger, pino } from 'pino';
 import { type Config, ConfigError } from '../config.ts';
 import type { NatsBus } from '../fleet/nats-bus.ts';
 import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
-import type { ModelPool } from '../pool/model-pool.ts';
+import type { ModelEntry, ModelPool } from '../pool/model-pool.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { BatchDeps, Bench, ModelDownloads, TlsPair } from '../server/context.ts';
 import { type ChairliftServer, createServer, createServerPair } from '../server/create-server.ts';
@@ -32,6 +32,7 @@ import { LimitStore } from '../store/limit-store.ts';
 import { openDatabase } from '../store/open-database.ts';
 import { ResponseStore } from '../store/response-store.ts';
 import { UsageStore } from '../store/usage-store.ts';
+import type { Upstreams } from '../upstream/upstreams.ts';
 import { readTls, tryAddress } from './addresses.ts';
 import { closeInOrder } from './close-steps.ts';
 import { chooseGpu, isGpuBackend } from './gpu-choice.ts';
@@ -48,6 +49,7 @@ import {
 import { LogDestination } from './log-destination.ts';
 import { modelsFolder, poolModels, poolOptions } from './pool-settings.ts';
 import { readSamplingDefaults } from './sampling-defaults.ts';
+import { checkUpstreams, openUpstreams } from './upstream-settings.ts';
 
 export interface Service {
   /** Where it listens, such as http://127.0.0.1:8000. Empty for a worker of a fleet, which listens nowhere. */
@@ -106,11 +108,12 @@ export async function startService(
 ): Promise<Service> {
   checkAddresses(config);
   const tls = readTls(config);
+  const upstreams = openUpstreams(config);
   const plan = await planFleet(config);
   const store = await unlessStopped(stop, openStore(storedAt(config, rolesOf(config)), config, logger));
   const parts: Parts = { store };
   try {
-    return await unlessStopped(stop, startParts(parts, { config, logger, tls, plan, stop }));
+    return await unlessStopped(stop, startParts(parts, { config, logger, tls, upstreams, plan, stop }));
   } catch (error) {
     await closeParts(parts, 0, logger);
     throw error;
@@ -121,12 +124,13 @@ interface StartOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly tls: TlsPair | undefined;
+  readonly upstreams: Upstreams | undefined;
   readonly plan: FleetPlan | undefined;
   readonly stop: AbortSignal | undefined;
 }
 
 async function startParts(parts: Parts, options: StartOptions): Promise<Service> {
-  const { config, logger, tls, plan, stop } = options;
+  const { config, logger, tls, upstreams, plan, stop } = options;
   const { store } = parts;
   const roles = rolesOf(config);
   if (roles.gateway || config.adminPort !== undefined) await checkDoor(config, store.keys, logger);
@@ -135,6 +139,7 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
   for (const { host, port } of addressesOf(config, roles)) await tryAddress(host, port);
   stop?.throwIfAborted();
   parts.own = roles.worker ? await openPool(config, logger) : undefined;
+  if (upstreams !== undefined) checkNames(upstreams, parts.own?.list() ?? [], logger);
   const model = parts.own && (await preload(parts.own, config));
   stop?.throwIfAborted();
   parts.fleet =
@@ -142,6 +147,7 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
   let url = '';
   const deps = {
     pool: (parts.fleet?.pool ?? parts.own) as ModelPool,
+    upstreams,
     archive: parts.fleet?.archive,
     fleet: parts.fleet?.control,
     // A worker alone has no address for requests.
@@ -350,6 +356,12 @@ function downloadsOf(config: Config, logger: Logger): ModelDownloads | undefined
   } catch (error) {
     logger.warn({ err: error }, 'no models can be pulled');
     return undefined;
+  }
+}
+
+function checkNames(upstreams: Upstreams, entries: readonly ModelEntry[], logger: Logger): void {
+  for (const model of checkUpstreams(upstreams, entries)) {
+    logger.warn({ model }, 'an upstream would stand in for a model that is not here');
   }
 }
 

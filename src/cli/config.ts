@@ -29,6 +29,7 @@ export function forPeople(resolved: ResolvedConfig): ResolvedConfig {
       ...config,
       ...Object.fromEntries(secrets.map((name) => [name, '(hidden)'])),
       ...(config.database === undefined ? {} : { database: withoutPassword(config.database) }),
+      upstreams: config.upstreams.map((one) => (one.key === undefined ? one : { ...one, key: '(hidden)' })),
       join: config.join.map((address) => address.replace(/^([a-z]+:\/\/)?.*@/is, '$1')),
     },
   };
@@ -38,9 +39,12 @@ function layOut({ config, sources, file }: ResolvedConfig): string {
   const width = Math.max(...optionNames.map((name) => name.length));
   const rows = optionNames.map((name) => {
     const value = config[name];
-    const shown =
-      value === undefined ? '(unset)' : Array.isArray(value) ? value.join(', ') || '(none)' : String(value);
+    const shown = value === undefined ? '(unset)' : Array.isArray(value) ? listed(value) : String(value);
     return `${name.padEnd(width)}  ${shown.padEnd(28)}  ${sources[name]}`;
   });
   return [`config file: ${file ?? 'none'}`, ...rows].join('\n');
+}
+
+function listed(items: readonly unknown[]): string {
+  return items.map((one) => (typeof one === 'string' ? one : JSON.stringify(one))).join(', ') || '(none)';
 }

@@ -12,6 +12,8 @@ export interface ModelEntry {
   /** The model it is an adapter of, which is loaded, busy and in memory for both. */
   readonly adapterOf?: string;
   readonly adapterPath?: string;
+  /** The upstream that serves it: it is not on this machine, and has no path. */
+  readonly upstream?: string;
   readonly state: ModelState;
   readonly pinned: boolean;
   /** Seconds since 1970 when the file was last changed. */
@@ -38,9 +40,13 @@ export interface ModelLease {
   release(idleMs?: number): void;
 }
 
-/** `load-failed`: the model itself is to blame. `engine-died`: its engine did not survive the load; it may later. */
+/**
+ * `load-failed`: the model itself is to blame. `engine-died`: its engine did not survive the load; it may later. `elsewhere`: an
+ * upstream has it.
+ */
 export type AcquireFailure =
   | 'unknown-model'
+  | 'elsewhere'
   | 'no-memory'
   | 'load-failed'
   | 'engine-died'

@@ -12,6 +12,7 @@ import type { KeyStore } from '../store/key-store.ts';
 import type { ResponseStore } from '../store/response-store.ts';
 import type { UsageStore } from '../store/usage-store.ts';
 import type { EncodeWorkers } from '../text/encode-workers.ts';
+import type { Upstreams } from '../upstream/upstreams.ts';
 import type { ApiError } from './http/errors.ts';
 import type { KeyLimiter } from './limits/key-limiter.ts';
 import type { TypicalAnswer } from './limits/typical-answer.ts';
@@ -90,6 +91,8 @@ export interface BatchDeps {
 
 export interface ServerDeps {
   readonly pool: ModelPool;
+  /** Servers elsewhere whose models are asked for here; closed with the server. */
+  readonly upstreams?: Upstreams | undefined;
   readonly keys?: Keys | undefined;
   readonly keyStore?: Pick<KeyStore, 'createKey' | 'list' | 'revoke'> | undefined;
   readonly limiter: KeyLimiter;

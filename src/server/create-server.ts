@@ -14,6 +14,7 @@ import {
 } from 'fastify';
 import { AnswerGrammars } from '../generation/answer-grammars.ts';
 import { EncodeWorkers } from '../text/encode-workers.ts';
+import { UpstreamPool } from '../upstream/upstream-pool.ts';
 import { BatchRunner } from './batches/batch-runner.ts';
 import { LineServer } from './batches/line-server.ts';
 import type { ServerContext, ServerDeps } from './context.ts';
@@ -157,7 +158,8 @@ function addRoutes(
 }
 
 function makeContext(deps: ServerDeps): ServerContext {
-  const { pool, settings, version } = deps;
+  const { settings, version, upstreams } = deps;
+  const pool = upstreams === undefined ? deps.pool : new UpstreamPool(deps.pool, upstreams);
   const feed = new RequestFeed();
   const nowMs = () => performance.now();
   const health = new HealthCheck(pool, settings.stallMs, nowMs);
@@ -168,6 +170,7 @@ function makeContext(deps: ServerDeps): ServerContext {
   const latencies = { firstToken: new SlidingPercentiles(), betweenTokens: new SlidingPercentiles() };
   return {
     ...deps,
+    pool,
     ...latencies,
     history: new History(latencies),
     feed,
@@ -241,13 +244,14 @@ async function drain(
 
 /** A server that was not drained ends its requests at once. */
 function endOnClose(app: FastifyInstance, context: ServerContext, runner: BatchRunner | undefined): void {
-  const { activity, encoders, grammars } = context;
+  const { activity, encoders, grammars, upstreams } = context;
   app.addHook('preClose', async () => {
     runner?.stop();
     await activity.drain(0);
   });
   cutOffOnClose(app);
   app.addHook('onClose', async () => {
+    upstreams?.close();
     await Promise.all([encoders.close(), grammars.close()]);
   });
 }

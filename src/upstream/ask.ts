@@ -39,6 +39,7 @@ export async function* askUpstream(
       timeoutMs,
     });
     if (response.statusCode !== 200) throw await refusalOf(response, timeoutMs, signal);
+    yield { kind: 'accepted' };
     yield* eventsOf(response, protocol.reader(request), timeoutMs, signal);
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;

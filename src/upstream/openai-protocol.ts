@@ -31,11 +31,13 @@ export const openaiProtocol: UpstreamProtocol = {
   name: 'openai',
   refusal({ kind, fields }, extra) {
     const field = Object.keys(fields).find((name) => !carried[kind].has(name) && !extra.includes(name));
-    if (field !== undefined)
-      return { field, problem: 'has no place in OpenAI’s protocol, which its upstream speaks' };
+    if (field !== undefined) return { field, problem: 'cannot be carried by OpenAI’s protocol' };
     const { stop } = fields;
     if (Array.isArray(stop) && stop.length > MOST_STOPS) {
-      return { field: 'stop', problem: `has ${stop.length} texts; OpenAI’s protocol takes ${MOST_STOPS}` };
+      return {
+        field: 'stop',
+        problem: `has ${stop.length} texts; ${MOST_STOPS} can be carried by OpenAI’s protocol`,
+      };
     }
     return undefined;
   },

@@ -24,6 +24,8 @@ export interface UpstreamUsage {
 }
 
 export type UpstreamEvent =
+  /** There will be an answer. */
+  | { readonly kind: 'accepted' }
   | { readonly kind: 'parts'; readonly index: number; readonly parts: readonly GenerationPart[] }
   | {
       readonly kind: 'finish';

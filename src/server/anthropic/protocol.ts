@@ -29,6 +29,13 @@ export const messagesProtocol: Protocol<typeof messagesRules.schema, MessagesBod
     const { messages, report } = await editContext(management.edits, body.messages, countOf);
     return { body: { ...body, messages }, report };
   },
+  fieldNames: {
+    stop: 'stop_sequences',
+    response_format: 'output_config.format',
+    reasoning_effort: 'output_config.effort',
+    chat_template_kwargs: 'thinking.budget_tokens',
+    continue_final_message: 'messages',
+  },
   framing: messageEvents,
   resumable: true,
   shape: (options, given, { request }) =>

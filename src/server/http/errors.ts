@@ -4,6 +4,7 @@ import type { FastifyError, FastifyReply } from 'fastify';
 import { type ContextSizes, GenerationError } from '../../generation/generation-error.ts';
 import type { AcquireFailure } from '../../pool/model-pool.ts';
 import { StoreError } from '../../store/database.ts';
+import { UpstreamError, type UpstreamFailure } from '../../upstream/upstream-error.ts';
 
 type ErrorType =
   | 'invalid_request_error'
@@ -123,6 +124,7 @@ export function deadlineExceeded(limitMs: number): ApiError {
 export function acquireError(failure: AcquireFailure, message: string, name: string | undefined): ApiError {
   if (failure === 'unknown-model') return modelNotFound(name ?? '');
   if (failure === 'closing') return shuttingDown();
+  if (failure === 'elsewhere') return new ApiError(400, message, { param: 'model', code: 'model_elsewhere' });
   if (failure === 'no-memory') {
     return new ApiError(503, message, { code: 'model_does_not_fit', headers: { 'retry-after': '10' } });
   }
@@ -150,10 +152,34 @@ function fromGeneration({ code, parameter: param, message, sizes }: GenerationEr
   }
 }
 
+const upstreamStatus: Readonly<Record<UpstreamFailure, readonly [status: number, code: string]>> = {
+  unreachable: [502, 'upstream_unreachable'],
+  timeout: [504, 'upstream_timeout'],
+  unauthorized: [502, 'upstream_unauthorized'],
+  'rate-limited': [429, 'upstream_rate_limited'],
+  refused: [400, 'upstream_refused'],
+  failed: [502, 'upstream_failed'],
+  invalid: [502, 'upstream_invalid_answer'],
+  cut: [502, 'upstream_cut_off'],
+  filtered: [502, 'upstream_content_filter'],
+};
+
+function fromUpstream({ failure, message, param, code: said, retryAfter }: UpstreamError): ApiError {
+  const [status, code] = upstreamStatus[failure];
+  const headers = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
+  // Clients shorten a prompt where they see this code.
+  return new ApiError(status, message, {
+    param,
+    code: said === 'context_length_exceeded' ? said : code,
+    headers,
+  });
+}
+
 /** The HTTP error for whatever was thrown. What is not meant for clients stays in the log. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof GenerationError) return fromGeneration(error);
+  if (error instanceof UpstreamError) return fromUpstream(error);
   const { code, statusCode, message } = error as Partial<FastifyError>;
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
     return new ApiError(413, 'the request body is too large', { code: 'request_too_large' });

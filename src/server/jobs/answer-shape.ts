@@ -60,7 +60,8 @@ export interface AnswerShape {
 
 export interface ShapeOptions {
   readonly base: AnswerBase;
-  readonly model: ServedModel;
+  /** Undefined where an upstream answers: its tokens are not known here. */
+  readonly model: ServedModel | undefined;
   readonly logprobs: boolean;
   readonly usageComes: boolean;
   readonly prompts: readonly Prompt[];
@@ -98,20 +99,25 @@ export function finiteLogprob(logprob: number): number {
   return Math.max(logprob, -9999);
 }
 
-export function tokenString({ tokenizer }: ServedModel, token: number): string {
-  return Buffer.from(tokenizer.tokenBytes(token)).toString('utf8');
+export function tokenString(model: ServedModel | undefined, token: number): string {
+  return Buffer.from(tokenBytes(model, token)).toString('utf8');
+}
+
+function tokenBytes(model: ServedModel | undefined, token: number): Uint8Array {
+  if (model === undefined) throw new Error('an upstream reports no tokens');
+  return model.tokenizer.tokenBytes(token);
 }
 
 /** A token with its log-probability and its alternatives. */
 export function entryOf(
-  model: ServedModel,
+  model: ServedModel | undefined,
   { token, logprob, top }: TokenDetail,
   name = (id: number) => tokenString(model, id),
 ): object {
   const named = (id: number, value: number) => ({
     token: name(id),
     logprob: finiteLogprob(value),
-    bytes: [...model.tokenizer.tokenBytes(id)],
+    bytes: [...tokenBytes(model, id)],
   });
   return { ...named(token, logprob), top_logprobs: top.map((one) => named(one.token, one.logprob)) };
 }

@@ -1,14 +1,9 @@
 // How many tokens a completion demands of its key's limits, and how long its answers may be where those leave less.
 
-import type { Prompt } from '../../generation/context-room.ts';
-import { roomOf } from '../../generation/context-room.ts';
-import type { ServedModel } from '../../pool/served-model.ts';
-import type { SamplingParameters } from '../../sampling/parameters.ts';
 import type { CountedTokens, ServerContext } from '../context.ts';
 import { AnswerBudget, shareTokens } from '../limits/answer-budget.ts';
 import { limitsTokens, type Permit, type TokenDemand, type Weighed } from '../limits/key-limiter.ts';
 import type { Caller } from '../request/auth.ts';
-import { tokensOf } from './encode-prompts.ts';
 import type { Resumption } from './resumption.ts';
 
 /** How many tokens all answers of a request may have together, where the key's limits leave fewer than were asked for. */
@@ -21,14 +16,23 @@ interface Asked {
   readonly resumption: Resumption | undefined;
 }
 
-interface AskedAnswers extends Asked {
-  readonly model: ServedModel;
-  readonly prompts: readonly Prompt[];
-  readonly parameters: readonly SamplingParameters[];
+/** How long an answer may be. */
+interface AnswerLength {
+  readonly minTokens: number;
+  readonly maxTokens?: number | undefined;
 }
 
-interface GrantedAnswers {
-  readonly parameters: readonly SamplingParameters[];
+interface AskedAnswers<Length extends AnswerLength> extends Asked {
+  /** The most that a prompt and its answer may have together. */
+  readonly room: number;
+  /** Of each prompt. */
+  readonly promptTokens: readonly number[];
+  /** Of each prompt. */
+  readonly parameters: readonly Length[];
+}
+
+interface GrantedAnswers<Length extends AnswerLength> {
+  readonly parameters: readonly Length[];
   /** Set where only the limits of the key say how long answers may be. */
   readonly budget: AnswerBudget | undefined;
   readonly cappedTokens: number | undefined;
@@ -50,13 +54,13 @@ export function earlyDemand(
 }
 
 /** An answer without a limit is expected to be as long as answers to this key usually are. */
-export function demandOf(asked: AskedAnswers): TokenDemand {
-  const { context, caller, model, prompts, parameters, choices, resumption } = asked;
+export function demandOf(asked: AskedAnswers<AnswerLength>): TokenDemand {
+  const { context, caller, room: whole, promptTokens, parameters, choices, resumption } = asked;
   const { keyId, limits } = caller;
-  let least = tokensOf(prompts);
+  let least = sum(promptTokens);
   let expected = least;
   for (const [at, { minTokens, maxTokens }] of parameters.entries()) {
-    const room = roomOf(model) - (prompts[at] as Prompt).ids.length;
+    const room = whole - (promptTokens[at] as number);
     // No client waits for a background answer: it runs later rather than be cut short.
     const needed = caller.background === true && maxTokens !== undefined ? maxTokens : Math.max(1, minTokens);
     const shortest = maxTokens === 0 ? 0 : needed;
@@ -77,18 +81,18 @@ function countedTokens(counted: CountedTokens | undefined): number {
   return counted === undefined ? 0 : counted.promptTokens + counted.completionTokens;
 }
 
-export function grantAnswers(
-  asked: AskedAnswers,
+export function grantAnswers<Length extends AnswerLength>(
+  asked: AskedAnswers<Length>,
   permit: Permit,
   { heldTokens, mostTokens }: Extract<Weighed, { ok: true }>,
-): GrantedAnswers {
-  const { caller, model, prompts, parameters, choices, resumption } = asked;
-  const spent = countedTokens(resumption?.kept.counted) - tokensOf(prompts);
+): GrantedAnswers<Length> {
+  const { caller, room: whole, promptTokens, parameters, choices, resumption } = asked;
+  const spent = countedTokens(resumption?.kept.counted) - sum(promptTokens);
   const ofAnswers = heldTokens + spent;
   const isOpen = parameters[0]?.maxTokens === undefined;
   if (!limitsTokens(caller.limits)) return { parameters, budget: undefined, cappedTokens: undefined };
   if (isOpen) {
-    const room = prompts.reduce((sum, { ids }) => sum + choices * (roomOf(model) - ids.length), 0);
+    const room = choices * sum(promptTokens.map((tokens) => whole - tokens));
     const most = mostTokens + spent;
     const budget = new AnswerBudget(ofAnswers, permit, Date.now);
     return { parameters, budget, cappedTokens: most < room ? most : undefined };

@@ -19,7 +19,7 @@ import {
   reserveTokens,
   withRequestScope,
 } from '../request/request-scope.ts';
-import { encodePrompts, tokensOf } from './encode-prompts.ts';
+import { encodePrompts, recordedPrompts, tokensOf } from './encode-prompts.ts';
 
 /** What is computed, and what the client calls each of it. */
 export interface TextPlan {
@@ -100,7 +100,7 @@ async function embed(
   await reserveTokens(scope, tokens, { least: tokens, expected: tokens });
   const record = new RequestRecord({
     ...scope,
-    prompts,
+    ...recordedPrompts(prompts),
     kind: 'embedding',
     tier: forceLow ? 'low' : caller.tier,
     idMark: 'embd-',

@@ -29,3 +29,14 @@ export async function encodePrompts(
 export function tokensOf(prompts: readonly Prompt[]): number {
   return prompts.reduce((sum, { ids }) => sum + ids.length, 0);
 }
+
+/** What the record of a request has of its prompts. */
+export function recordedPrompts(prompts: readonly Prompt[]): {
+  readonly promptTokens: number;
+  readonly promptText: () => string;
+} {
+  return {
+    promptTokens: tokensOf(prompts),
+    promptText: () => prompts.map(({ text, ids }) => text ?? ids.join(' ')).join('\n'),
+  };
+}

@@ -8,6 +8,7 @@ import type { PromptInput } from '../../generation/prompt.ts';
 import type { SampledModel } from '../../generation/sampling-settings.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { SamplingParameters } from '../../sampling/parameters.ts';
+import type { UpstreamRequest } from '../../upstream/upstream-request.ts';
 import type { BodyRules } from '../http/parse-body.ts';
 import type { Framing } from '../http/sse.ts';
 import type { SamplingBody } from '../openai/schemas/sampling.ts';
@@ -27,6 +28,8 @@ export interface CompletionKind<Body> {
   expected?(body: Body): string | undefined;
   /** Undefined where the prompt is not scored. */
   scoring?(body: Body): Scoring | undefined;
+  /** What an upstream is asked for; absent where answers need a model that is here. Throws where no upstream could be asked. */
+  remote?(body: Body, settings: ServerSettings): UpstreamRequest;
 }
 
 export interface PromptRoom<Body> {
@@ -41,8 +44,12 @@ export interface Protocol<Schema extends z.ZodObject, Body extends SamplingBody>
   readonly rules: BodyRules<Schema>;
   readonly kind: CompletionKind<Body>;
   read(given: z.infer<Schema>, request: RequestContext): Body | Promise<Body>;
-  /** Throws where the model cannot do what is asked; returns warnings for the client. */
-  check?(given: z.infer<Schema>, model: ServedModel, request: RequestContext): readonly string[];
+  /** Throws where the model cannot do what is asked; returns warnings for the client. Without a model where an upstream has it. */
+  check?(given: z.infer<Schema>, model: ServedModel | undefined, request: RequestContext): readonly string[];
+  /** The field of a request that needs a model which is here; undefined where an upstream would do. */
+  needsLocal?(given: z.infer<Schema>): string | undefined;
+  /** What clients call the fields of OpenAI's bodies, where that is something else. */
+  readonly fieldNames?: Readonly<Record<string, string>>;
   /** Shortens a conversation, once its model is there; `report` goes to the shape. */
   edit?(
     given: z.infer<Schema>,

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
-import type { Generation } from '../../generation/generation.ts';
+import type { AnswerSource } from '../../generation/answer-source.ts';
 import type { GenerationEvent } from '../../generation/generation-event.ts';
 import { WholeAnswer } from '../../generation/whole-answer.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
@@ -14,9 +14,11 @@ import { StreamPosition } from './resumption.ts';
 
 /** A refusal by the engine comes within this time; it can then be sent as an HTTP error, before the headers of a stream. */
 const REFUSAL_MS = 200;
+/** The same of another server, which is asked over a network. */
+const REMOTE_REFUSAL_MS = 10_000;
 
 interface Answer {
-  readonly generation: Generation;
+  readonly generation: AnswerSource;
   readonly shape: AnswerShape;
   readonly echoes: readonly string[];
   readonly queued: Queued;
@@ -58,7 +60,12 @@ export async function respondStream(
 ): Promise<FinishReason[]> {
   const events = generation.events();
   const first = events.next();
-  await Promise.race([first, sleep(REFUSAL_MS, undefined, { ref: false })]);
+  const { accepted } = generation;
+  const refusalMs = accepted === undefined ? REFUSAL_MS : REMOTE_REFUSAL_MS;
+  const patience = new AbortController();
+  const late = sleep(refusalMs, undefined, { ref: false, signal: patience.signal }).catch(() => {});
+  await Promise.race([first, late, ...(accepted === undefined ? [] : [accepted])]);
+  patience.abort();
   const resumable = await archived;
   queueHeaders(reply, queued);
   reply.hijack();

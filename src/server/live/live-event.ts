@@ -66,9 +66,22 @@ export interface EngineTick extends EngineSnapshot {
   readonly starts: number;
 }
 
+/** Why a request did not wait for its model. */
+export type FallbackReason = 'loading' | 'does-not-fit' | 'failed' | 'queue-full' | 'long-wait';
+
+/** Of a request that an upstream answered. */
+export interface UpstreamUse {
+  readonly name: string;
+  /** What the upstream calls the model. */
+  readonly model: string;
+  /** Set where the upstream stood in for a model that is here. */
+  readonly fallback?: { readonly model: string; readonly reason: FallbackReason };
+}
+
 export interface EndedRequest {
   readonly requestId: string;
   readonly model: string;
+  readonly upstream?: UpstreamUse;
   readonly tier: Tier;
   readonly outcome: string;
   readonly promptTokens: number;

@@ -7,7 +7,7 @@ import type { PrefixLookup as EngineLookup, StepSummary } from '../../engine/ste
 import type { EstimatedWait } from '../../engine/wait-estimates.ts';
 import type { TokenUsage } from '../../generation/answer-source.ts';
 import type { Tier } from '../../store/key-record.ts';
-import type { EndedRequest, RequestBrief, TraceEvent } from './live-event.ts';
+import type { EndedRequest, RequestBrief, TraceEvent, UpstreamUse } from './live-event.ts';
 import { ExpectedWaits } from './recent-measurements.ts';
 
 const MOST_TRACES = 500;
@@ -19,6 +19,7 @@ export interface TracedRequest {
   readonly kind: RequestBrief['kind'];
   readonly requestId: string;
   readonly model: string;
+  readonly upstream?: UpstreamUse;
   readonly tier: Tier;
   readonly keyId: string;
   readonly keyName: string | undefined;
@@ -37,7 +38,8 @@ interface TraceEnd {
 /** One choice of a request, which the engine knows as a request of its own. */
 interface Choice {
   readonly trace: Trace;
-  readonly engine: EngineClient;
+  /** Undefined where an upstream answers. */
+  readonly engine: EngineClient | undefined;
   readonly number: number;
   readonly submittedMs: number;
   admitted: boolean;
@@ -80,13 +82,14 @@ export class Trace {
   }
 
   brief(nowMs: number): RequestBrief {
-    const { kind, requestId, model, tier, keyId, keyName, promptTokens, arrivedMs } = this.of;
+    const { kind, requestId, model, upstream, tier, keyId, keyName, promptTokens, arrivedMs } = this.of;
     const { usage, totalMs = nowMs - arrivedMs, outcome = 'running' } = { ...this.end };
     const cachedTokens = usage?.cachedTokens ?? this.lookups.reduce((sum, one) => sum + one.cachedTokens, 0);
     return {
       kind,
       requestId,
       model,
+      ...(upstream === undefined ? {} : { upstream }),
       tier,
       keyId,
       ...(keyName === undefined ? {} : { keyName }),
@@ -121,8 +124,8 @@ export class RequestTraces {
     return trace;
   }
 
-  submitted(trace: Trace, engineId: string, engine: EngineClient): void {
-    this.#follow(engine);
+  submitted(trace: Trace, engineId: string, engine: EngineClient | undefined): void {
+    if (engine !== undefined) this.#follow(engine);
     const nowMs = this.#nowMs();
     const number = trace.engineIds.push(engineId) - 1;
     this.#choices.set(engineId, { trace, engine, number, submittedMs: nowMs, admitted: false });

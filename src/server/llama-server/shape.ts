@@ -5,6 +5,7 @@ import { contentOf, type TokenDetail } from '../../generation/answer-parts.ts';
 import type { TokenUsage } from '../../generation/answer-source.ts';
 import { roomOf } from '../../generation/context-room.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
 import { type AnswerShape, finiteLogprob, type ShapeOptions, tokenString } from '../jobs/answer-shape.ts';
 import { timingsOf } from '../jobs/timings.ts';
 import { stopsOf } from '../openai/schemas/sampling.ts';
@@ -17,6 +18,7 @@ const NO_SLOT = -1;
 
 export function completionShape(options: ShapeOptions, given: Omit<CommonGiven, 'logit_bias'>): AnswerShape {
   const { model, prompts, parameters, choices: answers } = options;
+  if (model === undefined) throw new Error('this protocol shows tokens, which no upstream reports');
   const promptOf = (index: number) => Math.floor(index / answers);
   const promptTokens = (index: number) => prompts[promptOf(index)]?.ids.length ?? 0;
   const counts = prompts.flatMap(() => Array.from({ length: answers }, () => 0));
@@ -34,7 +36,7 @@ export function completionShape(options: ShapeOptions, given: Omit<CommonGiven, 
     });
   const probabilities = (details: readonly TokenDetail[]) =>
     options.logprobs && details.length > 0
-      ? { completion_probabilities: details.map((detail) => probabilityOf(options, detail)) }
+      ? { completion_probabilities: details.map((detail) => probabilityOf(model, detail)) }
       : {};
   const settings = (index: number) => {
     const its = parameters[promptOf(index)];
@@ -116,7 +118,7 @@ export function completionShape(options: ShapeOptions, given: Omit<CommonGiven, 
   };
 }
 
-function probabilityOf({ model }: ShapeOptions, { token, logprob, top }: TokenDetail): object {
+function probabilityOf(model: ServedModel, { token, logprob, top }: TokenDetail): object {
   const named = (id: number, value: number) => ({
     id,
     token: tokenString(model, id),

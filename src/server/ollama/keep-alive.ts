@@ -57,9 +57,12 @@ export async function loadOrUnload(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<object> {
-  const { name, state, pinned } = findModel(context, model);
+  const { name, state, pinned, upstream } = findModel(context, model);
   const caller = callerOf(request);
-  if (keep_alive !== undefined && durationMs(keep_alive) === 0) {
+  const unloads = keep_alive !== undefined && durationMs(keep_alive) === 0;
+  // Clients load a model before they use it; one that is elsewhere is always there.
+  if (upstream !== undefined) return answer(unloads ? 'unload' : 'load');
+  if (unloads) {
     refuseUnload(caller, model, pinned);
     if (state === 'loaded') await unload(context, name);
     return answer('unload');

@@ -14,9 +14,11 @@ import { timeText } from './shape.ts';
 /** Ollama gives a year in the far future for a model that is never unloaded. */
 const FOR_EVER_MS = Date.UTC(2300, 0);
 
-export async function listModels({ pool, createdModels }: ServerContext, cards: ModelCards): Promise<object> {
+export async function listModels(context: ServerContext, cards: ModelCards): Promise<object> {
+  const { pool, createdModels } = context;
   const models: object[] = [];
   for (const entry of pool.list()) {
+    if (entry.upstream !== undefined) models.push(remoteModel(context, entry));
     const card = await cardOrNothing(cards, entry);
     if (card === undefined) continue;
     models.push({
@@ -58,12 +60,47 @@ export async function runningModels({ pool }: ServerContext, cards: ModelCards):
   return { models };
 }
 
+/** Of a model that an upstream has: Ollama lists those of its cloud so. */
+function remoteModel({ upstreams }: ServerContext, { name, upstream, createdSeconds }: ModelEntry): object {
+  return {
+    name,
+    model: name,
+    remote_model: upstreams?.find(name)?.remoteName,
+    remote_host: upstream,
+    modified_at: timeText(createdSeconds * 1000),
+    size: 0,
+    digest: createHash('sha256')
+      .update(JSON.stringify([name, upstream]))
+      .digest('hex'),
+    details: noDetails,
+  };
+}
+
+const noDetails = {
+  parent_model: '',
+  format: '',
+  family: '',
+  families: null,
+  parameter_size: '',
+  quantization_level: '',
+};
+
 export async function showModel(
-  { pool }: ServerContext,
+  context: ServerContext,
   { entry, created }: ReturnType<typeof resolveModel>,
   cards: ModelCards,
   verbose = false,
 ): Promise<object> {
+  const { pool } = context;
+  if (entry.upstream !== undefined) {
+    return {
+      ...modelfileOf(entry, created),
+      ...remoteModel(context, entry),
+      template: '',
+      model_info: {},
+      capabilities: ['completion', 'tools'],
+    };
+  }
   const card = await cards.read(entry.path);
   const { lists = {}, tensors } = verbose ? contentsOf(entry.path) : {};
   const served = pool.loaded().find(({ name }) => name === (entry.adapterOf ?? entry.name));

@@ -45,11 +45,17 @@ const rawKind: CompletionKind<TextBody> = {
 const common = {
   framing: jsonLines,
   resumable: false,
-  check: (given: Given, model: ServedModel, { caller }: RequestContext) => [
-    ...thinkingNotes(given, model),
-    ...roomNotes(given, model),
-    ...keepAliveNotes(given, caller),
-  ],
+  check: (given: Given, model: ServedModel | undefined, { caller }: RequestContext) =>
+    model === undefined
+      ? remoteNotes(given)
+      : [...thinkingNotes(given, model), ...roomNotes(given, model), ...keepAliveNotes(given, caller)],
+  fieldNames: {
+    stop: 'options.stop',
+    max_tokens: 'options.num_predict',
+    response_format: 'format',
+    reasoning_effort: 'think',
+    chat_template_kwargs: 'think',
+  },
   idleMs: ({ keep_alive }: Given, { caller }: RequestContext) => idleMsOf(keep_alive, caller),
 };
 
@@ -129,6 +135,14 @@ function thinkingNotes({ think, model: name }: Given, { template }: ServedModel)
   return knows(/\b(enable_thinking|thinking)\b/)
     ? []
     : ['think: the model cannot be told whether to think; it does as it was trained'];
+}
+
+/** What a model that is elsewhere has no use for. */
+function remoteNotes({ options, keep_alive: kept }: Given): string[] {
+  return [
+    ...(options?.num_ctx === undefined ? [] : ["options.num_ctx: the context is the upstream's own"]),
+    ...(kept === undefined ? [] : ['keep_alive: the model is not loaded here']),
+  ];
 }
 
 /** A warning is enough: a prompt that does not fit the model is refused in any case. */

@@ -249,8 +249,9 @@ async function answerPrompt(
 async function deleteModel(context: ServerContext, given: string): Promise<void> {
   const { pool, downloads, createdModels } = context;
   if (createdModels.remove(withoutTag(given))) return;
-  const { name, path, adapterOf } = findOwnModel(context, given);
-  if (downloads === undefined || adapterOf !== undefined || !liesIn(downloads.folder, path)) {
+  const { name, path, adapterOf, upstream } = findOwnModel(context, given);
+  const hasFiles = adapterOf === undefined && upstream === undefined;
+  if (downloads === undefined || !hasFiles || !liesIn(downloads.folder, path)) {
     const message = `model '${given}' is not in the models folder, and only what lies there can be deleted`;
     throw new ApiError(409, message, { code: 'model_not_deletable' });
   }

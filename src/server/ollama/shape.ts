@@ -85,9 +85,14 @@ export function ollamaShape(
   };
 }
 
-/** The conversation so far as ids, with which a client goes on; the answer ends in it as the model ends its turns. */
-export function contextAfter({ model: { tokenizer }, prompts }: Pick<ShapeOptions, 'model' | 'prompts'>) {
+/**
+ * The conversation so far as ids, with which a client goes on; the answer ends in it as the model ends its turns. An upstream
+ * has none to give.
+ */
+export function contextAfter({ model, prompts }: Pick<ShapeOptions, 'model' | 'prompts'>) {
   return (text: string, reason: string): object => {
+    if (model === undefined) return {};
+    const { tokenizer } = model;
     const end = reason === 'stop' && tokenizer.eosId !== undefined ? [tokenizer.eosId] : [];
     return { context: [...(prompts[0]?.ids ?? []), ...tokenizer.encode(text), ...end] };
   };

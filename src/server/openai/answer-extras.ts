@@ -20,7 +20,7 @@ interface ExtrasBody {
 
 /** What tokens are called in log-probabilities. */
 export function tokenNames(
-  model: ServedModel,
+  model: ServedModel | undefined,
   { return_tokens_as_token_ids: asIds }: { readonly return_tokens_as_token_ids?: boolean | undefined },
 ): (token: number) => string {
   return asIds === true ? (token) => `token_id:${token}` : (token) => tokenString(model, token);

@@ -30,6 +30,7 @@ import {
 import { samplingOf, scoringOf } from './schemas/sampling.ts';
 import { structuredOutputOf } from './schemas/structured-output.ts';
 import { toolSelection } from './schemas/tools.ts';
+import { chatRequest } from './upstream-request.ts';
 
 export const chatKind: CompletionKind<ChatBody> = {
   names: (body) => ({
@@ -59,6 +60,9 @@ export const chatKind: CompletionKind<ChatBody> = {
   echoes: () => false,
   expected: predictedText,
   scoring: (body) => scoringOf(body, undefined),
+  remote(body, { maxChoices }) {
+    return chatRequest(body, this.maxTokens(body), maxChoices);
+  },
 };
 
 export const chatProtocol: Protocol<typeof chatRules.schema, ChatBody> = {

@@ -23,6 +23,7 @@ import { promptInput, splitPrompt, textOf } from './schemas/prompts.ts';
 import { withPredict } from './schemas/request-options.ts';
 import { samplingOf, scoringOf } from './schemas/sampling.ts';
 import { structuredOutputOf } from './schemas/structured-output.ts';
+import { textRequest } from './upstream-request.ts';
 
 export const textKind: CompletionKind<TextBody> = {
   names: () => ({ ...wireNames, prompt: 'prompt' }),
@@ -59,6 +60,9 @@ export const textKind: CompletionKind<TextBody> = {
   },
   echoes: ({ echo }) => echo === true,
   scoring: (body) => scoringOf(body, body.echo === true ? body.logprobs : undefined),
+  remote(body, { maxChoices }) {
+    return textRequest(body, this.maxTokens(body), maxChoices);
+  },
 };
 
 export const textProtocol: Protocol<typeof textRules.schema, TextBody> = {

@@ -53,12 +53,13 @@ const routerStates: Readonly<Record<ModelState, string>> = {
 
 /** `defaults`: known only while the model is loaded. */
 function modelOf(entry: ModelEntry, defaults: WireDefaults | undefined): object {
-  const { name, adapterOf, aliases, state, createdSeconds } = entry;
+  const { name, adapterOf, aliases, state, createdSeconds, upstream } = entry;
   return {
     id: name,
     object: 'model',
     created: createdSeconds,
-    owned_by: 'chairlift',
+    owned_by: upstream ?? 'chairlift',
+    ...(upstream === undefined ? {} : { upstream }),
     ...(adapterOf === undefined ? {} : { parent: adapterOf }),
     aliases,
     state,

@@ -9,7 +9,7 @@ type Scores = Extract<GenerationEvent, { kind: 'scores' }>;
 type Entry = readonly [id: string, entry: object];
 
 export function promptLogprobsOf(
-  model: ServedModel,
+  model: ServedModel | undefined,
   { ids, scores }: Scores,
   count: number,
 ): (object | null)[] {
@@ -28,13 +28,13 @@ export function promptLogprobsOf(
 
 /** Gathers them while an answer comes. */
 export class PromptLogprobs {
-  readonly #model: ServedModel;
+  readonly #model: ServedModel | undefined;
   readonly #count: number | undefined;
   /** By the first choice of each prompt. */
   readonly #byIndex = new Map<number, (object | null)[]>();
 
   /** `count`: how many alternatives were asked for, if any. */
-  constructor(model: ServedModel, count: number | undefined) {
+  constructor(model: ServedModel | undefined, count: number | undefined) {
     this.#model = model;
     this.#count = count;
   }

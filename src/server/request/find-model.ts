@@ -12,9 +12,15 @@ const ANY = '*';
 /** The default model, the first one, where no name is given. The entry's name is used everywhere after this. */
 export function findEntry(pool: ModelPool, name: string | undefined): ModelEntry {
   const entries = pool.list();
-  const entry = name === undefined ? entries[0] : (named(entries, name) ?? otherwise(entries, name));
-  if (entry === undefined) throw entries.length === 0 ? noModels() : modelNotFound(name ?? DEFAULT);
-  return entry;
+  const entry =
+    name === undefined ? defaultEntry(entries) : (named(entries, name) ?? otherwise(entries, name));
+  if (entry !== undefined) return entry;
+  throw defaultEntry(entries) === undefined ? noModels() : modelNotFound(name ?? DEFAULT);
+}
+
+/** A model of an upstream is never meant by a request that names none. */
+function defaultEntry(entries: readonly ModelEntry[]): ModelEntry | undefined {
+  return entries.find(({ upstream }) => upstream === undefined);
 }
 
 export function named(entries: readonly ModelEntry[], name: string): ModelEntry | undefined {
@@ -23,7 +29,7 @@ export function named(entries: readonly ModelEntry[], name: string): ModelEntry 
 
 /** The model that serves a name which no model has. */
 export function otherwise(entries: readonly ModelEntry[], name: string): ModelEntry | undefined {
-  return name === DEFAULT ? entries[0] : named(entries, ANY);
+  return name === DEFAULT ? defaultEntry(entries) : named(entries, ANY);
 }
 
 /** Waits until the model is loaded; an abort before that leaves no lease. `background`: no client waits for the answer. */

@@ -2,11 +2,13 @@
 
 import type { TokenUsage } from '../../generation/answer-source.ts';
 import type { Tier } from '../../store/key-record.ts';
+import type { UpstreamUse } from '../live/live-event.ts';
 
 export interface FinishedRequest extends TokenUsage {
   readonly kind: 'completion' | 'embedding';
   readonly requestId: string;
   readonly model: string;
+  readonly upstream?: UpstreamUse;
   readonly keyId: string;
   /** The client's address, as far as trusted proxies say. */
   readonly address: string;

@@ -4,13 +4,13 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GenerationObserver, TokenUsage } from '../../generation/answer-source.ts';
-import type { Prompt } from '../../generation/context-room.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import type { Tier } from '../../store/key-record.ts';
 import type { CountedTokens } from '../context.ts';
 import { kindOf } from '../http/errors.ts';
-import { tokensOf } from '../jobs/encode-prompts.ts';
 import type { Resumption } from '../jobs/resumption.ts';
+import type { UpstreamUse } from '../live/live-event.ts';
 import type { Trace } from '../live/request-traces.ts';
 import type { RequestLabels } from '../status/metrics.ts';
 import type { QueuePosition } from './queue-position.ts';
@@ -18,9 +18,14 @@ import type { FinishedRequest } from './request-feed.ts';
 import type { RequestScope } from './request-scope.ts';
 
 interface RecordedRequest
-  extends Pick<RequestScope, 'context' | 'caller' | 'request' | 'queueEntry' | 'model' | 'loadMs'> {
+  extends Pick<RequestScope, 'context' | 'caller' | 'request' | 'queueEntry' | 'loadMs'> {
   readonly kind: FinishedRequest['kind'];
-  readonly prompts: readonly Prompt[];
+  readonly model: Pick<ServedModel, 'name'> & Partial<Pick<ServedModel, 'engine' | 'direct'>>;
+  /** Set where an upstream answers. */
+  readonly upstream?: UpstreamUse | undefined;
+  readonly promptTokens: number;
+  /** As it is shown where prompts are logged. */
+  readonly promptText: () => string;
   readonly tier: Tier;
   readonly idMark: string;
   readonly stream: boolean;
@@ -96,8 +101,9 @@ export class RequestRecord implements GenerationObserver {
     this.id = kept?.answerId ?? of.idMark + randomBytes(16).toString('hex');
     this.arrivedMs = kept?.arrivedMs ?? Date.now() - this.#elapsedMs();
     const { context, model } = of;
-    context.metrics.subscribe(model);
-    if (model.direct) context.metrics.fellBack(model.name);
+    const { name, engine, direct } = model;
+    if (engine !== undefined) context.metrics.subscribe({ name, engine });
+    if (direct) context.metrics.fellBack(name);
   }
 
   submitted(requestId: string): void {
@@ -124,7 +130,8 @@ export class RequestRecord implements GenerationObserver {
   /** Its position in the queue while it waits, as far as is known; see docs/api.md. */
   get position(): QueuePosition | undefined {
     if (this.#admittedMs !== undefined || this.#firstTokenMs !== undefined) return undefined;
-    return this.#of.context.traces.queuePositionOf(this.#of.model.engine, this.#submitted);
+    const { context, model } = this.#of;
+    return model.engine && context.traces.queuePositionOf(model.engine, this.#submitted);
   }
 
   get queuedMs(): number | undefined {
@@ -176,7 +183,7 @@ export class RequestRecord implements GenerationObserver {
   }
 
   close({ usage, longestAnswer }: Spent): number {
-    const { context, caller, kind, model, request, stream } = this.#of;
+    const { context, caller, kind, model, request, stream, upstream } = this.#of;
     const totalMs = this.#elapsedMs();
     for (const requestId of this.#submitted) context.metrics.forget(requestId);
     context.metrics.used(model.name, usage, this.times);
@@ -185,6 +192,7 @@ export class RequestRecord implements GenerationObserver {
       const decodeMs = totalMs - (this.#firstTokenMs ?? totalMs);
       context.metrics.completed(this.#labels, longestAnswer, decodeMs, totalMs);
     }
+    if (upstream !== undefined) context.metrics.answeredBy(upstream, model.name, this.#outcome);
     const failed = this.#outcome !== 'ok' && this.#outcome !== 'client_left';
     this.#count(usage, failed);
     context.traces.ended(this.#begun(), { usage, outcome: this.#outcome, reasons: this.#reasons });
@@ -192,6 +200,7 @@ export class RequestRecord implements GenerationObserver {
       kind,
       requestId: request.id,
       model: model.name,
+      ...(upstream === undefined ? {} : { upstream }),
       keyId: caller.keyId,
       address: request.ip,
       tier: caller.tier,
@@ -227,20 +236,19 @@ export class RequestRecord implements GenerationObserver {
 
   /** The trace begins with the request's first event, so that a refused request has none. */
   #begun(): Trace {
-    const { context, kind, model, tier, caller, request, prompts } = this.#of;
+    const { context, kind, model, tier, caller, request, promptTokens, promptText, upstream } = this.#of;
     this.#trace ??= context.traces.begin({
       kind,
       requestId: request.id,
       model: model.name,
+      ...(upstream === undefined ? {} : { upstream }),
       tier,
       keyId: caller.keyId,
       keyName: caller.name,
       address: request.ip,
       arrivedMs: request.arrivedMs,
-      promptTokens: tokensOf(prompts),
-      prompt: context.settings.logPrompts
-        ? prompts.map(({ text, ids }) => text ?? ids.join(' ')).join('\n')
-        : undefined,
+      promptTokens,
+      prompt: context.settings.logPrompts ? promptText() : undefined,
     });
     return this.#trace;
   }

@@ -2,6 +2,7 @@
 // starts, it enters the queue, and it waits for its model.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ModelLease } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
@@ -17,28 +18,41 @@ export interface RequestContext {
   readonly caller: Caller;
 }
 
-/** Resources a request holds; released in reverse order. */
-export interface RequestScope extends RequestContext {
+/** What every request holds that its key may send: released last. */
+export interface AdmittedScope extends RequestContext {
   /** A permit that is not settled when the scope ends is settled with no tokens used. */
   readonly permit: Permit;
   readonly signal: AbortSignal;
-  readonly queueEntry: QueueEntry;
-  readonly model: ServedModel;
-  readonly loadMs: number;
   /** Ends the request: with an ApiError, or with ClientLeft where the client has left. */
   abort(reason: Error): void;
   /** Holds the permit until the promise resolves: the answer is sent, but it is not known yet what it used. */
   settleAfter(charged: Promise<void>): void;
 }
 
-interface ScopeOptions {
+export interface QueuedScope extends AdmittedScope {
+  readonly queueEntry: QueueEntry;
+}
+
+/** Resources a request holds; released in reverse order. */
+export interface RequestScope extends QueuedScope {
+  readonly model: ServedModel;
+  readonly loadMs: number;
+}
+
+interface QueueOptions {
   readonly modelName: string;
-  /** What is known of the tokens it will use, so that a request without a chance does not wait for a model. */
-  readonly demand: TokenDemand;
   /** How many of its sequences the engine will run. A request with none does not enter the queue. */
   readonly sequences: number;
+}
+
+interface ModelOptions extends QueueOptions {
   /** How long the model stays loaded while it is unused; absent where the request does not say. */
   readonly idleMs?: number | undefined;
+}
+
+interface ScopeOptions extends ModelOptions {
+  /** What is known of the tokens it will use, so that a request without a chance does not wait for a model. */
+  readonly demand: TokenDemand;
 }
 
 export function requestContext(
@@ -51,34 +65,70 @@ export function requestContext(
 
 export async function withRequestScope<Result>(
   given: RequestContext,
-  { modelName, demand, sequences, idleMs }: ScopeOptions,
+  { demand, ...options }: ScopeOptions,
   use: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
-  const { context, request, reply, caller } = given;
+  return withAdmission(given, demand, (admitted) =>
+    withQueueEntry(admitted, options, (queued) => {
+      const { context, signal, caller } = queued;
+      const lease = () => acquireModel(context.pool, options.modelName, signal, caller.background);
+      return withModel(queued, options, lease, use);
+    }),
+  );
+}
+
+export async function withAdmission<Result>(
+  given: RequestContext,
+  demand: TokenDemand,
+  use: (scope: AdmittedScope) => Promise<Result>,
+): Promise<Result> {
+  const { context, request, reply } = given;
   const permit = await admit(given, demand);
-  const deadlineHeld: (() => void)[] = [() => permit.settle(0, Date.now())];
-  const modelHeld: (() => void)[] = [];
+  const held: (() => void)[] = [() => permit.settle(0, Date.now())];
   let charged: Promise<void> | undefined;
+  const settleAfter = (promise: Promise<void>) => {
+    charged = promise;
+  };
   try {
     const { signal, abort, end } = context.activity.begin(request, reply, context.settings.requestTimeoutMs);
-    deadlineHeld.push(end);
-    const queueEntry = sequences === 0 ? notQueued : enqueue(given, modelName, sequences);
-    modelHeld.push(() => queueEntry.leave());
-    const askedMs = performance.now();
-    const lease = await acquireModel(context.pool, modelName, signal, caller.background);
-    modelHeld.push(() => lease.release(idleMs));
-    const { model } = lease;
-    // An answer without batching is right, but slow, and others wait for it.
-    if (model.direct && sequences > 0) reply.header('x-chairlift-mode', 'direct');
-    const settleAfter = (promise: Promise<void>) => {
-      charged = promise;
-    };
-    const loadMs = performance.now() - askedMs;
-    return await use({ ...given, permit, signal, abort, settleAfter, queueEntry, model, loadMs });
+    held.push(end);
+    return await use({ ...given, permit, signal, abort, settleAfter });
   } finally {
-    release(modelHeld);
-    if (charged === undefined) release(deadlineHeld);
-    else void charged.finally(() => release(deadlineHeld));
+    if (charged === undefined) release(held);
+    else void charged.finally(() => release(held));
+  }
+}
+
+/** Throws where the queue is full. */
+export async function withQueueEntry<Result>(
+  admitted: AdmittedScope,
+  { modelName, sequences }: QueueOptions,
+  use: (scope: QueuedScope) => Promise<Result>,
+): Promise<Result> {
+  const queueEntry = sequences === 0 ? notQueued : enqueue(admitted, modelName, sequences);
+  try {
+    return await use({ ...admitted, queueEntry });
+  } finally {
+    queueEntry.leave();
+  }
+}
+
+/** `acquire` waits until the model is there. */
+export async function withModel<Result>(
+  queued: QueuedScope,
+  { sequences, idleMs }: ModelOptions,
+  acquire: () => Promise<ModelLease>,
+  use: (scope: RequestScope) => Promise<Result>,
+): Promise<Result> {
+  const askedMs = performance.now();
+  const lease = await acquire();
+  const { model } = lease;
+  try {
+    // An answer without batching is right, but slow, and others wait for it.
+    if (model.direct && sequences > 0) queued.reply.header('x-chairlift-mode', 'direct');
+    return await use({ ...queued, model, loadMs: performance.now() - askedMs });
+  } finally {
+    lease.release(idleMs);
   }
 }
 

@@ -48,6 +48,14 @@ export function newResponse(
     edit: async ({ truncation }, body, room) => ({
       body: truncation === 'auto' ? await truncated(body, room) : body,
     }),
+    needsLocal: ({ truncation }) => (truncation === 'auto' ? 'truncation' : undefined),
+    fieldNames: {
+      messages: 'input',
+      max_tokens: 'max_output_tokens',
+      response_format: 'text.format',
+      reasoning_effort: 'reasoning.effort',
+      logprobs: 'include',
+    },
     framing: namedEvents,
     // Items get new ids each time. Clients use GET /v1/responses/{id} instead.
     resumable: false,

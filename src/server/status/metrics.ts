@@ -9,6 +9,7 @@ import type { ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { within } from '../../runtime/timers.ts';
 import { TIERS, type Tier } from '../../store/key-record.ts';
+import type { UpstreamUse } from '../live/live-event.ts';
 import type { ServerSettings } from '../settings.ts';
 import { type AnswerTimes, LlamaMetrics } from './llama-metrics.ts';
 
@@ -72,6 +73,16 @@ export class Metrics {
   );
   readonly #preemptions = this.#counter('preemptions_total', 'Sequences that had to give their blocks back');
   readonly #fallbacks = this.#counter('fallback_requests_total', 'Requests that ran without batching');
+  readonly #upstreamRequests = this.#counter(
+    'upstream_requests_total',
+    'Requests sent to upstreams, by outcome',
+    ['upstream', 'model', 'outcome'],
+  );
+  readonly #upstreamFallbacks = this.#counter(
+    'upstream_fallbacks_total',
+    'Requests for a local model that an upstream was sent in its place, by reason',
+    ['upstream', 'model', 'reason'],
+  );
   readonly #engineUp = this.#gauge('engine_up', '1 where a loaded engine answers');
   readonly #waiting = this.#gauge('queued_sequences', 'Sequences that wait', ['model', 'priority']);
   readonly #running = this.#gauge('running_sequences', 'Sequences in the running batch');
@@ -94,7 +105,7 @@ export class Metrics {
     return this.#scrape;
   }
 
-  subscribe({ name: model, engine }: ServedModel): void {
+  subscribe({ name: model, engine }: Pick<ServedModel, 'name' | 'engine'>): void {
     if (this.#subscribed.has(engine)) return;
     this.#subscribed.add(engine);
     engine.monitor?.subscribe({
@@ -112,6 +123,13 @@ export class Metrics {
 
   fellBack(model: string): void {
     this.#fallbacks.inc({ model });
+  }
+
+  /** `model`: the upstream's, by its name here. */
+  answeredBy({ name: upstream, fallback }: UpstreamUse, model: string, outcome: string): void {
+    this.#upstreamRequests.inc({ upstream, model, outcome });
+    if (fallback === undefined) return;
+    this.#upstreamFallbacks.inc({ upstream, model: fallback.model, reason: fallback.reason });
   }
 
   /** `onAdmitted`: called with the time of the first step, on the monotonic clock, if the engine reports it. */

@@ -66,7 +66,7 @@ export function ModelsView({ server, pulls, canPull }: ModelsViewProps) {
                 <ModelRow
                   key={model.name}
                   model={model}
-                  isDefault={at === 0}
+                  isDefault={at === 0 && model.upstream === undefined}
                   busy={busy === model.name}
                   onLoad={() =>
                     act(model.name, () => server.ask('admin/models/load', { body: { model: model.name } }))
@@ -114,7 +114,7 @@ interface ModelRowProps {
 }
 
 function ModelRow({ model, isDefault, busy, onLoad, onUnload, onDelete }: ModelRowProps) {
-  const { name, aliases, state, pinned, memoryBytes, adapterOf } = model;
+  const { name, aliases, state, pinned, memoryBytes, adapterOf, upstream } = model;
   const inMemory = state === 'loaded' || state === 'loading';
   return (
     <tr>
@@ -128,6 +128,12 @@ function ModelRow({ model, isDefault, busy, onLoad, onUnload, onDelete }: ModelR
             adapter of <SafeText text={adapterOf} most={40} />
           </span>
         )}
+        {upstream !== undefined && (
+          <span class="quiet">
+            {' '}
+            of the upstream <SafeText text={upstream} most={40} />
+          </span>
+        )}
         {aliases.length > 0 && (
           <div class="quiet">
             also <SafeText text={aliases.join(', ')} most={120} />
@@ -136,7 +142,7 @@ function ModelRow({ model, isDefault, busy, onLoad, onUnload, onDelete }: ModelR
       </th>
       <td>
         <span class="lamp" data-lamp={state}>
-          {state}
+          {upstream === undefined ? state : 'elsewhere'}
         </span>
       </td>
       <td class="number">{memoryBytes === undefined ? '–' : bytes(memoryBytes)}</td>
@@ -144,18 +150,22 @@ function ModelRow({ model, isDefault, busy, onLoad, onUnload, onDelete }: ModelR
       <td>{model.computedBy === undefined ? '–' : <SafeText text={model.computedBy} most={60} />}</td>
       <td class="nowrap">{day(1000 * model.createdSeconds)}</td>
       <td class="actions">
-        {inMemory ? (
-          <button type="button" class="small" disabled={busy} onClick={onUnload}>
-            Unload<span class="offscreen"> {name}</span>
-          </button>
-        ) : (
-          <button type="button" class="small" disabled={busy} onClick={onLoad}>
-            Load<span class="offscreen"> {name}</span>
-          </button>
+        {upstream === undefined && (
+          <>
+            {inMemory ? (
+              <button type="button" class="small" disabled={busy} onClick={onUnload}>
+                Unload<span class="offscreen"> {name}</span>
+              </button>
+            ) : (
+              <button type="button" class="small" disabled={busy} onClick={onLoad}>
+                Load<span class="offscreen"> {name}</span>
+              </button>
+            )}
+            <button type="button" class="small danger" disabled={busy} onClick={onDelete}>
+              Delete<span class="offscreen"> {name}</span>
+            </button>
+          </>
         )}
-        <button type="button" class="small danger" disabled={busy} onClick={onDelete}>
-          Delete<span class="offscreen"> {name}</span>
-        </button>
       </td>
     </tr>
   );

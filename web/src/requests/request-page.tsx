@@ -7,6 +7,7 @@ import { TierMark } from '../shell/marks.tsx';
 import { Problem } from '../shell/problem.tsx';
 import { clock, count, counted, duration, percent } from '../text/format.ts';
 import { LongText, SafeText } from '../text/safe-text.tsx';
+import { upstreamWords } from './requests-view.tsx';
 
 const ASK_EVERY_MS = 1000;
 
@@ -40,7 +41,7 @@ export function RequestPage({ server, id }: { readonly server: Server; readonly 
         <div class="two-columns">
           <Facts trace={trace} />
           <Events trace={trace} />
-          <Lookups trace={trace} />
+          {trace.upstream === undefined && <Lookups trace={trace} />}
           {trace.prompt !== undefined && (
             <section class="panel wide-panel" aria-labelledby="prompt-title">
               <h2 id="prompt-title">Prompt</h2>
@@ -59,6 +60,9 @@ function Facts({ trace }: { readonly trace: RequestTrace }) {
   const facts = [
     ['State', trace.running ? 'running' : <SafeText text={trace.outcome} />],
     ['Model', <SafeText key="model" text={trace.model} />],
+    ...(trace.upstream === undefined
+      ? []
+      : [['Upstream', <SafeText key="upstream" text={upstreamWords(trace.upstream)} />] as const]),
     ['Key', <SafeText key="key" text={trace.keyName ?? trace.keyId} />],
     ['Tier', <TierMark key="tier" tier={trace.tier} />],
     ['Arrived', clock(trace.arrivedMs)],
@@ -95,7 +99,9 @@ function Events({ trace }: { readonly trace: RequestTrace }) {
             <progress class="trace-bar" max={lengthMs} value={atMs} aria-hidden="true" />
             <span>
               {trace.endReasons.length > 1 && choice !== undefined && `choice ${choice + 1} `}
-              {eventWords[what]}
+              {trace.upstream !== undefined && what === 'submitted'
+                ? 'was sent to the upstream'
+                : eventWords[what]}
             </span>
           </li>
         ))}

@@ -1,6 +1,11 @@
 // Recent requests: all of them for administrators, their own for others.
 
-import type { EndedRequest, RequestBrief } from '../../../src/server/live/live-event.ts';
+import type {
+  EndedRequest,
+  FallbackReason,
+  RequestBrief,
+  UpstreamUse,
+} from '../../../src/server/live/live-event.ts';
 import type { Server } from '../access/server.ts';
 import { usePolled } from '../polled.ts';
 import { TierMark } from '../shell/marks.tsx';
@@ -27,6 +32,20 @@ export function RequestsView({ server, admin }: { readonly server: Server; reado
     </>
   );
 }
+
+/** Who answered, and why not a model of this server. */
+export function upstreamWords({ name, fallback }: UpstreamUse): string {
+  const reason = fallback && fallbackWords[fallback.reason];
+  return fallback === undefined ? `of ${name}` : `of ${name}, because ${fallback.model} ${reason}`;
+}
+
+const fallbackWords: Readonly<Record<FallbackReason, string>> = {
+  loading: 'was not loaded',
+  'does-not-fit': 'did not fit',
+  failed: 'could not be loaded',
+  'queue-full': 'had a full queue',
+  'long-wait': 'had a long queue',
+};
 
 interface EndedTableProps {
   readonly requests: readonly EndedRequest[];
@@ -61,6 +80,11 @@ export function EndedTable({ requests, cut = false }: EndedTableProps) {
               </th>
               <td>
                 <SafeText text={request.model} most={40} />
+                {request.upstream !== undefined && (
+                  <div class="quiet">
+                    <SafeText text={upstreamWords(request.upstream)} most={100} />
+                  </div>
+                )}
               </td>
               <td>
                 <TierMark tier={request.tier} />

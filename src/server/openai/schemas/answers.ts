@@ -156,6 +156,7 @@ export const modelSchema = z.object({
   object: z.literal('model'),
   created: z.int(),
   owned_by: z.string(),
+  upstream: z.string().meta({ description: 'The upstream that serves it, where it is not here.' }).optional(),
   aliases: z.array(z.string()),
   state: z.enum(['unloaded', 'waiting', 'loading', 'loaded', 'failed']),
   status: z
