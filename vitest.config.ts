@@ -14,7 +14,7 @@ const replacingModules = ['src/store/key-ring.test.ts', 'src/cli/bench-offline-f
 const ofTheSystem = [
   'test/cuda/{adapters,attention,contract,products,recovery}.test.ts',
   'test/{chaos,clients,fleet,web}/**/*.test.ts',
-  'test/end-to-end/{hostile-grammars,load,recovery,shutdown,survival,twin}.test.ts',
+  'test/end-to-end/{hostile-grammars,load,recovery,shutdown,survival,twin,upstreams}.test.ts',
 ];
 
 export default defineConfig({

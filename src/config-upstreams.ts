@@ -5,7 +5,7 @@ import { messageOf } from './runtime/error-message.ts';
 export interface UpstreamConfig {
   readonly name: string;
   readonly url: string;
-  readonly protocol: 'openai' | 'anthropic';
+  readonly protocol: 'openai';
   /** At most one of the three. */
   readonly key: string | undefined;
   /** The environment variable that has the key. */
@@ -51,8 +51,9 @@ export function parseUpstreams(raw: unknown, seconds: Reader<number>): readonly 
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
-  } catch (error) {
-    throw new Error(`cannot be read as JSON: ${messageOf(error)}`);
+  } catch {
+    // The parser would quote a part of it, which may be a key.
+    throw new Error('cannot be read as JSON');
   }
 }
 
@@ -74,7 +75,7 @@ function upstreamOf(given: unknown, seconds: Reader<number>): UpstreamConfig {
   return {
     name: field('name', nameOf),
     url: field('url', text),
-    protocol: field('protocol', oneOf('openai', 'anthropic'), 'openai'),
+    protocol: field('protocol', oneOf('openai'), 'openai'),
     key: optional('key', text),
     keyVariable: optional('keyVariable', text),
     keyFile: optional('keyFile', text),

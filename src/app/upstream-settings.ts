@@ -10,6 +10,8 @@ import { Upstream, type UpstreamModel } from '../upstream/upstream.ts';
 import { UpstreamError } from '../upstream/upstream-error.ts';
 import { type Fallback, Upstreams } from '../upstream/upstreams.ts';
 
+const protocols = { openai: openaiProtocol } as const;
+
 /** Undefined where there are none. */
 export function openUpstreams({ upstreams: given }: Pick<Config, 'upstreams'>): Upstreams | undefined {
   if (given.length === 0) return undefined;
@@ -44,13 +46,12 @@ export function checkUpstreams(upstreams: Upstreams, entries: readonly ModelEntr
 
 function openUpstream(config: UpstreamConfig): Upstream {
   const { name, url, protocol, timeoutSeconds, allowHttp, parameters, lengthField, maxRequests } = config;
-  if (protocol === 'anthropic') throw refusal(config, 'not yet');
   try {
     return new Upstream({
       name,
       url,
       key: keyOf(config),
-      protocol: openaiProtocol,
+      protocol: protocols[protocol],
       timeoutMs: timeoutSeconds * 1000,
       allowHttp,
       parameters,

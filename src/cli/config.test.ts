@@ -9,6 +9,11 @@ describe('chairlift config', () => {
       CHAIRLIFT_NATS_TOKEN: 'flounder',
       CHAIRLIFT_JOIN: 'nats://u:floun/flounder@a:4222,u:flounder@b:4222,nats://c:4222',
       CHAIRLIFT_DATABASE: 'postgres://u:flounder@host/name',
+      CHAIRLIFT_UPSTREAMS: JSON.stringify([
+        { name: 'a', url: 'https://u:flounder@api.example/v1', models: ['x'], key: 'flounder' },
+        { name: 'b', url: 'https://api.example/v1', models: ['y'], keyVariable: 'B_KEY' },
+      ]),
+      B_KEY: 'flounder',
     };
     const shown = forPeople(resolveConfig({ flags: {}, environment, home: '/nonexistent' }));
     expect(JSON.stringify(shown)).not.toContain('floun');

@@ -29,7 +29,11 @@ export function forPeople(resolved: ResolvedConfig): ResolvedConfig {
       ...config,
       ...Object.fromEntries(secrets.map((name) => [name, '(hidden)'])),
       ...(config.database === undefined ? {} : { database: withoutPassword(config.database) }),
-      upstreams: config.upstreams.map((one) => (one.key === undefined ? one : { ...one, key: '(hidden)' })),
+      upstreams: config.upstreams.map((one) => ({
+        ...one,
+        url: one.url.replace(/\/\/.*@/s, '//'),
+        ...(one.key === undefined ? {} : { key: '(hidden)' }),
+      })),
       join: config.join.map((address) => address.replace(/^([a-z]+:\/\/)?.*@/is, '$1')),
     },
   };

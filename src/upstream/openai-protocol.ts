@@ -28,7 +28,6 @@ const carried = {
 const MOST_STOPS = 4;
 
 export const openaiProtocol: UpstreamProtocol = {
-  name: 'openai',
   refusal({ kind, fields }, extra) {
     const field = Object.keys(fields).find((name) => !carried[kind].has(name) && !extra.includes(name));
     if (field !== undefined) return { field, problem: 'cannot be carried by OpenAI’s protocol' };

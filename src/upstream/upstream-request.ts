@@ -51,7 +51,6 @@ export interface WireOptions {
 }
 
 export interface UpstreamProtocol {
-  readonly name: 'openai' | 'anthropic';
   /** The first field that it cannot carry, `extra` being those that the upstream takes besides; undefined: it carries all. */
   refusal(request: UpstreamRequest, extra: readonly string[]): Refusal | undefined;
   path(request: UpstreamRequest): string;
