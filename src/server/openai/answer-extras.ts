@@ -2,7 +2,7 @@
 // llama-server.
 
 import type { AnswerPiece } from '../../generation/answer-parts.ts';
-import type { TokenUsage } from '../../generation/generation.ts';
+import type { TokenUsage } from '../../generation/answer-source.ts';
 import type { GenerationEvent } from '../../generation/generation-event.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
