@@ -20,6 +20,7 @@ import type { History } from './live/history.ts';
 import type { BenchProgress, BenchRequest, BenchResult } from './live/live-event.ts';
 import type { LiveFeed } from './live/live-feed.ts';
 import type { SlidingPercentiles } from './live/recent-measurements.ts';
+import type { Refusals } from './live/refusals.ts';
 import type { RequestTraces } from './live/request-traces.ts';
 import type { CreatedModels } from './ollama/created-models.ts';
 import type { Activity } from './request/activity.ts';
@@ -124,6 +125,7 @@ export interface ServerContext extends ServerDeps {
   readonly live: LiveFeed;
   readonly traces: RequestTraces;
   readonly history: History;
+  readonly refusals: Refusals;
   readonly firstToken: SlidingPercentiles;
   readonly betweenTokens: SlidingPercentiles;
   readonly metrics: Metrics;

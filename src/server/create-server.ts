@@ -28,6 +28,7 @@ import { TypicalAnswer } from './limits/typical-answer.ts';
 import { History } from './live/history.ts';
 import { LiveFeed } from './live/live-feed.ts';
 import { SlidingPercentiles } from './live/recent-measurements.ts';
+import { Refusals } from './live/refusals.ts';
 import { RequestTraces } from './live/request-traces.ts';
 import { CreatedModels } from './ollama/created-models.ts';
 import { Activity } from './request/activity.ts';
@@ -173,6 +174,7 @@ function makeContext(deps: ServerDeps): ServerContext {
     pool,
     ...latencies,
     history: new History(latencies),
+    refusals: new Refusals(),
     feed,
     activity,
     admission,
@@ -273,11 +275,12 @@ function cutOffOnClose(app: FastifyInstance): void {
   });
 }
 
-function addErrors(app: FastifyInstance, { metrics }: ServerContext): void {
+function addErrors(app: FastifyInstance, { metrics, refusals }: ServerContext): void {
   app.setErrorHandler((error, request, reply) => {
     metrics.failed(kindOf(error));
     if (error instanceof ClientLeft) return reply.code(499).send();
     const failure = toApiError(error);
+    refusals.add(request, failure);
     if (isServerFault(error)) request.log.error({ err: error }, 'request failed');
     else {
       const { status, code, message: reason } = failure;

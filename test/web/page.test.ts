@@ -262,6 +262,27 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     expect(tabs.complaints).toEqual([]);
   });
 
+  it('is a log of requests, with those that were refused, by a filter that can be shared', async () => {
+    const body = JSON.stringify({ model: 'gpt-9', messages: [{ role: 'user', content: 'Hello' }] });
+    const refused = await fetch(`${server.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${plainKey}`, 'content-type': 'application/json' },
+      body,
+    });
+    expect(refused.status).toBe(404);
+    const page = await openPage('requests', adminKey);
+    await page.getByLabel('Outcome').selectOption('Refused');
+    await page.getByRole('searchbox').fill('guest gpt-9');
+    const row = page.locator('tbody tr').first();
+    await row.getByText("404 the model 'gpt-9' does not exist here", { exact: false }).waitFor();
+    expect(await page.locator('tbody tr').count()).toBe(1);
+    const shared = await openPage('requests?outcome=refused&q=guest+gpt-9', adminKey);
+    expect(page.url()).toBe(shared.url());
+    await shared.locator('tbody tr').getByText('guest').waitFor();
+    expect(await shared.locator('tbody tr').count()).toBe(1);
+    expect(tabs.complaints).toEqual([]);
+  });
+
   it("shows a request's trace, and why its prompt was not cached", async () => {
     const page = await openPage('chat', adminKey);
     await say(page, 'Tell me of the miller and his three sons.');

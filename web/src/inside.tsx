@@ -43,7 +43,8 @@ export function Inside({ server, who, onLeave, onFirstKey }: InsideProps) {
   const home: Route = { view: who.admin ? 'lift' : 'chat' };
   // Others than administrators are led to a view of theirs.
   const route = asked !== undefined && (who.admin || allowed.includes(asked.view)) ? asked : home;
-  const place = hashOf(route);
+  // What is filtered is still the same place.
+  const place = hashOf({ ...route, query: {} });
   const entered = useRef(place);
   useEffect(() => {
     document.title = `${viewTitles[route.view]} · Chairlift`;
@@ -64,7 +65,7 @@ export function Inside({ server, who, onLeave, onFirstKey }: InsideProps) {
     </>
   );
 
-  function viewOf({ view, id }: Route) {
+  function viewOf({ view, id, query }: Route) {
     switch (view) {
       case 'lift':
         return <LiftView server={server} board={board} theme={theme} inFleet={who.inFleet} />;
@@ -74,7 +75,7 @@ export function Inside({ server, who, onLeave, onFirstKey }: InsideProps) {
         return <ChatView server={server} room={room} id={id} />;
       case 'requests':
         return id === undefined ? (
-          <RequestsView server={server} admin={who.admin} />
+          <RequestsView server={server} admin={who.admin} query={query ?? {}} />
         ) : (
           <RequestPage key={id} server={server} id={id} />
         );

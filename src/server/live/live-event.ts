@@ -100,6 +100,17 @@ export interface RequestBrief extends EndedRequest {
   readonly running: boolean;
 }
 
+/** One of `refusals` of `GET /requests`: it never reached an engine. */
+export interface RefusedRequest {
+  readonly requestId: string;
+  readonly atMs: number;
+  readonly route: string;
+  readonly status: number;
+  readonly code?: string;
+  readonly reason: string;
+  readonly keyName?: string;
+}
+
 export interface RequestTrace extends RequestBrief {
   /** The first 200, and its end. */
   readonly events: readonly TraceEvent[];

@@ -5,7 +5,14 @@ import { describe, expect, it, vi } from 'vitest';
 import { endless, messages, postJson, start, startWithKeys } from '../../../test/support/keyed-server.ts';
 import { opened } from '../../../test/support/opened.ts';
 import { applyChange } from '../../engine/live/snapshot.ts';
-import type { HistoryPoint, LiveSnapshot, LiveTick, RequestBrief, RequestTrace } from './live-event.ts';
+import type {
+  HistoryPoint,
+  LiveSnapshot,
+  LiveTick,
+  RefusedRequest,
+  RequestBrief,
+  RequestTrace,
+} from './live-event.ts';
 
 interface Heard {
   readonly events: {
@@ -207,11 +214,24 @@ describe('the traces of requests', () => {
     }
   });
 
-  it('are not of what was refused before an engine heard of it', async () => {
+  it('are kept apart from what was refused before an engine heard of it', async () => {
     const { call, secrets, ask } = await startLive();
     const refused = await ask(secrets.guest, { messages, max_tokens: 1, logit_bias: { 99999999: 1 } });
     expect(refused.status).toBe(400);
     expect(await list(call, secrets.boss)).toEqual([]);
+    await ask('cl-wrong', { messages });
+    const refusalsFor = async (key: string) =>
+      (await call(key, '/requests')).json<{ refusals: RefusedRequest[] }>().refusals;
+    expect(await refusalsFor(secrets.boss)).toEqual([
+      expect.objectContaining({ status: 401, code: 'invalid_api_key', route: 'POST /v1/chat/completions' }),
+      expect.objectContaining({
+        status: 400,
+        keyName: 'guest',
+        reason: expect.stringContaining('logit_bias'),
+      }),
+    ]);
+    expect(await refusalsFor(secrets.guest)).toMatchObject([{ status: 400 }]);
+    expect(await refusalsFor(secrets.other)).toEqual([]);
     await (await ask(secrets.guest, { messages, max_tokens: 0 })).text();
     expect((await list(call, secrets.boss)).every(({ running }) => !running)).toBe(true);
   });

@@ -54,25 +54,35 @@ export function requestRoutes(context: ServerContext): readonly Route[] {
   ];
 }
 
-function list({ traces }: ServerContext, request: FastifyRequest): object {
+function list({ traces, refusals }: ServerContext, request: FastifyRequest): object {
   const { model } = request.query as Readonly<Record<string, unknown>>;
   if (model !== undefined && typeof model !== 'string') throw badRequest('model', 'give one name');
-  const shown = traces.all().filter((trace) => maySee(request, trace));
+  const shown = traces.all().filter(({ of }) => maySee(request, of));
   const nowMs = performance.now();
   const data = shown.filter(({ of }) => model === undefined || of.model === model);
-  return { object: 'list', data: data.map((trace) => trace.brief(nowMs)) };
+  // What failed in an engine has its trace.
+  const traced = new Set(shown.map(({ of }) => of.requestId));
+  const refused = refusals.all().filter((one) => maySee(request, one) && !traced.has(one.shown.requestId));
+  return {
+    object: 'list',
+    data: data.map((trace) => trace.brief(nowMs)),
+    refusals: model === undefined ? refused.map((one) => one.shown) : [],
+  };
 }
 
 function find({ traces }: ServerContext, request: FastifyRequest): RequestTrace {
   const id = idOf(request);
   // Clients may choose ids, and so use one twice: the newest request counts.
-  const trace = traces.all().find((one) => one.of.requestId === id && maySee(request, one));
+  const trace = traces.all().find((one) => one.of.requestId === id && maySee(request, one.of));
   if (trace !== undefined) return traceOf(trace, callerOf(request));
   throw new ApiError(404, 'there is no such request, or it was too long ago', { code: 'request_not_found' });
 }
 
 /** Callers without a key are distinguished by their address. */
-function maySee(request: FastifyRequest, { of }: Trace): boolean {
+function maySee(
+  request: FastifyRequest,
+  of: { readonly keyId: string | undefined; readonly address: string },
+): boolean {
   const { admin, keyId } = callerOf(request);
   if (admin) return true;
   return of.keyId === keyId && (keyId !== ANONYMOUS_KEY_ID || of.address === request.ip);

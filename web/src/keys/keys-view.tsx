@@ -4,9 +4,9 @@ import { useState } from 'preact/hooks';
 import { type Server, wordsFor } from '../access/server.ts';
 import { usePolled } from '../polled.ts';
 import { Confirm } from '../shell/confirm.tsx';
+import { type Column, DataTable, NONE } from '../shell/data-table.tsx';
 import { TierMark } from '../shell/marks.tsx';
 import { Problem } from '../shell/problem.tsx';
-import { Headings, ScrollBox } from '../shell/table.tsx';
 import type { ThemeChoice } from '../shell/theme.ts';
 import { count, day } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
@@ -40,30 +40,13 @@ export function KeysView({ server, theme, onFirstKey }: KeysViewProps) {
       <Problem text={failure ?? problem} />
       <NewKeyForm server={server} onMade={refresh} onFirstKey={keys.length === 0 ? onFirstKey : undefined} />
       <section class="panel">
-        <ScrollBox name="Keys">
-          <table class="data">
-            <caption class="offscreen">Keys of this server</caption>
-            <Headings
-              columns={[
-                'Name',
-                'Begins',
-                'Tier',
-                { number: 'Requests/min' },
-                { number: 'Tokens/min' },
-                { number: 'At once' },
-                { number: 'Tokens/day' },
-                { number: 'KV part' },
-                'Made',
-                { hidden: 'Actions' },
-              ]}
-            />
-            <tbody>
-              {keys.map((key) => (
-                <KeyRow key={key.id} record={key} onRevoke={() => setDoomed(key)} />
-              ))}
-            </tbody>
-          </table>
-        </ScrollBox>
+        <DataTable
+          caption="Keys of this server"
+          columns={columnsOf(setDoomed)}
+          rows={keys}
+          keyOf={({ id }) => id}
+          isGone={({ revoked }) => revoked !== null}
+        />
         {answer !== undefined && keys.length === 0 && (
           <p class="empty">There are no keys: requests from this machine are served without.</p>
         )}
@@ -85,35 +68,44 @@ export function KeysView({ server, theme, onFirstKey }: KeysViewProps) {
   );
 }
 
-function KeyRow({ record, onRevoke }: { readonly record: WireKey; readonly onRevoke: () => void }) {
-  const limit = (value: number | null) => <td class="number">{value === null ? '–' : count(value)}</td>;
-  return (
-    <tr class={record.revoked === null ? undefined : 'gone'}>
-      <th scope="row">
-        <SafeText text={record.name} most={60} />
-        {record.admin && <span class="badge">admin</span>}
-      </th>
-      <td>
-        <code>{record.prefix}…</code>
-      </td>
-      <td>
-        <TierMark tier={record.tier} />
-      </td>
-      {limit(record.requests_per_minute)}
-      {limit(record.tokens_per_minute)}
-      {limit(record.max_concurrent)}
-      {limit(record.daily_tokens)}
-      <td class="number">{record.kv_share ?? '–'}</td>
-      <td class="nowrap">{day(1000 * record.created)}</td>
-      <td class="actions">
-        {record.revoked === null ? (
-          <button type="button" class="small danger" onClick={onRevoke}>
+function columnsOf(onRevoke: (record: WireKey) => void): readonly Column<WireKey>[] {
+  const limit = (name: string, of: (record: WireKey) => number | null): Column<WireKey> => ({
+    name,
+    isNumber: true,
+    cell: (record) => {
+      const value = of(record);
+      return value === null ? NONE : count(value);
+    },
+  });
+  return [
+    {
+      name: 'Name',
+      cell: ({ name, admin }) => (
+        <>
+          <SafeText text={name} most={60} />
+          {admin && <span class="badge">admin</span>}
+        </>
+      ),
+    },
+    { name: 'Begins', cell: ({ prefix }) => <code>{prefix}…</code> },
+    { name: 'Tier', cell: ({ tier }) => <TierMark tier={tier} /> },
+    limit('Requests/min', (record) => record.requests_per_minute),
+    limit('Tokens/min', (record) => record.tokens_per_minute),
+    limit('At once', (record) => record.max_concurrent),
+    limit('Tokens/day', (record) => record.daily_tokens),
+    { name: 'KV part', isNumber: true, cell: ({ kv_share: share }) => share ?? NONE },
+    { name: 'Made', cell: ({ created }) => day(1000 * created) },
+    {
+      name: 'Actions',
+      isHidden: true,
+      cell: (record) =>
+        record.revoked === null ? (
+          <button type="button" class="small danger" onClick={() => onRevoke(record)}>
             Revoke<span class="offscreen"> {record.name}</span>
           </button>
         ) : (
           <span class="quiet">revoked {day(1000 * record.revoked)}</span>
-        )}
-      </td>
-    </tr>
-  );
+        ),
+    },
+  ];
 }

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Server } from '../access/server.ts';
 import { useValue } from '../observable.ts';
-import { EndedTable } from '../requests/requests-view.tsx';
+import { EndedTable } from '../requests/ended-table.tsx';
 import { hashOf } from '../shell/route.ts';
 import { SeriesPlot } from '../shell/series-plot.tsx';
 import type { ThemeChoice } from '../shell/theme.ts';
@@ -61,7 +61,7 @@ export function LiftView({ server, board, theme, inFleet }: LiftViewProps) {
               {ended.length === 0 ? (
                 <p class="empty">No request since this page was opened.</p>
               ) : (
-                <EndedTable requests={ended} cut />
+                <EndedTable requests={ended} />
               )}
             </section>
           </div>

@@ -5,9 +5,9 @@ import type { ModelEntry } from '../../../src/pool/model-pool.ts';
 import { type Server, wordsFor } from '../access/server.ts';
 import { usePolled } from '../polled.ts';
 import { Confirm } from '../shell/confirm.tsx';
+import { type Column, DataTable, NONE } from '../shell/data-table.tsx';
 import { Problem } from '../shell/problem.tsx';
-import { Headings, ScrollBox } from '../shell/table.tsx';
-import { bytes, day } from '../text/format.ts';
+import { bytes, count, day } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import { PullForm } from './pull-form.tsx';
 import type { Pulls } from './pulls.ts';
@@ -47,39 +47,19 @@ export function ModelsView({ server, pulls, canPull }: ModelsViewProps) {
       <Problem text={failure ?? problem} />
       {canPull && <PullForm pulls={pulls} onDone={refresh} />}
       <section class="panel">
-        <ScrollBox name="Models">
-          <table class="data">
-            <caption class="offscreen">Models of this server</caption>
-            <Headings
-              columns={[
-                'Name',
-                'State',
-                { number: 'Memory' },
-                { number: 'In use' },
-                'Computed by',
-                'Changed',
-                { hidden: 'Actions' },
-              ]}
-            />
-            <tbody>
-              {models.map((model, at) => (
-                <ModelRow
-                  key={model.name}
-                  model={model}
-                  isDefault={at === 0 && model.upstream === undefined}
-                  busy={busy === model.name}
-                  onLoad={() =>
-                    act(model.name, () => server.ask('admin/models/load', { body: { model: model.name } }))
-                  }
-                  onUnload={() =>
-                    act(model.name, () => server.ask('admin/models/unload', { body: { model: model.name } }))
-                  }
-                  onDelete={() => setDoomed(model)}
-                />
-              ))}
-            </tbody>
-          </table>
-        </ScrollBox>
+        <DataTable
+          caption="Models of this server"
+          columns={columnsOf({
+            isDefault: (model) => model === models[0] && model.upstream === undefined,
+            isBusy: ({ name }) => busy === name,
+            onLoad: ({ name }) => act(name, () => server.ask('admin/models/load', { body: { model: name } })),
+            onUnload: ({ name }) =>
+              act(name, () => server.ask('admin/models/unload', { body: { model: name } })),
+            onDelete: setDoomed,
+          })}
+          rows={models}
+          keyOf={({ name }) => name}
+        />
       </section>
       {doomed && (
         <Confirm
@@ -104,69 +84,87 @@ export function ModelsView({ server, pulls, canPull }: ModelsViewProps) {
   );
 }
 
-interface ModelRowProps {
-  readonly model: ModelEntry;
-  readonly isDefault: boolean;
-  readonly busy: boolean;
-  readonly onLoad: () => void;
-  readonly onUnload: () => void;
-  readonly onDelete: () => void;
+interface ModelActions {
+  readonly isDefault: (model: ModelEntry) => boolean;
+  readonly isBusy: (model: ModelEntry) => boolean;
+  readonly onLoad: (model: ModelEntry) => void;
+  readonly onUnload: (model: ModelEntry) => void;
+  readonly onDelete: (model: ModelEntry) => void;
 }
 
-function ModelRow({ model, isDefault, busy, onLoad, onUnload, onDelete }: ModelRowProps) {
-  const { name, aliases, state, pinned, memoryBytes, adapterOf, upstream } = model;
-  const inMemory = state === 'loaded' || state === 'loading';
-  return (
-    <tr>
-      <th scope="row">
-        <SafeText text={name} most={80} />
-        {isDefault && <span class="badge">default</span>}
-        {pinned && <span class="badge">pinned</span>}
-        {adapterOf !== undefined && (
-          <span class="quiet">
-            {' '}
-            adapter of <SafeText text={adapterOf} most={40} />
-          </span>
-        )}
-        {upstream !== undefined && (
-          <span class="quiet">
-            {' '}
-            of the upstream <SafeText text={upstream} most={40} />
-          </span>
-        )}
-        {aliases.length > 0 && (
-          <div class="quiet">
-            also <SafeText text={aliases.join(', ')} most={120} />
-          </div>
-        )}
-      </th>
-      <td>
+function columnsOf(actions: ModelActions): readonly Column<ModelEntry>[] {
+  return [
+    { name: 'Name', cell: (model) => <ModelName model={model} isDefault={actions.isDefault(model)} /> },
+    {
+      name: 'State',
+      cell: ({ state, upstream }) => (
         <span class="lamp" data-lamp={state}>
           {upstream === undefined ? state : 'elsewhere'}
         </span>
-      </td>
-      <td class="number">{memoryBytes === undefined ? '–' : bytes(memoryBytes)}</td>
-      <td class="number">{model.busy}</td>
-      <td>{model.computedBy === undefined ? '–' : <SafeText text={model.computedBy} most={60} />}</td>
-      <td class="nowrap">{day(1000 * model.createdSeconds)}</td>
-      <td class="actions">
-        {upstream === undefined && (
-          <>
-            {inMemory ? (
-              <button type="button" class="small" disabled={busy} onClick={onUnload}>
-                Unload<span class="offscreen"> {name}</span>
-              </button>
-            ) : (
-              <button type="button" class="small" disabled={busy} onClick={onLoad}>
-                Load<span class="offscreen"> {name}</span>
-              </button>
-            )}
-            <button type="button" class="small danger" disabled={busy} onClick={onDelete}>
-              Delete<span class="offscreen"> {name}</span>
-            </button>
-          </>
-        )}
-      </td>
-    </tr>
+      ),
+    },
+    {
+      name: 'Memory',
+      isNumber: true,
+      cell: ({ memoryBytes }) => (memoryBytes === undefined ? NONE : bytes(memoryBytes)),
+    },
+    { name: 'In use', isNumber: true, cell: ({ busy }) => count(busy) },
+    {
+      name: 'Computed by',
+      cell: ({ computedBy }) => (computedBy === undefined ? NONE : <SafeText text={computedBy} most={60} />),
+    },
+    { name: 'Changed', cell: ({ createdSeconds }) => day(1000 * createdSeconds) },
+    { name: 'Actions', isHidden: true, cell: (model) => <Buttons model={model} actions={actions} /> },
+  ];
+}
+
+function ModelName({ model, isDefault }: { readonly model: ModelEntry; readonly isDefault: boolean }) {
+  const { name, aliases, pinned, adapterOf, upstream } = model;
+  return (
+    <>
+      <SafeText text={name} most={80} />
+      {isDefault && <span class="badge">default</span>}
+      {pinned && <span class="badge">pinned</span>}
+      {adapterOf !== undefined && (
+        <span class="quiet">
+          {' '}
+          adapter of <SafeText text={adapterOf} most={40} />
+        </span>
+      )}
+      {upstream !== undefined && (
+        <span class="quiet">
+          {' '}
+          of the upstream <SafeText text={upstream} most={40} />
+        </span>
+      )}
+      {aliases.length > 0 && (
+        <div class="quiet">
+          also <SafeText text={aliases.join(', ')} most={120} />
+        </div>
+      )}
+    </>
+  );
+}
+
+function Buttons({ model, actions }: { readonly model: ModelEntry; readonly actions: ModelActions }) {
+  const { name, state, upstream } = model;
+  if (upstream !== undefined) return null;
+  const disabled = actions.isBusy(model);
+  const inMemory = state === 'loaded' || state === 'loading';
+  return (
+    <>
+      <button
+        type="button"
+        class="small"
+        disabled={disabled}
+        onClick={() => (inMemory ? actions.onUnload(model) : actions.onLoad(model))}
+      >
+        {inMemory ? 'Unload' : 'Load'}
+        <span class="offscreen"> {name}</span>
+      </button>
+      <button type="button" class="small danger" disabled={disabled} onClick={() => actions.onDelete(model)}>
+        Delete<span class="offscreen"> {name}</span>
+      </button>
+    </>
   );
 }

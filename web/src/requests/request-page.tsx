@@ -7,7 +7,7 @@ import { TierMark } from '../shell/marks.tsx';
 import { Problem } from '../shell/problem.tsx';
 import { clock, count, counted, duration, percent } from '../text/format.ts';
 import { LongText, SafeText } from '../text/safe-text.tsx';
-import { upstreamWords } from './requests-view.tsx';
+import { upstreamWords } from './ended-table.tsx';
 
 const ASK_EVERY_MS = 1000;
 

@@ -19,14 +19,21 @@ export interface Route {
   readonly view: View;
   /** Of a request or a conversation. */
   readonly id?: string;
+  /** What a view shows of its list. */
+  readonly query?: Readonly<Record<string, string>>;
 }
 
 function routeOf(hash: string): Route | undefined {
-  const [, name, ...rest] = hash.replace(/^#/, '').split('/');
+  const [path = '', query = ''] = hash.replace(/^#/, '').split('?');
+  const [, name, ...rest] = path.split('/');
   const view = views.find((one) => one === name);
   if (view === undefined) return undefined;
   const id = rest.join('/');
-  return id === '' ? { view } : { view, id: decoded(id) };
+  return {
+    view,
+    ...(id === '' ? {} : { id: decoded(id) }),
+    ...(query === '' ? {} : { query: Object.fromEntries(new URLSearchParams(query)) }),
+  };
 }
 
 function decoded(text: string): string {
@@ -37,8 +44,10 @@ function decoded(text: string): string {
   }
 }
 
-export function hashOf({ view, id }: Route): string {
-  return id === undefined ? `#/${view}` : `#/${view}/${encodeURIComponent(id)}`;
+export function hashOf({ view, id, query = {} }: Route): string {
+  const path = id === undefined ? `#/${view}` : `#/${view}/${encodeURIComponent(id)}`;
+  const given = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== '')).toString();
+  return given === '' ? path : `${path}?${given}`;
 }
 
 export function followHash(): Observable<Route | undefined> {
