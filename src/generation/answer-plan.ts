@@ -12,7 +12,7 @@ import type { AnswerFormat } from '../text/formats/format.ts';
 import type { JobCaller } from '../text/job-queue.ts';
 import type { AnswerGrammars } from './answer-grammars.ts';
 import type { Prompt } from './context-room.ts';
-import { invalid } from './generation-error.ts';
+import { GenerationError, invalid } from './generation-error.ts';
 import type { CheckedText } from './grammar-worker.ts';
 import { thinkingLimit } from './thinking-limit.ts';
 
@@ -25,6 +25,8 @@ export interface AnswerRequirements {
   readonly reads: boolean;
   /** How many tokens it may reason. Default: no limit. */
   readonly thinkingTokens?: number | undefined;
+  /** The same, held only by a model that reasons and has a token that ends it. */
+  readonly thinkingHint?: number | undefined;
   readonly names: { readonly responseFormat: string; readonly tools: string };
 }
 
@@ -55,9 +57,14 @@ export async function planAnswer(
 ): Promise<AnswerPlan> {
   const { format } = model.template?.format ?? detectFormat(undefined);
   const promptEnd = (prompt.text ?? prompt.end ?? '').slice(-200);
-  const { thinkingTokens } = requirements;
+  const { thinkingTokens, thinkingHint } = requirements;
+  const limit = (tokens: number) => thinkingLimit(tokens, format, model, promptEnd);
   const thinking =
-    thinkingTokens === undefined ? undefined : thinkingLimit(thinkingTokens, format, model, promptEnd);
+    thinkingTokens === undefined
+      ? thinkingHint === undefined
+        ? undefined
+        : unlessRefused(() => limit(thinkingHint))
+      : limit(thinkingTokens);
   const compiled = await compiledAnswer(format, promptEnd, model, requirements, grammars, caller);
   return {
     thinking,
@@ -68,6 +75,15 @@ export async function planAnswer(
       ? (answer) => grammars.areValid(checkedTexts(answer, requirements), caller)
       : undefined,
   };
+}
+
+function unlessRefused<Result>(make: () => Result): Result | undefined {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof GenerationError) return undefined;
+    throw error;
+  }
 }
 
 function checkedTexts(

@@ -25,7 +25,7 @@ function writeModel(folder: string): void {
     num_attention_heads: 2,
     num_key_value_heads: 2,
     vocab_size: vocab,
-    max_position_embeddings: 1024,
+    max_position_embeddings: 2048,
     rms_norm_eps: 1e-6,
     rope_theta: 10_000,
     tie_word_embeddings: true,
@@ -199,6 +199,23 @@ describe('a limit of reasoning', () => {
     expect(thought(answer)).toBe(BUDGET);
     expect(answer.call.replaceAll(/\s/g, '')).toMatch(/^go\{"to":"(park|home)"\}$/);
     expect(await streamed({ seed, ...go })).toEqual(answer);
+  });
+
+  it('is Anthropic’s budget, too', async () => {
+    const response = await fetch(`${server.url}/v1/messages`, {
+      method: 'POST',
+      headers: { 'x-api-key': key },
+      body: JSON.stringify({
+        model: 'thinker',
+        messages: asked.messages,
+        max_tokens: 1100,
+        thinking: { type: 'enabled', budget_tokens: 1024 },
+        logit_bias: asked.logit_bias,
+        seed: 1,
+      }),
+    });
+    const { content } = (await response.json()) as { content: readonly { type: string }[] };
+    expect(content.map(({ type }) => type)).toEqual(['thinking', 'text']);
   });
 
   it('is the same among others, and with what the answer was expected to be', async () => {

@@ -13,7 +13,8 @@ export const messagesKind: CompletionKind<MessagesBody> = {
   ...chatKind,
   responseFormat(body) {
     const format = chatKind.responseFormat(body);
-    return format && { ...format, names: { responseFormat: body.formatName, tools: 'tools' } };
+    const names = { responseFormat: body.formatName, tools: 'tools' };
+    return format && { ...format, thinkingHint: body.thinkingBudget, names };
   },
 };
 

@@ -10,6 +10,8 @@ import { thinkingVariables } from './thinking.ts';
 
 export interface MessagesBody extends ChatBody {
   readonly formatName: string;
+  /** Tokens of `thinking`. */
+  readonly thinkingBudget: number | undefined;
 }
 
 type Format = NonNullable<MessagesRequest['output_format']>;
@@ -27,6 +29,7 @@ export function readMessages(
     ...sampling,
     messages,
     formatName,
+    thinkingBudget: thinking?.type === 'enabled' ? thinking.budget_tokens : undefined,
     stop,
     continue_final_message: continues,
     tools: offeredTools(tools, turns)?.map(chatTool),
