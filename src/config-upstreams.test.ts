@@ -16,7 +16,7 @@ describe('the setting upstreams', () => {
       key: undefined,
       keyVariable: undefined,
       keyFile: undefined,
-      models: [{ name: 'large', as: 'large', fallbackFor: [], waitSeconds: undefined }],
+      models: [{ name: 'large', as: 'large', fallbackFor: [], waitSeconds: undefined, maxTokens: undefined }],
       timeoutSeconds: 120,
       allowHttp: false,
       parameters: [],
@@ -28,9 +28,9 @@ describe('the setting upstreams', () => {
   });
 
   it('has models by other names, which stand in for local ones', () => {
-    const model = { name: 'small-2026', as: 'small', fallbackFor: ['qwen3'], wait: '10s' };
+    const model = { name: 'small-2026', as: 'small', fallbackFor: ['qwen3'], wait: '10s', maxTokens: 99 };
     expect(resolve([{ ...plain, models: [model] }])[0]?.models).toEqual([
-      { name: 'small-2026', as: 'small', fallbackFor: ['qwen3'], waitSeconds: 10 },
+      { name: 'small-2026', as: 'small', fallbackFor: ['qwen3'], waitSeconds: 10, maxTokens: 99 },
     ]);
   });
 

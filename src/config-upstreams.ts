@@ -5,7 +5,7 @@ import { messageOf } from './runtime/error-message.ts';
 export interface UpstreamConfig {
   readonly name: string;
   readonly url: string;
-  readonly protocol: 'openai';
+  readonly protocol: 'openai' | 'anthropic';
   /** At most one of the three. */
   readonly key: string | undefined;
   /** The environment variable that has the key. */
@@ -27,6 +27,8 @@ export interface UpstreamModelConfig {
   /** Local models that it stands in for. */
   readonly fallbackFor: readonly string[];
   readonly waitSeconds: number | undefined;
+  /** How long its answers may be where a request does not say. */
+  readonly maxTokens: number | undefined;
 }
 
 /** Reads one value; throws an Error that says what is wrong with it. */
@@ -75,7 +77,7 @@ function upstreamOf(given: unknown, seconds: Reader<number>): UpstreamConfig {
   return {
     name: field('name', nameOf),
     url: field('url', text),
-    protocol: field('protocol', oneOf('openai'), 'openai'),
+    protocol: field('protocol', oneOf('openai', 'anthropic'), 'openai'),
     key: optional('key', text),
     keyVariable: optional('keyVariable', text),
     keyFile: optional('keyFile', text),
@@ -89,9 +91,8 @@ function upstreamOf(given: unknown, seconds: Reader<number>): UpstreamConfig {
 }
 
 function modelOf(given: unknown, seconds: Reader<number>): UpstreamModelConfig {
-  if (typeof given === 'string')
-    return { name: text(given), as: given, fallbackFor: [], waitSeconds: undefined };
-  const fields = objectOf(given, ['name', 'as', 'fallbackFor', 'wait']);
+  if (typeof given === 'string') return modelOf({ name: given }, seconds);
+  const fields = objectOf(given, ['name', 'as', 'fallbackFor', 'wait', 'maxTokens']);
   const name = placed('.name', () => text(fields.name));
   const fallbackFor = placed('.fallbackFor', () => listOf(fields.fallbackFor ?? [], text));
   if (fields.wait !== undefined && fallbackFor.length === 0) throw new Error('.wait: needs fallbackFor');
@@ -100,6 +101,8 @@ function modelOf(given: unknown, seconds: Reader<number>): UpstreamModelConfig {
     as: fields.as === undefined ? name : placed('.as', () => text(fields.as)),
     fallbackFor,
     waitSeconds: fields.wait === undefined ? undefined : placed('.wait', () => seconds(fields.wait)),
+    maxTokens:
+      fields.maxTokens === undefined ? undefined : placed('.maxTokens', () => count(fields.maxTokens)),
   };
 }
 

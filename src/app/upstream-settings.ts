@@ -5,12 +5,13 @@ import { type Config, ConfigError } from '../config.ts';
 import type { UpstreamConfig } from '../config-upstreams.ts';
 import type { ModelEntry } from '../pool/model-pool.ts';
 import { messageOf } from '../runtime/error-message.ts';
+import { anthropicProtocol } from '../upstream/anthropic-protocol.ts';
 import { openaiProtocol } from '../upstream/openai-protocol.ts';
 import { Upstream, type UpstreamModel } from '../upstream/upstream.ts';
 import { UpstreamError } from '../upstream/upstream-error.ts';
 import { type Fallback, Upstreams } from '../upstream/upstreams.ts';
 
-const protocols = { openai: openaiProtocol } as const;
+const protocols = { openai: openaiProtocol, anthropic: anthropicProtocol } as const;
 
 /** Undefined where there are none. */
 export function openUpstreams({ upstreams: given }: Pick<Config, 'upstreams'>): Upstreams | undefined {
@@ -19,10 +20,10 @@ export function openUpstreams({ upstreams: given }: Pick<Config, 'upstreams'>): 
   const fallbacks = new Map<string, Fallback>();
   for (const config of given) {
     const upstream = openUpstream(config);
-    for (const { name: remoteName, as: name, fallbackFor, waitSeconds } of config.models) {
+    for (const { name: remoteName, as: name, fallbackFor, waitSeconds, maxTokens } of config.models) {
       if (models.has(name))
         throw refusal(config, `there are two models named '${name}'; give one another name with as`);
-      const model = { name, remoteName, upstream };
+      const model = { name, remoteName, maxTokens, upstream };
       models.set(name, model);
       for (const local of fallbackFor) {
         if (fallbacks.has(local)) throw refusal(config, `'${local}' has two fallbacks`);

@@ -3,14 +3,13 @@
 import type { IncomingMessage } from 'node:http';
 import { bytesOf, letPass } from './connections.ts';
 import { EventStream } from './event-stream.ts';
-import { errorOf } from './json.ts';
+import { errorOf, MOST_MESSAGE_CHARACTERS } from './json.ts';
 import type { UpstreamModel } from './upstream.ts';
 import { UpstreamError } from './upstream-error.ts';
 import type { AnswerReader, UpstreamEvent, UpstreamRequest } from './upstream-request.ts';
 
 const MOST_ANSWER_BYTES = 64 * 1024 * 1024;
 const MOST_ERROR_BYTES = 64 * 1024;
-const MOST_MESSAGE_CHARACTERS = 500;
 
 /** Which servers a request has come through, so that two that are each other's upstream do not send it back and forth. */
 export const VIA_HEADER = 'x-chairlift-via';

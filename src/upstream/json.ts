@@ -2,6 +2,9 @@
 
 import { UpstreamError } from './upstream-error.ts';
 
+/** Of what an upstream says is wrong. */
+export const MOST_MESSAGE_CHARACTERS = 500;
+
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export function isObject(value: unknown): value is JsonObject {
@@ -56,4 +59,10 @@ export function errorOf(body: unknown): { message?: string; code?: string; param
     ...(code === undefined ? {} : { code }),
     ...(param === undefined ? {} : { param }),
   };
+}
+
+/** An error in the midst of an answer. */
+export function brokenOff(body: unknown): UpstreamError {
+  const { message = 'something went wrong' } = errorOf(body);
+  return new UpstreamError('failed', `broke the answer off: ${message.slice(0, MOST_MESSAGE_CHARACTERS)}`);
 }

@@ -4,8 +4,8 @@ import type { GenerationPart } from '../generation/answer-parts.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import { CallParts } from './call-parts.ts';
 import {
+  brokenOff,
   countOf,
-  errorOf,
   invalid,
   isObject,
   type JsonObject,
@@ -34,10 +34,7 @@ export class OpenAiReader implements AnswerReader {
   }
 
   #read(body: JsonObject, field: 'delta' | 'message'): UpstreamEvent[] {
-    if (body.error !== undefined && body.error !== null) {
-      const { message = 'something went wrong' } = errorOf(body);
-      throw new UpstreamError('failed', `broke the answer off: ${message.slice(0, 500)}`);
-    }
+    if (body.error !== undefined && body.error !== null) throw brokenOff(body);
     const events = objectsOf(body.choices, 'choices').flatMap((choice) => this.#choice(choice, field));
     return isObject(body.usage) ? [...events, ...usageOf(body.usage)] : events;
   }

@@ -94,13 +94,17 @@ export class RemoteGeneration implements AnswerSource {
   }
 
   get usage(): TokenUsage {
-    if (this.#reported !== undefined) return this.#reported;
-    const completionTokens = this.#choices.reduce((sum, { tokens }) => sum + tokens, 0);
-    return {
-      promptTokens: this.#begun ? this.#asked.request.promptTokens : 0,
-      cachedTokens: 0,
-      completionTokens,
-    };
+    const delivered = this.#choices.reduce((sum, { tokens }) => sum + tokens, 0);
+    const promptTokens = this.#begun ? this.#asked.request.promptTokens : 0;
+    const reported = this.#reported ?? { promptTokens, cachedTokens: 0, completionTokens: delivered };
+    // What is reported at the beginning of a stream does not know how far it came.
+    return this.#isWhole
+      ? reported
+      : { ...reported, completionTokens: Math.max(delivered, reported.completionTokens) };
+  }
+
+  get #isWhole(): boolean {
+    return this.#choices.every(({ end }) => end !== undefined);
   }
 
   get longestAnswer(): number {
@@ -154,7 +158,7 @@ export class RemoteGeneration implements AnswerSource {
   }
 
   *#finish(): Generator<GenerationEvent> {
-    if (!this.#isCutShort && this.#choices.some(({ end }) => end === undefined)) {
+    if (!this.#isCutShort && !this.#isWhole) {
       const { name } = this.#asked.model.upstream;
       throw new UpstreamError('cut', `the upstream '${name}' ended its answer before it was complete`);
     }

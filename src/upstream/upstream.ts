@@ -54,5 +54,7 @@ export interface UpstreamModel {
   readonly name: string;
   /** What the upstream calls it. */
   readonly remoteName: string;
+  /** How long its answers may be where a request does not say; undefined leaves that to the upstream. */
+  readonly maxTokens: number | undefined;
   readonly upstream: Upstream;
 }

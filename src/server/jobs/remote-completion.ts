@@ -63,7 +63,8 @@ function remoteTarget(completion: CompletionRequest, model: UpstreamModel): Remo
     const message = `the request has come through too many servers, or through this one before: '${model.name}' is not asked of the upstream '${model.upstream.name}' again`;
     throw new ApiError(508, message, { code: 'upstream_loop' });
   }
-  const request = completion.remote();
+  const asked = completion.remote();
+  const request = { ...asked, maxTokens: asked.maxTokens ?? model.maxTokens };
   const { protocol, parameters } = model.upstream.settings;
   const refused = protocol.refusal(request, parameters);
   if (refused !== undefined) {
