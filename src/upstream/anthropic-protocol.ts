@@ -58,6 +58,7 @@ export const anthropicProtocol: UpstreamProtocol = {
     };
   },
   reader: () => new AnthropicReader(),
+  embeddingsPath: undefined,
 };
 
 /** The one variable of templates that has a place here. */

@@ -3,8 +3,8 @@
 import type { IncomingMessage } from 'node:http';
 import { bytesOf, letPass } from './connections.ts';
 import { EventStream } from './event-stream.ts';
-import { errorOf, MOST_MESSAGE_CHARACTERS } from './json.ts';
-import type { UpstreamModel } from './upstream.ts';
+import { errorOf, type JsonObject, MOST_MESSAGE_CHARACTERS, parseObject } from './json.ts';
+import type { Upstream, UpstreamModel } from './upstream.ts';
 import { UpstreamError } from './upstream-error.ts';
 import type { AnswerReader, UpstreamEvent, UpstreamRequest } from './upstream-request.ts';
 
@@ -14,7 +14,7 @@ const MOST_ERROR_BYTES = 64 * 1024;
 /** Which servers a request has come through, so that two that are each other's upstream do not send it back and forth. */
 export const VIA_HEADER = 'x-chairlift-via';
 
-interface AskOptions {
+export interface AskOptions {
   readonly signal: AbortSignal;
   readonly via: string;
 }
@@ -23,29 +23,71 @@ interface AskOptions {
 export async function* askUpstream(
   { upstream, remoteName }: UpstreamModel,
   request: UpstreamRequest,
-  { signal, via }: AskOptions,
+  options: AskOptions,
 ): AsyncGenerator<UpstreamEvent, void, void> {
-  const { settings, connections, name } = upstream;
-  const { protocol, timeoutMs, lengthField } = settings;
+  const { protocol, timeoutMs, lengthField } = upstream.settings;
+  const body = protocol.body(request, { model: remoteName, lengthField });
+  yield* named(upstream, async function* (key) {
+    const response = await post(upstream, key, protocol.path(request), body, options);
+    yield { kind: 'accepted' };
+    yield* eventsOf(response, protocol.reader(request), timeoutMs, options.signal);
+  });
+}
+
+/** What `read` makes of an answer that comes whole. */
+export async function askWhole<Value>(
+  { upstream }: UpstreamModel,
+  path: string,
+  body: object,
+  options: AskOptions,
+  read: (answer: JsonObject) => Value,
+): Promise<Value> {
+  const { signal } = options;
+  const { timeoutMs } = upstream.settings;
+  const answers = named(upstream, async function* (key) {
+    const response = await post(upstream, key, path, body, options);
+    const bytes = bytesOf(response, { timeoutMs, mostBytes: MOST_ANSWER_BYTES, signal });
+    yield read(parseObject(await textOf(bytes)));
+  });
+  for await (const answer of answers) return answer;
+  throw new Error('there was neither an answer nor an error');
+}
+
+/** Failures name the upstream, and no key. */
+async function* named<Value>(
+  { settings, name }: Upstream,
+  ask: (key: string | undefined) => AsyncGenerator<Value, void, void>,
+): AsyncGenerator<Value, void, void> {
   let key: string | undefined;
   try {
     key = await settings.key();
-    const response = await connections.post({
-      path: protocol.path(request),
-      headers: { ...protocol.headers(key), accept: 'text/event-stream', [VIA_HEADER]: via },
-      body: JSON.stringify(protocol.body(request, { model: remoteName, lengthField })),
-      signal,
-      timeoutMs,
-    });
-    if (response.statusCode !== 200) throw await refusalOf(response, timeoutMs, signal);
-    yield { kind: 'accepted' };
-    yield* eventsOf(response, protocol.reader(request), timeoutMs, signal);
+    yield* ask(key);
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
     const { failure, retryAfter, param, code } = error;
     const told = `the upstream '${name}' ${hidden(error.message, key)}`;
     throw new UpstreamError(failure, told, { retryAfter, param, code });
   }
+}
+
+async function post(
+  { connections, settings: { protocol, timeoutMs } }: Upstream,
+  key: string | undefined,
+  path: string,
+  body: object,
+  { signal, via }: AskOptions,
+): Promise<IncomingMessage> {
+  const headers = {
+    ...protocol.headers(key),
+    accept: 'text/event-stream, application/json',
+    [VIA_HEADER]: via,
+  };
+  const response = await connections.post({ path, headers, body: JSON.stringify(body), signal, timeoutMs });
+  if (response.statusCode !== 200) throw await refusalOf(response, timeoutMs, signal);
+  const encoding = response.headers['content-encoding'] ?? 'identity';
+  if (encoding === 'identity') return response;
+  response.destroy();
+  throw new UpstreamError('invalid', 'sent a compressed answer, which was not asked for');
 }
 
 /** Some servers quote the key that they refuse. */
@@ -59,11 +101,6 @@ async function* eventsOf(
   timeoutMs: number,
   signal: AbortSignal,
 ): AsyncGenerator<UpstreamEvent, void, void> {
-  const encoding = response.headers['content-encoding'] ?? 'identity';
-  if (encoding !== 'identity') {
-    response.destroy();
-    throw new UpstreamError('invalid', 'sent a compressed answer, which was not asked for');
-  }
   const bytes = bytesOf(response, { timeoutMs, mostBytes: MOST_ANSWER_BYTES, signal });
   if (!/^text\/event-stream\b/i.test(response.headers['content-type'] ?? '')) {
     yield* reader.whole(await textOf(bytes));

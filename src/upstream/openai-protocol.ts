@@ -51,5 +51,6 @@ export const openaiProtocol: UpstreamProtocol = {
     stream: true,
     stream_options: { include_usage: true },
   }),
+  embeddingsPath: '/embeddings',
   reader: ({ kind, answers }) => new OpenAiReader(kind, answers),
 };

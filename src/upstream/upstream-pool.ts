@@ -78,6 +78,6 @@ export class UpstreamPool implements ModelPool {
 }
 
 function notHere({ name, upstream }: UpstreamModel): AcquireResult {
-  const message = `the model '${name}' is served by the upstream '${upstream.name}': it answers chats and texts, and this needs a model that is here`;
+  const message = `the model '${name}' is served by the upstream '${upstream.name}', and this needs a model that is here`;
   return { ok: false, failure: 'elsewhere', message };
 }

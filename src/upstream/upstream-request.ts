@@ -57,6 +57,8 @@ export interface UpstreamProtocol {
   headers(key: string | undefined): Readonly<Record<string, string>>;
   body(request: UpstreamRequest, options: WireOptions): object;
   reader(request: UpstreamRequest): AnswerReader;
+  /** Where texts become vectors; undefined where the protocol has no such route. */
+  readonly embeddingsPath: string | undefined;
 }
 
 export interface Refusal {

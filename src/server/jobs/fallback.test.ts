@@ -11,6 +11,9 @@ import {
   standIn,
   upstreamsFrom,
 } from '../../../test/support/upstream-servers.ts';
+import type { AcquireFailure, AcquireResult, ModelPool } from '../../pool/model-pool.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import { acquireOrFallBack } from './fallback.ts';
 
 const chat = { messages, max_tokens: 5 };
 
@@ -92,6 +95,39 @@ describe('a request for a model that is loading', () => {
     setTimeout(open, 100);
     expect((await asked).json().model).toBe('demo');
     expect(upstream.requests).toEqual([]);
+  });
+});
+
+describe('a request for a model that cannot be had', () => {
+  const asked = (failure: AcquireFailure) => {
+    const pool = { acquire: async () => ({ ok: false, failure, message: 'no' }) } as Pick<
+      ModelPool,
+      'acquire'
+    >;
+    return acquireOrFallBack(pool as ModelPool, 'demo', new AbortController().signal);
+  };
+
+  it('goes to the upstream where another server would mend it, and nowhere else', async () => {
+    await expect(asked('no-memory')).rejects.toMatchObject({ reason: 'does-not-fit' });
+    await expect(asked('load-failed')).rejects.toMatchObject({ reason: 'failed' });
+    await expect(asked('engine-died')).rejects.toMatchObject({ reason: 'failed' });
+    await expect(asked('closing')).rejects.toMatchObject({ code: 'shutting_down' });
+    await expect(asked('unknown-model')).rejects.toMatchObject({ code: 'model_not_found' });
+  });
+
+  it('holds no lease that comes after its client has left', async () => {
+    const leaving = new AbortController();
+    let give = (_: AcquireResult) => {};
+    const acquiring = new Promise<AcquireResult>((resolve) => {
+      give = resolve;
+    });
+    let released = 0;
+    const pool = { acquire: () => acquiring } as Pick<ModelPool, 'acquire'>;
+    const waiting = acquireOrFallBack(pool as ModelPool, 'demo', leaving.signal, false, 60_000);
+    leaving.abort(new Error('gone'));
+    await expect(waiting).rejects.toThrow('gone');
+    give({ ok: true, lease: { model: {} as ServedModel, release: () => released++ } });
+    await expect.poll(() => released).toBe(1);
   });
 });
 

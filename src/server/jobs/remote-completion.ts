@@ -10,12 +10,12 @@ import { ApiError, badRequest, unsupported, warn } from '../http/errors.ts';
 import type { UpstreamUse } from '../live/live-event.ts';
 import { priorityOf } from '../request/auth.ts';
 import { RequestRecord, recorded } from '../request/request-record.ts';
-import { type QueuedScope, reserveTokens } from '../request/request-scope.ts';
+import { type QueuedScope, type RequestContext, reserveTokens } from '../request/request-scope.ts';
 import { CAPPED_HEADER, demandOf, grantAnswers } from './answer-terms.ts';
 import type { CompletionRequest } from './completion-request.ts';
 import { answerBase, sendAnswer, shapeBasis } from './send-answer.ts';
 
-const UPSTREAM_HEADER = 'x-chairlift-upstream';
+export const UPSTREAM_HEADER = 'x-chairlift-upstream';
 const FALLBACK_HEADER = 'x-chairlift-fallback';
 
 export interface RemoteTarget {
@@ -55,14 +55,18 @@ function namesTokens({ body, inputs }: CompletionRequest): boolean {
   return body.logit_bias !== undefined || inputs.some(({ kind }) => kind === 'ids' || kind === 'pieces');
 }
 
-function remoteTarget(completion: CompletionRequest, model: UpstreamModel): RemoteTarget {
-  const { context, request: incoming, fieldName } = completion;
-  const came = incoming.headers[VIA_HEADER];
+/** The servers that the request has come through, for the next one. Throws where it has been here before. */
+export function viaOf({ context, request }: RequestContext, { name, upstream }: UpstreamModel): string {
+  const came = request.headers[VIA_HEADER];
   const via = context.upstreams?.via(Array.isArray(came) ? came.join(',') : came);
-  if (via === undefined) {
-    const message = `the request has come through too many servers, or through this one before: '${model.name}' is not asked of the upstream '${model.upstream.name}' again`;
-    throw new ApiError(508, message, { code: 'upstream_loop' });
-  }
+  if (via !== undefined) return via;
+  const message = `the request has come through too many servers, or through this one before: '${name}' is not asked of the upstream '${upstream.name}' again`;
+  throw new ApiError(508, message, { code: 'upstream_loop' });
+}
+
+function remoteTarget(completion: CompletionRequest, model: UpstreamModel): RemoteTarget {
+  const { fieldName } = completion;
+  const via = viaOf(completion, model);
   const asked = completion.remote();
   const request = { ...asked, maxTokens: asked.maxTokens ?? model.maxTokens };
   const { protocol, parameters } = model.upstream.settings;

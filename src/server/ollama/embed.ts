@@ -2,16 +2,12 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { checkDimensions } from '../../generation/embedding.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
 import { warn } from '../http/errors.ts';
 import { readBody } from '../http/parse-body.ts';
-import {
-  type EmbeddedInputs,
-  type EmbeddingRequest,
-  embedInputs,
-  embedPrompts,
-  vectorList,
-} from '../jobs/embed-inputs.ts';
+import { embedPrompts, vectorList } from '../jobs/embed-inputs.ts';
+import { type EmbeddedTexts, embedTexts } from '../jobs/embed-texts.ts';
 import { type RequestContext, requestContext } from '../request/request-scope.ts';
 import { idleMsOf, loadOrUnload } from './keep-alive.ts';
 import { findModel } from './names.ts';
@@ -63,33 +59,34 @@ interface EmbedCall extends RequestContext {
 
 async function embed(
   { body, texts, ...rest }: EmbedCall,
-  textOf: (embedded: EmbeddedInputs) => Promise<string>,
+  textOf: (embedded: EmbeddedTexts) => Promise<string>,
 ): Promise<FastifyReply> {
   const { context, reply, caller, nameOf } = rest;
   const { model: given, truncate = true, dimensions: wanted = 0, keep_alive } = body;
   const dimensions = wanted === 0 ? undefined : wanted;
   const inputs = embedPrompts(texts, nameOf, context.settings.maxEmbeddingInputs);
-  const asked: EmbeddingRequest = {
+  const asked = {
     ...rest,
     modelName: findModel(context, given).name,
     plan: { inputs, nameOf },
     sequences: inputs.length,
     dimensions,
     cuts: truncate,
+    cutsBy: body.truncate === true ? 'truncate' : undefined,
     forceLow: false,
     idleMs: idleMsOf(keep_alive, caller),
-    check(model) {
+    check(model: ServedModel) {
       checkDimensions(dimensions, model, 'dimensions');
       warn(reply, [...roomNotes(body, model), ...keepAliveNotes(body, caller)]);
     },
   };
-  await embedInputs(asked, async (embedded) => {
+  await embedTexts(asked, async (embedded) => {
     reply.type('application/json; charset=utf-8').send(await textOf(embedded));
   });
   return reply;
 }
 
-async function embedText(model: string, { vectors, usage, times }: EmbeddedInputs): Promise<string> {
+async function embedText(model: string, { vectors, usage, times }: EmbeddedTexts): Promise<string> {
   const embeddings = await vectorList(vectors, (vector) => JSON.stringify(Array.from(vector)));
   const rest = JSON.stringify({
     total_duration: nanoseconds(times.totalMs),

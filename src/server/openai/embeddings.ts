@@ -2,16 +2,11 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { checkDimensions } from '../../generation/embedding.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
 import { readBody } from '../http/parse-body.ts';
-import {
-  type EmbeddedInputs,
-  type EmbeddingRequest,
-  embedInputs,
-  embedPrompts,
-  promptUsage,
-  vectorList,
-} from '../jobs/embed-inputs.ts';
+import { embedPrompts, promptUsage, vectorList } from '../jobs/embed-inputs.ts';
+import { type EmbeddedTexts, embedTexts } from '../jobs/embed-texts.ts';
 import type { ServeOptions } from '../jobs/serve-completion.ts';
 import { requestContext } from '../request/request-scope.ts';
 import { type EmbeddingBody, embeddingRules } from './schemas/embeddings.ts';
@@ -27,16 +22,16 @@ export async function serveEmbeddings(
   const { model: modelName, dimensions, encoding_format: format = 'float' } = body;
   const nameOf = inputName(body);
   const inputs = embedPrompts(splitPrompt(body.input), nameOf, context.settings.maxEmbeddingInputs);
-  const asked: EmbeddingRequest = {
+  const asked = {
     ...requestContext(context, request, reply),
     modelName,
     plan: { inputs, nameOf },
     sequences: inputs.length,
     dimensions,
     forceLow,
-    check: (model) => checkDimensions(dimensions, model, 'dimensions'),
+    check: (model: ServedModel) => checkDimensions(dimensions, model, 'dimensions'),
   };
-  await embedInputs(asked, async (embedded) => {
+  await embedTexts(asked, async (embedded) => {
     reply.type('application/json; charset=utf-8').send(await answerText(embedded, format));
   });
   return reply;
@@ -48,7 +43,7 @@ function inputName({ input }: EmbeddingBody): (at: number) => string {
 }
 
 async function answerText(
-  { model, vectors, usage }: EmbeddedInputs,
+  { model, vectors, usage }: EmbeddedTexts,
   format: NonNullable<EmbeddingBody['encoding_format']>,
 ): Promise<string> {
   const data = await vectorList(vectors, (vector, index) => {
