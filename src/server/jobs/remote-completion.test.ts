@@ -296,6 +296,7 @@ describe('what an upstream answers', () => {
     expect(whole.json()).toMatchObject({
       choices: [{ message: { content: 'Good day' }, finish_reason: 'stop' }],
       usage: { prompt_tokens: 30, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 10 } },
+      timings: { cache_n: 10, prompt_n: 20, predicted_n: 2 },
     });
   });
 

@@ -92,10 +92,14 @@ export class AnswerExtras {
   /** Counts until now; without the usage, of a stream that has begun. */
   timings(usage?: TokenUsage): object {
     if (usage === undefined && (this.#tokens === 0 || this.#body.timings_per_token !== true)) return {};
-    const { promptTokens, times } = this.#options;
+    const { promptTokens, times, model } = this.#options;
     const { cachedTokens = 0, draftTokens } = usage ?? {};
-    const counts = { promptTokens, cachedTokens, predicted: this.#tokens, draftTokens };
-    return { timings: timingsOf({ ...counts, times: times() }) };
+    // An upstream counts for itself: its tokens do not come one by one.
+    const remote = model === undefined && usage;
+    const counted = remote
+      ? { promptTokens: remote.promptTokens, predicted: remote.completionTokens }
+      : { promptTokens, predicted: this.#tokens };
+    return { timings: timingsOf({ ...counted, cachedTokens, draftTokens, times: times() }) };
   }
 
   /** Must be called before `ofEnd`. */

@@ -46,6 +46,7 @@ const neutral: Readonly<Record<string, (value: unknown) => boolean>> = {
   return_token_ids: is(false),
   return_tokens_as_token_ids: is(false),
   timings_per_token: is(false),
+  verbose: is(false),
   logprobs: is(false),
   top_logprobs: is(0),
   echo: is(false),
