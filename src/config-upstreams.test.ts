@@ -56,6 +56,11 @@ describe('the setting upstreams', () => {
       [{ ...plain, models: [{ name: 'x', fallbackFor: ['y'], wait: 'soon' }] }],
       /\.wait: give a time such as/,
     ],
+    [
+      [{ ...plain, models: ['default'] }],
+      /--upstreams\[0\]\.models\[0\]: 'default' means models that are here/,
+    ],
+    [[{ ...plain, models: [{ name: 'x', as: '*' }] }], /\.models\[0\]\.as: '\*' means models that are here/],
     [[{ ...plain, timeout: 0 }], /--upstreams\[0\]\.timeout: give a time above 0/],
     [[{ ...plain, protocol: 'gopher' }], /--upstreams\[0\]\.protocol: give one of openai/],
     [[{ ...plain, apiKey: 'x' }], /--upstreams\[0\]\.apiKey: is no setting; there are name, url/],

@@ -98,7 +98,7 @@ function modelOf(given: unknown, seconds: Reader<number>): UpstreamModelConfig {
   if (fields.wait !== undefined && fallbackFor.length === 0) throw new Error('.wait: needs fallbackFor');
   return {
     name,
-    as: fields.as === undefined ? name : placed('.as', () => text(fields.as)),
+    as: fields.as === undefined ? localName(name) : placed('.as', () => localName(fields.as)),
     fallbackFor,
     waitSeconds: fields.wait === undefined ? undefined : placed('.wait', () => seconds(fields.wait)),
     maxTokens:
@@ -131,6 +131,13 @@ function listOf<Value>(value: unknown, read: Reader<Value>): readonly Value[] {
 function text(value: unknown): string {
   if (typeof value === 'string' && value.trim() !== '') return value;
   throw new Error('give a text');
+}
+
+/** Two names are never those of a model elsewhere. */
+function localName(value: unknown): string {
+  const name = text(value);
+  if (name !== '*' && name !== 'default') return name;
+  throw new Error(`'${name}' means models that are here; give another name with as`);
 }
 
 /** It is sent in a header. */

@@ -42,7 +42,7 @@ export function checkUpstreams(upstreams: Upstreams, entries: readonly ModelEntr
     const message = `upstreams: ${taken.upstream.name}: a model here is called '${taken.name}', too; give it another name with as`;
     throw new ConfigError(message);
   }
-  return upstreams.replaced.filter((name) => !local.has(name));
+  return upstreams.replaced.filter((name) => !local.has(name) && name !== 'default');
 }
 
 function openUpstream(config: UpstreamConfig): Upstream {

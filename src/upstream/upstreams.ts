@@ -37,9 +37,14 @@ export class Upstreams {
     return [...this.#fallbacks.keys()];
   }
 
-  /** Of a local model, by any of its names. */
-  fallbackFor({ name, aliases }: Pick<ModelEntry, 'name' | 'aliases'>): Fallback | undefined {
-    return [name, ...aliases].map((one) => this.#fallbacks.get(one)).find((one) => one !== undefined);
+  /** Of a local model, by any of its names; `default` is that of the default model. */
+  fallbackFor(
+    { name, aliases }: Pick<ModelEntry, 'name' | 'aliases'>,
+    isDefault: boolean,
+  ): Fallback | undefined {
+    return [name, ...aliases, ...(isDefault ? ['default'] : [])]
+      .map((one) => this.#fallbacks.get(one))
+      .find((one) => one !== undefined);
   }
 
   /** `came`: the header of the request that came in. Undefined where the request must not be sent on. */

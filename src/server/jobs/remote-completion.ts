@@ -9,6 +9,7 @@ import type { UpstreamRequest } from '../../upstream/upstream-request.ts';
 import { ApiError, badRequest, unsupported, warn } from '../http/errors.ts';
 import type { UpstreamUse } from '../live/live-event.ts';
 import { priorityOf } from '../request/auth.ts';
+import { isDefault } from '../request/find-model.ts';
 import { RequestRecord, recorded } from '../request/request-record.ts';
 import { type QueuedScope, type RequestContext, reserveTokens } from '../request/request-scope.ts';
 import { CAPPED_HEADER, demandOf, grantAnswers } from './answer-terms.ts';
@@ -40,7 +41,7 @@ export function targetOf(completion: CompletionRequest): RemoteTarget | undefine
 /** The upstream that would stand in; undefined where there is none that could be asked just this. */
 export function fallbackOf(completion: CompletionRequest): FallbackTarget | undefined {
   const { context, entry, resumption } = completion;
-  const fallback = context.upstreams?.fallbackFor(entry);
+  const fallback = context.upstreams?.fallbackFor(entry, isDefault(context.pool, entry));
   if (fallback === undefined || resumption !== undefined || namesTokens(completion)) return undefined;
   try {
     return { target: remoteTarget(completion, fallback.model), waitMs: fallback.waitMs };

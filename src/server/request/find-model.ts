@@ -23,6 +23,10 @@ function defaultEntry(entries: readonly ModelEntry[]): ModelEntry | undefined {
   return entries.find(({ upstream }) => upstream === undefined);
 }
 
+export function isDefault(pool: ModelPool, { name }: ModelEntry): boolean {
+  return defaultEntry(pool.list())?.name === name;
+}
+
 export function named(entries: readonly ModelEntry[], name: string): ModelEntry | undefined {
   return entries.find((one) => one.name === name || one.aliases.includes(name));
 }
