@@ -43,7 +43,7 @@ export function routeTable(context: ServerContext, runner?: Pick<BatchRunner, 'w
   ];
   return [
     ...routes,
-    ...documentationRoutes(openApiDocument(context.version, routes)),
+    ...documentationRoutes(() => openApiDocument(context.version, routes)),
     ...pageRoutes(context),
   ];
 }

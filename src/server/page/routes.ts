@@ -48,9 +48,19 @@ function send(request: FastifyRequest, reply: FastifyReply, file: PageFile, cach
   return reply.send(bytes);
 }
 
-export function documentationRoutes(document: object): readonly Route[] {
+/** The document takes as long to make as all else that a server does before it listens: it is made when it is first asked for. */
+export function documentationRoutes(makeDocument: () => object): readonly Route[] {
+  let document: object | undefined;
   return [
-    { method: 'GET', url: '/openapi.json', access: 'open', handler: async () => document },
+    {
+      method: 'GET',
+      url: '/openapi.json',
+      access: 'open',
+      handler: async () => {
+        document ??= makeDocument();
+        return document;
+      },
+    },
     {
       method: 'GET',
       url: '/docs',
