@@ -1,5 +1,6 @@
 // A small pool for tests of the server: the embedded model on an engine in this process, always loaded.
 
+import type { Backend } from '../../src/compute/backend.ts';
 import { chooseBackend } from '../../src/compute/choose-backend.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
 import { LocalEngine } from '../../src/engine/local-engine.ts';
@@ -31,18 +32,38 @@ export interface EmbeddedPoolOptions extends Partial<Pick<EngineOptions, 'blockC
   readonly sampling?: ServedModel['sampling'];
 }
 
+const local = openLocalModel(embeddedModelPath);
+
+/** Backends of engines that were closed, by their number of blocks: to load weights takes longer than most tests of the server. */
+const unused = new Map<number, Backend[]>();
+
+async function borrowBackend(blockCount: number): Promise<Backend> {
+  const backend =
+    unused.get(blockCount)?.pop() ??
+    (await chooseBackend(undefined).create(local.spec, local.files.weights, { blockCount }));
+  const close = () => {
+    backend.releaseBlocks(Int32Array.from({ length: blockCount }, (_, block) => block));
+    unused.set(blockCount, [...(unused.get(blockCount) ?? []), backend]);
+  };
+  return {
+    name: backend.name,
+    blockCount,
+    step: (batch, rows) => backend.step(batch, rows),
+    sampleRows: (logits, vocabSize, rows) => backend.sampleRows(logits, vocabSize, rows),
+    releaseBlocks: (blocks) => backend.releaseBlocks(blocks),
+    close,
+  };
+}
+
 /** Serves `demo`, alias `default`, and `plain`, the same without a chat template. */
 export async function embeddedPool(options: EmbeddedPoolOptions = {}): Promise<EmbeddedPool> {
   const { blockCount = 512, maxBatchSize } = options;
-  const local = openLocalModel(embeddedModelPath);
   const { spec, tokenizer, pooling } = local;
   const template =
     options.template === undefined
       ? local.template
       : chatTemplate({ template: options.template, specialTokens: {} });
-  const backend = await chooseBackend(undefined).create(spec, local.files.weights, { blockCount });
-  local.close();
-  const engine = new LocalEngine(backend, {
+  const engine = new LocalEngine(await borrowBackend(blockCount), {
     blockCount,
     budget: { kind: 'fixed', maxStepTokens: 256 },
     vocabSize: spec.vocabSize,
