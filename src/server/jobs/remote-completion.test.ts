@@ -181,6 +181,13 @@ describe('a model of another server of ours', () => {
     expect(there.json().choices).toEqual(here.json().choices);
   });
 
+  it('has timings with every chunk where they are asked for, which this server measures', async () => {
+    const payload = { ...chat, stream: true, timings_per_token: true };
+    const answer = await near.app.inject({ method: 'POST', url: '/v1/chat/completions', payload });
+    expect(answer.statusCode, answer.body).toBe(200);
+    expect(answer.body.match(/"predicted_per_second":/g)?.length).toBeGreaterThan(3);
+  });
+
   it('gives several answers to several prompts, each in its place', async () => {
     const payload = { prompt: ['Once upon a time', 'Hello'], n: 2, max_tokens: 8, temperature: 0 };
     const ask = (model: string) =>

@@ -44,17 +44,21 @@ export class AnswerExtras {
   /** Of an answer that is sent whole. */
   observe(event: GenerationEvent): void {
     this.#logprobs.observe(event);
-    if (event.kind === 'piece' && event.token !== undefined) this.#tokens++;
+    if (event.kind === 'piece' && this.#isToken(event.token)) this.#tokens++;
   }
 
   /** Of one that is streamed. */
   stream(index: number, { token }: AnswerPiece & { readonly token?: number }): void {
-    if (token === undefined) return;
-    this.#tokens++;
-    if (this.#body.return_token_ids !== true) return;
+    if (this.#isToken(token)) this.#tokens++;
+    if (token === undefined || this.#body.return_token_ids !== true) return;
     const unsent = this.#unsent.get(index);
     if (unsent === undefined) this.#unsent.set(index, [token]);
     else unsent.push(token);
+  }
+
+  /** Until an upstream reports its usage, a piece of its answer counts as one. */
+  #isToken(token: number | undefined): boolean {
+    return token !== undefined || this.#options.model === undefined;
   }
 
   /** For the next chunk of a choice. */

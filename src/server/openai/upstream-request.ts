@@ -13,6 +13,10 @@ type Fields = Readonly<Record<string, unknown>>;
 /** How the answer is sent, or whose it is: a matter of this server alone. */
 const ownFields = new Set([
   ...['model', 'stream', 'stream_options', 'service_tier', 'include_reasoning', 'formatName'],
+  // This server measures them itself.
+  'timings_per_token',
+  // It stands in chat_template_kwargs, too.
+  'thinkingBudget',
   // One limit, given apart.
   ...['max_tokens', 'max_completion_tokens', 'n_predict'],
 ]);
@@ -45,7 +49,6 @@ const neutral: Readonly<Record<string, (value: unknown) => boolean>> = {
   priority: is(0),
   return_token_ids: is(false),
   return_tokens_as_token_ids: is(false),
-  timings_per_token: is(false),
   verbose: is(false),
   logprobs: is(false),
   top_logprobs: is(0),

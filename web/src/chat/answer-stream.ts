@@ -101,8 +101,14 @@ export class AnswerStream {
   async #readOnce(server: Server, body: Body, onNews: () => void): Promise<void> {
     const { content, reasoning } = this.#answer;
     const begun = content === '' && reasoning === '' && this.#calls.length === 0 ? undefined : this.answer;
+    const { signal } = this.#leave;
     const { body: asked, continues } = body(begun);
-    const response = await server.ask('v1/chat/completions', { body: asked, signal: this.#leave.signal });
+    const response = await server.ask('v1/chat/completions', { body: asked, signal }).catch((error) => {
+      if (!continues || !(error instanceof Refusal) || error.status !== 400) throw error;
+      // Not every model can continue an answer: those of other servers may not.
+      this.#beginAnew();
+      return server.ask('v1/chat/completions', { body: body(undefined).body, signal });
+    });
     if (begun !== undefined && !continues) this.#beginAnew();
     this.#recover();
     const requestId = response.headers.get('x-request-id');
