@@ -226,7 +226,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     }
   });
 
-  it('asks for a key, refuses a wrong one, and keeps the right one for the tab alone', async () => {
+  it('asks for a key, refuses a wrong one, and keeps the right one for the tab alone, or for the device where asked', async () => {
     const page = await openPage('lift');
     const field = page.getByLabel('API key');
     await field.fill('cl-wrong');
@@ -245,6 +245,16 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await page.getByRole('button', { name: 'Sign out' }).click();
     await field.waitFor();
     expect(await page.evaluate<number>('sessionStorage.length')).toBe(0);
+    await field.fill(adminKey);
+    await page.getByLabel('Remember on this device').check();
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await isLive(page);
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await isLive(other);
+    await other.getByRole('button', { name: 'Sign out' }).click();
+    await other.getByLabel('API key').waitFor();
+    expect(await other.evaluate<string>('JSON.stringify(localStorage)')).not.toContain(adminKey);
   });
 
   it('shows a user without admin rights only their own', async () => {

@@ -18,6 +18,7 @@ const ASK_AGAIN_MS = 1000;
 export function App() {
   const [access, setAccess] = useState<Access>({ state: 'asking' });
   const latest = useRef<Server>(undefined);
+  const remembers = useRef(false);
   const serverWith = (key: string | undefined) =>
     new Server(key, ({ message }, asked) => {
       // The request was made with the key before.
@@ -38,7 +39,7 @@ export function App() {
         const who = await server.json<WhoAmI>('whoami');
         if (gone) return;
         // Only a key that the server accepts is stored.
-        if (server.key !== undefined) storeKey(server.key);
+        if (server.key !== undefined) storeKey(server.key, remembers.current);
         setAccess({ state: 'open', who });
       } catch (error) {
         if (gone || (error as Refusal).status === 401) return;
@@ -53,8 +54,9 @@ export function App() {
     };
   }, [waiting, server]);
 
-  const enter = (given: string | undefined) => {
+  const enter = (given: string | undefined, remember: boolean) => {
     forgetKey();
+    remembers.current = remember;
     setServer(serverWith(given));
     setAccess({ state: 'asking' });
   };
@@ -79,7 +81,7 @@ export function App() {
         <KeyForm
           problem={access.problem}
           onKey={enter}
-          onCancel={access.optional ? () => enter(undefined) : undefined}
+          onCancel={access.optional ? () => enter(undefined, false) : undefined}
         />
       );
     case 'open':

@@ -5,17 +5,18 @@ import { SafeText } from '../text/safe-text.tsx';
 interface KeyFormProps {
   /** Why the last one was refused. */
   readonly problem: string | undefined;
-  readonly onKey: (key: string) => void;
+  readonly onKey: (key: string, remember: boolean) => void;
   /** Absent where a key is needed. */
   readonly onCancel?: (() => void) | undefined;
 }
 
 export function KeyForm({ problem, onKey, onCancel }: KeyFormProps) {
   const [key, setKey] = useState('');
+  const [remember, setRemember] = useState(false);
   const id = useId();
   const submit = (event: Event) => {
     event.preventDefault();
-    if (key.trim() !== '') onKey(key.trim());
+    if (key.trim() !== '') onKey(key.trim(), remember);
   };
   return (
     <main class="gate">
@@ -23,7 +24,7 @@ export function KeyForm({ problem, onKey, onCancel }: KeyFormProps) {
         <Mark />
         <h1>Sign in</h1>
         <p class="quiet">
-          It is kept for this tab alone, sent as a header, and forgotten when the tab is closed.
+          The key is sent as a header, and forgotten when the tab is closed, unless it is remembered.
         </p>
         <label for={id}>API key</label>
         <input
@@ -36,6 +37,14 @@ export function KeyForm({ problem, onKey, onCancel }: KeyFormProps) {
           aria-describedby={`${id}-problem`}
           onInput={(event) => setKey(event.currentTarget.value)}
         />
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={remember}
+            onChange={(event) => setRemember(event.currentTarget.checked)}
+          />
+          Remember on this device
+        </label>
         <p id={`${id}-problem`} class="problem" role="alert">
           {problem !== undefined && <SafeText text={problem} />}
         </p>

@@ -1,5 +1,5 @@
 // Requests to the server, with this tab's key in a header, never in an address. Errors have one class, with the server's
-// message. The key is kept for this tab alone.
+// message. The key is kept for this tab alone, or on this device where its holder says so.
 
 export class Refusal extends Error {
   readonly status: number;
@@ -105,13 +105,17 @@ export function wordsFor(error: unknown): string {
 const NAME = 'chairlift.key';
 
 export function storedKey(): string | undefined {
-  return sessionStorage.getItem(NAME) ?? undefined;
+  return sessionStorage.getItem(NAME) ?? localStorage.getItem(NAME) ?? undefined;
 }
 
-export function storeKey(key: string): void {
+/** `remember`: also for other tabs, and when the browser is opened again. */
+export function storeKey(key: string, remember = false): void {
   sessionStorage.setItem(NAME, key);
+  if (remember) localStorage.setItem(NAME, key);
 }
 
+/** From the device, too: a key that is refused or left is not offered again. */
 export function forgetKey(): void {
   sessionStorage.removeItem(NAME);
+  localStorage.removeItem(NAME);
 }
