@@ -114,7 +114,7 @@ async function encodePair(
   if (!cuts) checkTextFits(shown, model, parameter);
   const encode = (text: string, how: EncodeOptions) =>
     encoder.encode(model, text, { special: true, ...how }, { account, signal });
-  const before = await encode(first, { bos: true, eos: true });
+  const before = [...(await encode(first, { bos: true, eos: true })), ...model.tokenizer.betweenIds];
   const ending = model.tokenizer.encode('', { eos: true });
   const whole = await encode(shown, {});
   const { spec, blockCount = Number.POSITIVE_INFINITY } = model;

@@ -1,7 +1,7 @@
 // The architectures this project can run.
 
 import { type Config, configError } from './config.ts';
-import { bert } from './families/bert.ts';
+import { bert, xlmRoberta } from './families/bert.ts';
 import { cohere, cohere2 } from './families/cohere.ts';
 import { deepseek2, deepseek3, glm4MoeLite } from './families/deepseek.ts';
 import { ernie45, ernie45Moe } from './families/ernie4-5.ts';
@@ -75,6 +75,7 @@ const architectures: readonly Architecture[] = [
   deepseek3,
   glm4MoeLite,
   bert,
+  xlmRoberta,
   nomicBert,
   modernbert,
   gemmaEmbedding,

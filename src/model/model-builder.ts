@@ -45,6 +45,8 @@ interface ModelOptions extends Partial<Pick<ModelSpec, 'perLayerInputs' | 'altUp
   readonly embeddingScale?: number | undefined;
   readonly embeddingNorm?: boolean;
   readonly positionRows?: number | undefined;
+  /** Rows of their table before that of the first position. Default 0. */
+  readonly firstPosition?: number | undefined;
   readonly textKindRows?: number | undefined;
   readonly finalNorm?: boolean;
   readonly logitScale?: number | undefined;
@@ -88,6 +90,7 @@ export class ModelBuilder implements SharedParts {
     const leaves = modelLeaves(this, embeddingNames);
     const table = (role: 'positions' | 'textKinds', rows: number | undefined) =>
       rows === undefined ? undefined : leaves.table(role, rows, hiddenSize);
+    const positions = table('positions', positionRows);
     const isHeadless = this.#isHeadless(layers, isTied);
     const embedding = tableSpec(this.names.embedding, vocabSize, hiddenSize);
     const tensor = isTied || isHeadless ? embedding.tensor : this.names.head;
@@ -107,7 +110,7 @@ export class ModelBuilder implements SharedParts {
       caches: this.caches,
       recurrentStates: this.recurrentStates,
       embedding,
-      positions: table('positions', positionRows),
+      positions: positions && { ...positions, firstRow: options.firstPosition ?? 0 },
       textKinds: table('textKinds', textKindRows),
       embeddingNorm: options.embeddingNorm ? leaves.norm('embeddingNorm', hiddenSize) : undefined,
       perLayerInputs: options.perLayerInputs,

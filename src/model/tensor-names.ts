@@ -78,6 +78,7 @@ const huggingFacePrefixes = [
   { body: 'model.language_model.', head: '' },
   { body: '', head: '' },
   { body: 'bert.', head: '' },
+  { body: 'roberta.', head: '' },
 ] as const;
 
 type Tensors = Pick<WeightSource, 'tensors'>;

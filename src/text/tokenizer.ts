@@ -26,6 +26,8 @@ export interface Tokenizer {
   readonly eosId: number | undefined;
   readonly eosIds: ReadonlySet<number>;
   readonly addBos: boolean;
+  /** Between two texts of one prompt, after what ends the first. */
+  readonly betweenIds: readonly number[];
   /** Decoding removes the one space that encoding adds before the first word. */
   readonly stripsLeadingSpace: boolean;
   /** The most UTF-16 units of text per token. Infinity where a rule of the model swallows any amount of text. */
@@ -49,6 +51,8 @@ export interface TokenizerParts {
   readonly eosIds: ReadonlySet<number>;
   readonly prefixIds: readonly number[];
   readonly suffixIds: readonly number[];
+  /** Between two texts of one prompt, after what ends the first. Default none. */
+  readonly betweenIds?: readonly number[] | undefined;
   readonly stripsLeadingSpace: boolean;
   /** How many times shorter the rules may make a text before merging; 1 where never. */
   readonly shrinkage: number;
@@ -99,6 +103,7 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     eosId: parts.eosId,
     eosIds: parts.eosIds,
     addBos: parts.prefixIds.length > 0,
+    betweenIds: parts.betweenIds ?? [],
     stripsLeadingSpace: parts.stripsLeadingSpace,
     longestToken: parts.shrinkage * longestText(tokens),
     encode: (text, options) => finish(encodeInSteps(text, options)),

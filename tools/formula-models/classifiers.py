@@ -24,6 +24,7 @@ CAUSAL = {"num_hidden_layers": 2, "num_key_value_heads": 2, "head_dim": 16}
 CONFIGS = {
     "bert": {"model_type": "bert", **SIZES, "num_hidden_layers": 2, "num_labels": 1},
     "bert of three labels": {"model_type": "bert", **SIZES, "num_hidden_layers": 1, "num_labels": 3, "hidden_act": "gelu_new"},
+    "xlm-roberta": {"model_type": "xlm-roberta", **SIZES, "num_hidden_layers": 2, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "pad_token_id": 1, "num_labels": 1},
     "modernbert": {"model_type": "modernbert", **SIZES, "num_hidden_layers": 3, "local_attention": 16, "num_labels": 1},
     "modernbert by the mean": {"model_type": "modernbert", **SIZES, "num_hidden_layers": 2, "local_attention": 16, "num_labels": 2, "classifier_pooling": "mean", "classifier_bias": True},
     "qwen3": {"model_type": "qwen3", **SIZES, **CAUSAL, "num_labels": 1},
@@ -49,7 +50,7 @@ def golden(config):
     fields = {name: value for name, value in config.items() if name != "model_type"}
     with tempfile.TemporaryDirectory() as path:
         folder = Path(path)
-        known = AutoConfig.for_model(config["model_type"], **ids, **fields)
+        known = AutoConfig.for_model(config["model_type"], **{**ids, **fields})
         auto = AutoModelForSequenceClassification if "num_labels" in config else AutoModelForCausalLM
         auto.from_config(known).save_pretrained(folder)
         tensors = dict(shapes(folder))

@@ -21,6 +21,7 @@ SIZES = {"vocab_size": 40, "hidden_size": 48, "intermediate_size": 64, "num_atte
 CONFIGS = {
     "bert": {"model_type": "bert", **SIZES, "num_hidden_layers": 2},
     "bert with the other gelu": {"model_type": "bert", **SIZES, "num_hidden_layers": 1, "type_vocab_size": 1, "hidden_act": "gelu_new", "layer_norm_eps": 1e-5},
+    "xlm-roberta": {"model_type": "xlm-roberta", **SIZES, "num_hidden_layers": 2, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "pad_token_id": 1},
     "nomic_bert": {"model_type": "nomic_bert", **SIZES, "num_hidden_layers": 2},
     "modernbert": {"model_type": "modernbert", **SIZES, "num_hidden_layers": 5, "local_attention": 16, "global_attn_every_n_layers": 3},
     "modernbert with biases": {"model_type": "modernbert", **SIZES, "num_hidden_layers": 3, "local_attention": 9, "norm_bias": True, "attention_bias": True, "mlp_bias": True, "global_attn_every_n_layers": 2},
@@ -43,7 +44,7 @@ def golden(config):
     fields = {name: value for name, value in config.items() if name != "model_type"}
     with tempfile.TemporaryDirectory() as path:
         folder = Path(path)
-        known = AutoConfig.for_model(config["model_type"], **ids, **fields)
+        known = AutoConfig.for_model(config["model_type"], **{**ids, **fields})
         AutoModel.from_config(known).save_pretrained(folder)
         tensors = dict(shapes(folder))
         save_file({name: values(name, shape) for name, shape in tensors.items()}, folder / "model.safetensors", {"format": "pt"})

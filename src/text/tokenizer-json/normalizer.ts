@@ -1,5 +1,6 @@
 // The `normalizer` of a tokenizer.json.
 
+import { charsmapNormalizer } from '../precompiled-charsmap.ts';
 import { bertFolder } from '../wordpiece.ts';
 import { type JsonNode, readPattern } from './json-node.ts';
 
@@ -36,6 +37,12 @@ export function readNormalizer(node: JsonNode | undefined): Normalizer {
       return (text) => text.replace(/\p{M}/gu, '');
     case 'BertNormalizer':
       return readBertNormalizer(node);
+    case 'Precompiled': {
+      const map = Buffer.from(node.string('precompiled_charsmap'), 'base64');
+      const normalize = charsmapNormalizer(map);
+      if (normalize === undefined) throw node.fault('precompiled_charsmap', 'is no map of characters');
+      return normalize;
+    }
     default:
       throw node.unsupportedType();
   }

@@ -5,9 +5,11 @@ import type { JsonNode } from './json-node.ts';
 export interface Surroundings {
   readonly prefixIds: readonly number[];
   readonly suffixIds: readonly number[];
+  /** Between two texts, after what ends the first. */
+  readonly betweenIds: readonly number[];
 }
 
-const nothing: Surroundings = { prefixIds: [], suffixIds: [] };
+const nothing: Surroundings = { prefixIds: [], suffixIds: [], betweenIds: [] };
 
 export function readPostProcessor(node: JsonNode | undefined): Surroundings {
   if (node === undefined) return nothing;
@@ -19,8 +21,11 @@ export function readPostProcessor(node: JsonNode | undefined): Surroundings {
     case 'TemplateProcessing':
       return readTemplate(node);
     case 'RobertaProcessing':
-    case 'BertProcessing':
-      return { prefixIds: [pairId(node, 'cls')], suffixIds: [pairId(node, 'sep')] };
+    case 'BertProcessing': {
+      const suffixIds = [pairId(node, 'sep')];
+      const betweenIds = node.type === 'RobertaProcessing' ? suffixIds : [];
+      return { prefixIds: [pairId(node, 'cls')], suffixIds, betweenIds };
+    }
     default:
       throw node.unsupportedType();
   }
@@ -30,6 +35,7 @@ function surround(inner: Surroundings, outer: Surroundings): Surroundings {
   return {
     prefixIds: [...outer.prefixIds, ...inner.prefixIds],
     suffixIds: [...inner.suffixIds, ...outer.suffixIds],
+    betweenIds: [...inner.betweenIds, ...outer.betweenIds],
   };
 }
 
@@ -42,7 +48,20 @@ function readTemplate(node: JsonNode): Surroundings {
     if (special === undefined) side = suffixIds;
     else side.push(...specialTokenIds(node, special.string('id')));
   }
-  return { prefixIds, suffixIds };
+  return { prefixIds, suffixIds, betweenIds: betweenTexts(node).slice(suffixIds.length) };
+}
+
+/** The tokens after the first of two texts. */
+function betweenTexts(node: JsonNode): number[] {
+  if (!Array.isArray(node.value.pair)) return [];
+  const ids: number[] = [];
+  let texts = 0;
+  for (const item of node.children('pair')) {
+    const special = item.child('SpecialToken');
+    if (special === undefined) texts += 1;
+    else if (texts === 1) ids.push(...specialTokenIds(node, special.string('id')));
+  }
+  return ids;
 }
 
 function specialTokenIds(node: JsonNode, name: string): number[] {

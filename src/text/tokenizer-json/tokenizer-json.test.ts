@@ -121,9 +121,23 @@ describe('a vocabulary without bytes', () => {
 
 describe('faults name the component', () => {
   const faults: readonly (readonly [string, JsonObject, RegExp])[] = [
-    ['a Unigram model', { model: { type: 'Unigram', vocab: [] } }, /model\.type: "Unigram" is not supported/],
+    [
+      'a WordLevel model',
+      { model: { type: 'WordLevel', vocab: {} } },
+      /model\.type: "WordLevel" is not supported/,
+    ],
+    [
+      'a Unigram model without an unknown token',
+      { model: { type: 'Unigram', vocab: [['a', -1]] } },
+      /model\.unk_id: is missing/,
+    ],
+    [
+      'a vocabulary without scores',
+      { model: { type: 'Unigram', vocab: ['a'], unk_id: 0 } },
+      /not a pair of token and score/,
+    ],
     ['a missing model', {}, /tokenizer\.json: model: is missing/],
-    ['a normalizer', { ...minimal, normalizer: { type: 'Precompiled' } }, /normalizer\.type: "Precompiled"/],
+    ['a normalizer', { ...minimal, normalizer: { type: 'Nmt' } }, /normalizer\.type: "Nmt"/],
     [
       'a pre-tokenizer in a sequence',
       {

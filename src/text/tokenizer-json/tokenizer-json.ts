@@ -14,6 +14,7 @@ import {
   spellsEveryByteToken,
 } from '../bpe.ts';
 import { assembleTokenizer, type TextEncoding, type Tokenizer, turnEndIds } from '../tokenizer.ts';
+import { unigramEncoder } from '../unigram.ts';
 import { wordPieceEncoder } from '../wordpiece.ts';
 import { type JsonDecoder, readDecoder } from './decoder.ts';
 import { JsonNode } from './json-node.ts';
@@ -89,7 +90,7 @@ function readModel(root: JsonNode): JsonNode {
   if (model === undefined) throw root.fault('model', 'is missing');
   // Old files omit the type.
   const type = model.value.type === undefined && model.value.merges !== undefined ? 'BPE' : model.type;
-  if (type === 'WordPiece') return model;
+  if (type === 'WordPiece' || type === 'Unigram') return model;
   if (type !== 'BPE') throw model.unsupportedType();
   for (const key of ['continuing_subword_prefix', 'end_of_word_suffix']) {
     if (model.value[key]) throw model.fault(key, 'is not supported');
@@ -100,16 +101,31 @@ function readModel(root: JsonNode): JsonNode {
 function readVocabulary(root: JsonNode, model: JsonNode, normalize: Normalizer): JsonVocabulary {
   const ids = new Map<string, number>();
   const tokens: (string | undefined)[] = [];
-  const vocab = model.child('vocab');
-  if (vocab === undefined) throw model.fault('vocab', 'is missing');
-  for (const token of Object.keys(vocab.value)) {
-    const id = vocab.integer(token);
+  const listed = isUnigram(model)
+    ? scoredTokens(model).map(({ token }, id) => [token, id] as const)
+    : idsOf(model);
+  for (const [token, id] of listed) {
     ids.set(token, id);
     tokens[id] = token;
   }
   const added = root.children('added_tokens').map((node) => readAddedToken(node, normalize));
   for (const token of added) tokens[token.id] = token.content;
   return { ids, tokens, added };
+}
+
+function idsOf(model: JsonNode): (readonly [token: string, id: number])[] {
+  const vocab = model.child('vocab');
+  if (vocab === undefined) throw model.fault('vocab', 'is missing');
+  return Object.keys(vocab.value).map((token) => [token, vocab.integer(token)]);
+}
+
+/** Of a Unigram model, by id. */
+function scoredTokens(model: JsonNode): { readonly token: string; readonly score: number }[] {
+  return model.list('vocab').map((entry, id) => {
+    const [token, score] = Array.isArray(entry) ? entry : [];
+    if (typeof token === 'string' && typeof score === 'number') return { token, score };
+    throw model.fault(`vocab[${id}]`, 'is not a pair of token and score');
+  });
 }
 
 function readAddedToken(node: JsonNode, normalize: Normalizer): JsonAddedToken {
@@ -127,6 +143,7 @@ function readAddedToken(node: JsonNode, normalize: Normalizer): JsonAddedToken {
 }
 
 const isWordPiece = ({ value }: JsonNode): boolean => value.type === 'WordPiece';
+const isUnigram = ({ value }: JsonNode): boolean => value.type === 'Unigram';
 
 function pieceEncoder(
   model: JsonNode,
@@ -134,6 +151,7 @@ function pieceEncoder(
   preTokenizer: JsonPreTokenizer,
 ): PieceEncoder {
   if (isWordPiece(model)) return wordEncoder(model, ids);
+  if (isUnigram(model)) return scoringEncoder(model, ids);
   const symbols = symbolRule(model, ids, preTokenizer);
   try {
     const ignoreMerges = model.boolean('ignore_merges', false);
@@ -157,6 +175,17 @@ function wordEncoder(model: JsonNode, ids: ReadonlyMap<string, number>): PieceEn
   return wordPieceEncoder({ beginnings, continuations, unknownId, longestWord });
 }
 
+function scoringEncoder(model: JsonNode, ids: ReadonlyMap<string, number>): PieceEncoder {
+  const unknownId = model.value.unk_id ?? undefined;
+  if (!Number.isSafeInteger(unknownId)) throw model.fault('unk_id', 'is missing');
+  return unigramEncoder({
+    ids,
+    scores: scoredTokens(model).map(({ score }) => score),
+    unknownId: unknownId as number,
+    byteIds: model.boolean('byte_fallback', false) ? ids : undefined,
+  });
+}
+
 function symbolRule(
   model: JsonNode,
   ids: ReadonlyMap<string, number>,
@@ -175,7 +204,7 @@ function symbolRule(
 
 /** 1 where every character takes part in a token, Infinity where a token may swallow or lose many. */
 function pieceShrinkage(model: JsonNode, { ids }: JsonVocabulary, preTokenizer: JsonPreTokenizer): number {
-  if (isWordPiece(model)) return Number.POSITIVE_INFINITY;
+  if (isWordPiece(model) || isUnigram(model)) return Number.POSITIVE_INFINITY;
   const rule = symbolRule(model, ids, preTokenizer);
   const keeps =
     (preTokenizer.byteLevel && spellsEveryByte(ids)) ||
@@ -287,6 +316,7 @@ function surroundings(
   return {
     prefixIds: overruled(written.prefixIds, bosId, config?.add_bos_token),
     suffixIds: overruled(written.suffixIds, eosId, config?.add_eos_token),
+    betweenIds: written.betweenIds,
   };
 }
 
@@ -298,6 +328,7 @@ function overruled(written: readonly number[], id: number | undefined, add: unkn
 
 function describe(preTokenizer: JsonPreTokenizer, model: JsonNode, { tokens }: JsonVocabulary): string {
   if (isWordPiece(model)) return `WordPiece, ${tokens.length.toLocaleString('en')} tokens`;
+  if (isUnigram(model)) return `Unigram, ${tokens.length.toLocaleString('en')} tokens`;
   const algorithm = preTokenizer.byteLevel ? 'byte-level BPE' : 'SentencePiece-style BPE';
   const fallback = model.boolean('byte_fallback', false) ? ' with byte fallback' : '';
   return `${algorithm}${fallback}, ${tokens.length.toLocaleString('en')} tokens`;
