@@ -152,7 +152,7 @@ describe('byte-level BPE from GGUF', () => {
     expect(tokenizer.decode([999_999])).toBe('');
   });
 
-  it.each(['t5', 'rwkv', 'no_vocab'])('refuses the tokenizer model %s by name', (model) => {
+  it.each(['rwkv', 'plamo2', 'no_vocab'])('refuses the tokenizer model %s by name', (model) => {
     expect(() => ggufTokenizer(ggufMetadata({ ...entries, 'ggml.model': model }))).toThrow(
       `"${model}" is not supported`,
     );

@@ -3,7 +3,9 @@
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { ggufMetadata } from '../../test/fixtures/tokenizers/tokenizer-fixtures.ts';
 import type { JsonObject } from '../weights/json-file.ts';
+import { ggufTokenizer } from './gguf-tokenizer.ts';
 import { charsmapNormalizer } from './precompiled-charsmap.ts';
 import { finish } from './steps.ts';
 import { jsonTokenizer } from './tokenizer-json/tokenizer-json.ts';
@@ -16,6 +18,48 @@ const fixture: {
   readonly pairs: readonly (readonly [first: string, second: string, ids: readonly number[]])[];
 } = JSON.parse(readFileSync(new URL('../../test/fixtures/tokenizers/unigram.json', import.meta.url), 'utf8'));
 const tokenizer = jsonTokenizer({ path: 'tokenizer.json', tokenizer: fixture.tokenizer });
+
+interface Scored {
+  readonly vocab: readonly (readonly [token: string, score: number])[];
+}
+
+/** The same as converters write it to a GGUF file. */
+function asGguf() {
+  const { vocab } = fixture.tokenizer.model as unknown as Scored;
+  const found = JSON.stringify(fixture.tokenizer).match(/"precompiled_charsmap":"([^"]+)"/)?.[1] ?? '';
+  const control = ['<s>', '<pad>', '</s>'];
+  return ggufTokenizer(
+    ggufMetadata({
+      'ggml.model': 't5',
+      'ggml.tokens': vocab.map(([token]) => token),
+      'ggml.scores': Float32Array.from(vocab, ([, score]) => score),
+      'ggml.token_type': Int32Array.from(vocab, ([token]) =>
+        control.includes(token) ? 3 : token === '<unk>' ? 2 : 1,
+      ),
+      'ggml.precompiled_charsmap': Int32Array.from(Buffer.from(found, 'base64')),
+      'ggml.bos_token_id': 0,
+      'ggml.eos_token_id': 2,
+      'ggml.seperator_token_id': 2,
+      'ggml.unknown_token_id': 3,
+      'ggml.add_bos_token': true,
+      'ggml.add_eos_token': true,
+      'ggml.add_sep_token': true,
+    }),
+  );
+}
+
+describe('a Unigram tokenizer of a GGUF file', () => {
+  const own = asGguf();
+
+  it.each(fixture.cases)('encodes %j as that of the folder', (text, ids) => {
+    expect([...own.encode(text, { special: true })]).toEqual(ids);
+  });
+
+  it('has what stands around a text and between two', () => {
+    expect([...own.encode('The owl.', { bos: true, eos: true })]).toEqual(fixture.whole[0]?.[1]);
+    expect(own.betweenIds).toEqual(tokenizer.betweenIds);
+  });
+});
 
 describe('a Unigram tokenizer', () => {
   it.each(fixture.cases)('encodes %j as the reference does', (text, ids) => {
