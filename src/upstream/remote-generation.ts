@@ -26,6 +26,11 @@ export interface RemoteRequest {
   readonly budget: { take(): boolean | Promise<boolean> } | undefined;
 }
 
+interface OpenedAnswer {
+  readonly events: AsyncGenerator<UpstreamEvent, void, void>;
+  readonly endTurn: () => void;
+}
+
 /** Longer pieces are several tokens. */
 const MOST_TOKEN_CHARACTERS = 32;
 
@@ -75,6 +80,7 @@ export class RemoteGeneration implements AnswerSource {
   readonly #signal: AbortSignal;
   readonly #observer: GenerationObserver;
   readonly #choices: readonly Choice[];
+  #opened: OpenedAnswer | undefined;
   #reported: UpstreamUsage | undefined;
   #begun = false;
   /** The limits of the key ended the answers. */
@@ -117,15 +123,29 @@ export class RemoteGeneration implements AnswerSource {
     return prompt === 0 ? (this.#reported?.cachedTokens ?? 0) : 0;
   }
 
-  async *events(): AsyncGenerator<GenerationEvent, void, void> {
-    const { model, request, priority, via, id } = this.#asked;
+  /** Sends the request; resolves when the upstream has taken it on. Its events must then be read. */
+  async open(): Promise<void> {
+    const { model, request, priority, via } = this.#asked;
     const signal = this.#signal;
     const endTurn = await model.upstream.turns.take(priority, signal);
+    const events = askUpstream(model, request, { signal, via });
     try {
-      this.#observer.submitted(id);
-      for await (const event of askUpstream(model, request, { signal, via })) {
-        if (event.kind === 'accepted') this.#accept();
-        else if (event.kind === 'usage') this.#reported = event.usage;
+      await events.next();
+    } catch (error) {
+      endTurn();
+      throw error;
+    }
+    this.#opened = { events, endTurn };
+    this.#accept();
+  }
+
+  async *events(): AsyncGenerator<GenerationEvent, void, void> {
+    this.#observer.submitted(this.#asked.id);
+    if (this.#opened === undefined) await this.open();
+    const { events, endTurn } = this.#opened as OpenedAnswer;
+    try {
+      for await (const event of events) {
+        if (event.kind === 'usage') this.#reported = event.usage;
         else if (event.kind === 'finish') this.#choice(event.index).end = event;
         else if (event.kind === 'parts' && !(yield* this.#pieces(event))) break;
       }

@@ -88,6 +88,32 @@ describe('a request for a model that is loading', () => {
     expect(upstream.requests).toEqual([]);
   });
 
+  it('waits, and says so, where the upstream does not take it', async () => {
+    let load = () => {};
+    const upstream = await standIn((response) => {
+      response.writeHead(429, { 'retry-after': '9' });
+      response.end();
+      load();
+    });
+    const models = [{ name: 'remote', as: 'far', fallbackFor: ['demo'] }];
+    const upstreams = upstreamsFrom({ name: 'up', url: upstream.url, models });
+    for (const stream of [false, true]) {
+      const { server, open } = await startLoading({ upstreams });
+      load = open;
+      const answer = await ask(server, { ...chat, stream });
+      expect(answer.statusCode).toBe(200);
+      expect(answer.body).toMatch(/"model":"demo"/);
+      expect(answer.headers['x-chairlift-upstream']).toBeUndefined();
+      expect(answer.headers['x-chairlift-fallback']).toBeUndefined();
+      expect(answer.headers['x-chairlift-warning']).toMatch(
+        /waited for its model: the upstream 'up' takes no more/,
+      );
+      const { data } = (await server.app.inject({ url: '/requests' })).json();
+      expect(data).toMatchObject([{ model: 'demo', outcome: 'ok' }]);
+    }
+    expect(upstream.requests).toHaveLength(2);
+  });
+
   it('waits where no upstream was said to stand in', async () => {
     const { upstreams, upstream } = await substitute({ fallbackFor: ['another'] });
     const { server, open } = await startLoading({ upstreams });

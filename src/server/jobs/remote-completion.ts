@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { VIA_HEADER } from '../../upstream/ask.ts';
 import { RemoteGeneration } from '../../upstream/remote-generation.ts';
 import type { UpstreamModel } from '../../upstream/upstream.ts';
+import { UpstreamError } from '../../upstream/upstream-error.ts';
 import type { UpstreamRequest } from '../../upstream/upstream-request.ts';
 import { ApiError, badRequest, unsupported, warn } from '../http/errors.ts';
 import type { UpstreamUse } from '../live/live-event.ts';
@@ -26,7 +27,7 @@ export interface RemoteTarget {
   readonly fallback?: UpstreamUse['fallback'];
 }
 
-interface FallbackTarget {
+export interface FallbackTarget {
   readonly target: RemoteTarget;
   readonly waitMs: number | undefined;
 }
@@ -139,6 +140,7 @@ async function run(job: RemoteJob, { model, request, via, fallback }: RemoteTarg
     promptTokens: request.promptTokens,
     promptText: () => Promise.reject(new Error('only the upstream knows how it reads the prompt')),
   });
+  if (fallback !== undefined) await openFallback(source, job);
   const echoes = Array.from({ length: request.answers }, () => '');
   const answer = async () => {
     const archived = Promise.resolve(false);
@@ -148,6 +150,22 @@ async function run(job: RemoteJob, { model, request, via, fallback }: RemoteTarg
     }
   };
   await recorded(record, source, job, answer);
+}
+
+/** The upstream that would have stood in does not take the request: the local model answers after all. */
+export class FallbackFailed extends Error {
+  override readonly name = 'FallbackFailed';
+}
+
+/** Before anything is recorded or sent. Throws FallbackFailed. */
+async function openFallback(source: RemoteGeneration, { reply }: RemoteJob): Promise<void> {
+  try {
+    await source.open();
+  } catch (error) {
+    if (!(error instanceof UpstreamError)) throw error;
+    for (const header of [UPSTREAM_HEADER, FALLBACK_HEADER, CAPPED_HEADER]) reply.removeHeader(header);
+    throw new FallbackFailed(error.message);
+  }
 }
 
 /** Changes with what is known here to change an answer. */

@@ -4,6 +4,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import type { ServerContext } from '../context.ts';
+import { warn } from '../http/errors.ts';
 import type { SamplingBody } from '../openai/schemas/sampling.ts';
 import { acquireModel } from '../request/find-model.ts';
 import { type AdmittedScope, withAdmission, withModel, withQueueEntry } from '../request/request-scope.ts';
@@ -12,7 +13,14 @@ import { type CompletionRequest, readCompletion } from './completion-request.ts'
 import { acquireOrFallBack, expectsLongWait, FallBack, reasonOf } from './fallback.ts';
 import { serveLocal } from './local-completion.ts';
 import type { Protocol } from './protocol.ts';
-import { fallbackOf, type RemoteTarget, serveRemote, targetOf } from './remote-completion.ts';
+import {
+  FallbackFailed,
+  type FallbackTarget,
+  fallbackOf,
+  type RemoteTarget,
+  serveRemote,
+  targetOf,
+} from './remote-completion.ts';
 
 export interface ServeOptions {
   readonly forceLow: boolean;
@@ -27,10 +35,20 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
 ): Promise<FastifyReply> {
   const completion = await readCompletion(context, protocol, request, reply, forceLow);
   const { inputs, maxTokens } = completion;
+  const demand = earlyDemand(completion, inputs.length, maxTokens);
   const target = targetOf(completion);
-  await withAdmission(completion, earlyDemand(completion, inputs.length, maxTokens), (admitted) =>
-    target === undefined ? serveHere(completion, admitted) : serveElsewhere(completion, admitted, target),
-  );
+  const fallback = target === undefined ? fallbackOf(completion) : undefined;
+  try {
+    await withAdmission(completion, demand, (admitted) =>
+      target === undefined
+        ? serveHere(completion, admitted, fallback)
+        : serveElsewhere(completion, admitted, target),
+    );
+  } catch (error) {
+    if (!(error instanceof FallbackFailed)) throw error;
+    warn(reply, [`waited for its model: ${error.message}`]);
+    await withAdmission(completion, demand, (admitted) => serveHere(completion, admitted, undefined));
+  }
   return reply;
 }
 
@@ -44,10 +62,13 @@ function serveElsewhere(
   return withQueueEntry(admitted, options, (scope) => serveRemote(completion, scope, target));
 }
 
-async function serveHere(completion: CompletionRequest, admitted: AdmittedScope): Promise<void> {
+async function serveHere(
+  completion: CompletionRequest,
+  admitted: AdmittedScope,
+  fallback: FallbackTarget | undefined,
+): Promise<void> {
   const { context, inputs, choices, entry, idleMs, caller } = completion;
   const options = { modelName: entry.name, sequences: inputs.length * choices, idleMs };
-  const fallback = fallbackOf(completion);
   const { signal } = admitted;
   try {
     if (fallback?.waitMs !== undefined && (await expectsLongWait(completion, fallback.waitMs))) {
