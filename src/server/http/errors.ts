@@ -167,10 +167,11 @@ const upstreamStatus: Readonly<Record<UpstreamFailure, readonly [status: number,
 function fromUpstream({ failure, message, param, code: said, retryAfter }: UpstreamError): ApiError {
   const [status, code] = upstreamStatus[failure];
   const headers = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
-  // Clients shorten a prompt where they see this code.
+  // Clients shorten a prompt where they see the first of these; llama.cpp has another.
+  const isTooLong = said === 'context_length_exceeded' || said === 'exceed_context_size_error';
   return new ApiError(status, message, {
     param,
-    code: said === 'context_length_exceeded' ? said : code,
+    code: isTooLong ? 'context_length_exceeded' : code,
     headers,
   });
 }
