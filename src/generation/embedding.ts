@@ -7,7 +7,7 @@ import type { GenerationObserver, TokenUsage } from './answer-source.ts';
 import type { Prompt } from './context-room.ts';
 import { cancelAll, mergeStreams } from './engine-streams.ts';
 import { engineError, type GenerationError, invalid, notCapable } from './generation-error.ts';
-import type { GenerationRequest } from './generation-request.ts';
+import { type GenerationRequest, queueFields } from './generation-request.ts';
 
 type EmbeddingModel = Pick<ServedModel, 'name' | 'adapter' | 'spec' | 'pooling' | 'classifier' | 'engine'>;
 
@@ -43,14 +43,13 @@ export class Embedding {
     signal: AbortSignal,
     observer: Pick<GenerationObserver, 'submitted'> = { submitted: () => {} },
   ) {
-    const { id, model, prompts, priority = 1, salt = '', account = '' } = request;
-    const { kvShare, enqueuedMs = Date.now() } = request;
+    const { id, model, prompts } = request;
     const pooling = request.eachToken
       ? 'none'
       : request.classifies
         ? classifierOf(model).pooling
         : poolingOf(model);
-    const shared = { pooling, priority, salt, adapter: model.adapter, account, kvShare, enqueuedMs };
+    const shared = { pooling, ...queueFields(request) };
     this.#request = request;
     this.#requests = prompts.map(({ ids }, at) => ({ id: `${id}-${at}`, prompt: ids, ...shared }));
     this.#signal = signal;

@@ -1,6 +1,6 @@
 // What is asked of a generation: prompts, how their answers are sampled and read, and whose they are.
 
-import type { Priority } from '../engine/request.ts';
+import type { EngineRequest, Priority } from '../engine/request.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { AnswerPlan } from './answer-plan.ts';
@@ -50,4 +50,31 @@ export interface GenerationRequest {
 interface TokenBudget {
   /** Called before each token; false ends the answer without it. */
   take(): boolean | Promise<boolean>;
+}
+
+type QueueField = 'priority' | 'salt' | 'account' | 'kvShare' | 'order' | 'enqueuedMs';
+
+interface QueuedRequest extends Pick<GenerationRequest, QueueField> {
+  readonly model: Pick<ServedModel, 'adapter'>;
+}
+
+/** Whose a request is and where it waits: the same for everything that an engine is asked for. */
+export function queueFields({
+  model: { adapter },
+  priority = 1,
+  salt = '',
+  account = '',
+  kvShare,
+  order,
+  enqueuedMs = Date.now(),
+}: QueuedRequest): Pick<EngineRequest, QueueField | 'adapter'> {
+  return {
+    priority,
+    salt,
+    adapter,
+    account,
+    ...(kvShare === undefined ? {} : { kvShare }),
+    ...(order === undefined ? {} : { order }),
+    enqueuedMs,
+  };
 }

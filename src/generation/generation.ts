@@ -18,7 +18,7 @@ import type { Prompt } from './context-room.ts';
 import { cancelAll, mergeStreams } from './engine-streams.ts';
 import { engineError, notContinued } from './generation-error.ts';
 import type { GenerationEvent } from './generation-event.ts';
-import type { GenerationRequest } from './generation-request.ts';
+import { type GenerationRequest, queueFields } from './generation-request.ts';
 import { promptDetails, scorePrompts } from './prompt-scores.ts';
 import { WholeAnswer, type WholeChoice } from './whole-answer.ts';
 
@@ -52,7 +52,6 @@ class Choice {
 
   constructor(generation: GenerationRequest, prompt: number, choice: number) {
     const { model, id, choices = 1, stops = [], special = false } = generation;
-    const { priority = 1, salt = '', account = '', kvShare, order, enqueuedMs = Date.now() } = generation;
     const { expected, showsStop = false } = generation;
     const { ids, continuation } = generation.prompts[prompt] as Prompt;
     const parameters = generation.parameters[prompt] as SamplingParameters;
@@ -68,13 +67,7 @@ class Choice {
       prompt: ids,
       choice,
       parameters,
-      priority,
-      salt,
-      adapter: model.adapter,
-      account,
-      ...(kvShare === undefined ? {} : { kvShare }),
-      ...(order === undefined ? {} : { order }),
-      enqueuedMs,
+      ...queueFields(generation),
       ...(generation.recover === true ? { recover: true } : {}),
       ...(grammar === undefined ? {} : { grammar }),
       ...(thinking === undefined ? {} : { thinking }),

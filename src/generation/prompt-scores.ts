@@ -5,10 +5,9 @@ import type { FinishEvent, Logprobs, RequestEvent, ScoreRequest } from '../engin
 import { Detokenizer } from '../text/detokenizer.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import type { TokenDetail } from './answer-parts.ts';
-import type { Prompt } from './context-room.ts';
 import { cancelAll, mergeStreams } from './engine-streams.ts';
 import { engineError } from './generation-error.ts';
-import type { GenerationRequest } from './generation-request.ts';
+import { type GenerationRequest, queueFields } from './generation-request.ts';
 
 interface ScoringObserver {
   submitted(requestId: string, prompt: number): void;
@@ -26,8 +25,13 @@ export async function* scorePrompts(
   const { engine } = request.model;
   const running = new Set<string>();
   function* submitAll(): Generator<AsyncGenerator<RequestEvent, void, void>> {
-    for (const [at, prompt] of request.prompts.entries()) {
-      const one = scoreRequest(request, prompt, at, scoring);
+    for (const [at, { ids }] of request.prompts.entries()) {
+      const one: ScoreRequest = {
+        id: `${request.id}-${at}-scores`,
+        prompt: ids,
+        scoring,
+        ...queueFields(request),
+      };
       running.add(one.id);
       observer.submitted(one.id, at);
       yield engine.submit(one);
@@ -49,36 +53,6 @@ export async function* scorePrompts(
   } finally {
     await cancelAll(engine, running);
   }
-}
-
-function scoreRequest(
-  request: GenerationRequest,
-  { ids }: Prompt,
-  at: number,
-  scoring: number,
-): ScoreRequest {
-  const {
-    id,
-    model,
-    priority = 1,
-    salt = '',
-    account = '',
-    kvShare,
-    order,
-    enqueuedMs = Date.now(),
-  } = request;
-  return {
-    id: `${id}-${at}-scores`,
-    prompt: ids,
-    scoring,
-    priority,
-    salt,
-    adapter: model.adapter,
-    account,
-    ...(kvShare === undefined ? {} : { kvShare }),
-    ...(order === undefined ? {} : { order }),
-    enqueuedMs,
-  };
 }
 
 /** The tokens of a prompt with their places in its text, which lacks what the model wants before every text. */
