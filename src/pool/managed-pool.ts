@@ -6,8 +6,9 @@ import type { AdapterPath } from '../model/open-spec.ts';
 import { textOnlyNotice } from '../model/spec-walk.ts';
 import { messageOf } from '../runtime/error-message.ts';
 import { type LongTimer, runAfter } from '../runtime/timers.ts';
+import { AdapterChanges } from './adapter-changes.ts';
 import { type EngineChoice, engineSettings } from './engine-choice.ts';
-import { type LocalModel, openDraft, openLocalModel, readGivenAdapter } from './local-model.ts';
+import { type LocalModel, openDraft, openLocalModel } from './local-model.ts';
 import { type KvChoice, type ModelMemory, planMemory } from './model-memory.ts';
 import type {
   AcquireFailure,
@@ -25,7 +26,6 @@ import {
   callAll,
   leasesOf,
   ModelSlots,
-  type PoolAdapter,
   type PoolModel,
   type Slot,
   turnOf,
@@ -68,6 +68,7 @@ const RETRY_MS = 10_000;
 export class ManagedPool implements ModelPool {
   readonly #options: PoolOptions;
   readonly #slots: ModelSlots;
+  readonly #adapters: AdapterChanges;
   readonly #memory: PoolMemory;
   /** By model; a slot is here from the start of its load until its engine is gone. */
   readonly #occupied = new Map<string, Slot>();
@@ -79,6 +80,10 @@ export class ManagedPool implements ModelPool {
   constructor(options: PoolOptions) {
     this.#options = options;
     this.#slots = new ModelSlots(options.models, options.find);
+    this.#adapters = new AdapterChanges(this.#slots, {
+      load: (name) => this.load(name),
+      unload: (slot, why) => this.#unload(slot, why),
+    });
     this.#memory = new PoolMemory(options.memoryBytes, {
       standing: (name) => this.#standing(name),
       waiting: (name) => waitingOf(this.#occupied.get(name)),
@@ -167,53 +172,12 @@ export class ManagedPool implements ModelPool {
     return true;
   }
 
-  async addAdapter(model: string | undefined, name: string, path: string): Promise<AdapterChange> {
-    const slot = this.#slots.get(model)?.slot;
-    if (slot === undefined)
-      return { ok: false, failure: 'unknown-model', message: `there is no model ${model}` };
-    const { name: itsName, path: itsPath, adapters = [] } = slot.model;
-    if (this.#slots.has(name) || this.#slots.has(adapterName(itsName, name))) {
-      return { ok: false, failure: 'exists', message: `there is a model '${name}' already` };
-    }
-    try {
-      const given = { ...readGivenAdapter(`${itsName}:${name}=${path}`), aliases: [name] };
-      openLocalModel(itsPath, { adapters: [given] }).close();
-      return await this.#setAdapters(slot, [...adapters, given]);
-    } catch (error) {
-      return { ok: false, failure: 'unusable', message: messageOf(error) };
-    }
+  addAdapter(model: string | undefined, name: string, path: string): Promise<AdapterChange> {
+    return this.#adapters.add(model, name, path);
   }
 
-  async removeAdapter(name: string): Promise<AdapterChange> {
-    const found = this.#slots.get(name);
-    if (found?.adapter === undefined) {
-      return { ok: false, failure: 'unknown-adapter', message: `there is no adapter '${name}'` };
-    }
-    const { slot, adapter } = found;
-    return this.#setAdapters(slot, (slot.model.adapters ?? []).toSpliced(adapter, 1));
-  }
-
-  /** An engine has its adapters from the start, so that a loaded model is loaded again. */
-  async #setAdapters(slot: Slot, adapters: readonly PoolAdapter[]): Promise<AdapterChange> {
-    const { name } = slot.model;
-    if (busyOf(slot) > 0) {
-      return { ok: false, failure: 'busy', message: `the model '${name}' is in use; try again later` };
-    }
-    const isLoaded = slot.engine !== undefined,
-      former = slot.model.adapters ?? [];
-    this.#slots.setAdapters(slot, adapters);
-    if (!isLoaded) return { ok: true };
-    await this.#unload(slot, 'its adapters change');
-    const loaded = await this.load(name);
-    if (loaded.ok) {
-      loaded.lease.release();
-      return { ok: true };
-    }
-    // The model is served as before.
-    this.#slots.setAdapters(slot, former);
-    const again = await this.load(name);
-    if (again.ok) again.lease.release();
-    return { ok: false, failure: 'unusable', message: loaded.message };
+  removeAdapter(name: string): Promise<AdapterChange> {
+    return this.#adapters.remove(name);
   }
 
   close(limitMs: number): Promise<void> {
