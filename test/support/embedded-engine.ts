@@ -1,24 +1,20 @@
 // The embedded model behind an engine in this process, its invariants checked after every step.
 
 import type { Backend } from '../../src/compute/backend.ts';
-import { chooseBackend } from '../../src/compute/choose-backend.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
 import { LocalEngine } from '../../src/engine/local-engine.ts';
 import { checkIntegrity } from '../../src/engine/scheduler/integrity.ts';
 import { vocabularyTables } from '../../src/grammar/vocabulary.ts';
-import { openLocalModel } from '../../src/pool/local-model.ts';
-import { embeddedModelPath } from './embedded-model.ts';
+import { embeddedModel, lendBackend } from './lent-backends.ts';
 
-const model = openLocalModel(embeddedModelPath);
-
-export const embeddedSpec = model.spec;
-export const embeddedTokenizer = model.tokenizer;
-export const embeddedVocabulary = vocabularyTables(model.tokenizer);
-export const embeddedEndIds = [...model.tokenizer.eosIds];
+export const embeddedSpec = embeddedModel.spec;
+export const embeddedTokenizer = embeddedModel.tokenizer;
+export const embeddedVocabulary = vocabularyTables(embeddedModel.tokenizer);
+export const embeddedEndIds = [...embeddedModel.tokenizer.eosIds];
 
 export function chatIds(text: string): Int32Array {
   const rendered = `<|im_start|>user\n${text}<|im_end|>\n<|im_start|>assistant\n`;
-  return model.tokenizer.encode(rendered, { special: true });
+  return embeddedModel.tokenizer.encode(rendered, { special: true });
 }
 
 export async function withEngine<Result>(
@@ -28,12 +24,12 @@ export async function withEngine<Result>(
   nowMs?: () => number,
 ): Promise<Result> {
   const blockCount = options.blockCount ?? 512;
-  const backend = await chooseBackend(undefined).create(model.spec, model.files.weights, { blockCount });
+  const backend = await lendBackend(blockCount);
   const engineOptions: EngineOptions = {
     blockCount,
     budget: { kind: 'fixed', maxStepTokens: 256 },
-    vocabSize: model.spec.vocabSize,
-    contextLength: model.spec.contextLength,
+    vocabSize: embeddedModel.spec.vocabSize,
+    contextLength: embeddedModel.spec.contextLength,
     endIds: embeddedEndIds,
     ...options,
   };

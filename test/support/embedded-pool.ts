@@ -1,14 +1,12 @@
 // A small pool for tests of the server: the embedded model on an engine in this process, always loaded.
 
-import type { Backend } from '../../src/compute/backend.ts';
-import { chooseBackend } from '../../src/compute/choose-backend.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
 import { LocalEngine } from '../../src/engine/local-engine.ts';
-import { openLocalModel } from '../../src/pool/local-model.ts';
 import type { AcquireResult, ModelEntry, ModelPool } from '../../src/pool/model-pool.ts';
 import type { ServedModel } from '../../src/pool/served-model.ts';
 import { chatTemplate } from '../../src/text/chat-template.ts';
 import { embeddedModelPath } from './embedded-model.ts';
+import { embeddedModel, lendBackend } from './lent-backends.ts';
 
 export interface EmbeddedPool extends ModelPool {
   readonly engine: LocalEngine;
@@ -32,38 +30,15 @@ export interface EmbeddedPoolOptions extends Partial<Pick<EngineOptions, 'blockC
   readonly sampling?: ServedModel['sampling'];
 }
 
-const local = openLocalModel(embeddedModelPath);
-
-/** Backends of engines that were closed, by their number of blocks: to load weights takes longer than most tests of the server. */
-const unused = new Map<number, Backend[]>();
-
-async function borrowBackend(blockCount: number): Promise<Backend> {
-  const backend =
-    unused.get(blockCount)?.pop() ??
-    (await chooseBackend(undefined).create(local.spec, local.files.weights, { blockCount }));
-  const close = () => {
-    backend.releaseBlocks(Int32Array.from({ length: blockCount }, (_, block) => block));
-    unused.set(blockCount, [...(unused.get(blockCount) ?? []), backend]);
-  };
-  return {
-    name: backend.name,
-    blockCount,
-    step: (batch, rows) => backend.step(batch, rows),
-    sampleRows: (logits, vocabSize, rows) => backend.sampleRows(logits, vocabSize, rows),
-    releaseBlocks: (blocks) => backend.releaseBlocks(blocks),
-    close,
-  };
-}
-
 /** Serves `demo`, alias `default`, and `plain`, the same without a chat template. */
 export async function embeddedPool(options: EmbeddedPoolOptions = {}): Promise<EmbeddedPool> {
   const { blockCount = 512, maxBatchSize } = options;
-  const { spec, tokenizer, pooling } = local;
+  const { spec, tokenizer, pooling } = embeddedModel;
   const template =
     options.template === undefined
-      ? local.template
+      ? embeddedModel.template
       : chatTemplate({ template: options.template, specialTokens: {} });
-  const engine = new LocalEngine(await borrowBackend(blockCount), {
+  const engine = new LocalEngine(await lendBackend(blockCount), {
     blockCount,
     budget: { kind: 'fixed', maxStepTokens: 256 },
     vocabSize: spec.vocabSize,
