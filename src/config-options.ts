@@ -73,7 +73,13 @@ export const configOptions = {
     kind: list,
     default: [],
     meaning:
-      'models to serve: paths, names of [models on this machine](#models-that-are-here-already) such as `owner/repo`, or `name=` and either; the first is the default one; the embedded one where there is no other',
+      'models to serve: paths, [names](cli.md#names-of-models) such as `hf:owner/repo:Q4_K_M` or `llama3.2:1b`, or `name=` and either; `chairlift serve` pulls those that are not here; the first is the default one; the embedded one where there is no other',
+  },
+  shortNames: {
+    kind: list,
+    default: [],
+    meaning:
+      'short names of models on the hub beside [those that are known](cli.md#names-of-models): `name=owner/repo:Q4_K_M`',
   },
   chatTemplate: {
     kind: list,

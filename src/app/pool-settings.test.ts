@@ -138,6 +138,17 @@ describe('the models of a server', () => {
       /--model: owner\/none: .*chairlift pull hf:owner\/none/,
     );
     expect(() => found({ draft: ['owner/none'] })).toThrow(/--draft: owner\/none: .*no model of this name/);
+    const shortNames = ['small=owner/tiny:Q8_0', 'large=owner/other'];
+    expect(found({ model: ['owner/tiny'], shortNames }).models).toMatchObject([
+      { name: 'owner/tiny', aliases: ['small'] },
+    ]);
+    expect(found({ model: ['small'], shortNames }).models).toMatchObject([
+      { name: 'small', path, aliases: [] },
+    ]);
+    expect(() => found({ shortNames: ['small'] })).toThrow(/--short-names: give name=owner\/repo/);
+    expect(() => found({ shortNames: ['small=nothing'] })).toThrow(
+      /--short-names: small=nothing names no model/,
+    );
     // Models of other programs are served only where they are asked for.
     expect(found({}).models.map(({ name }) => name)).toEqual(['chairlift-demo-14m-q8_0']);
     const half = join(snapshot, 'half-00001-of-00002.gguf');

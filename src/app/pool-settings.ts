@@ -8,9 +8,11 @@ import { type GivenAdapter, readGivenAdapter } from '../pool/local-model.ts';
 import type { PoolOptions } from '../pool/managed-pool.ts';
 import { defaultModelFolder, embeddedModelPath, type ModelHomes, modelHomes } from '../pool/model-homes.ts';
 import { parseModelPath } from '../pool/model-names.ts';
+import { referenceIn } from '../pool/model-reference.ts';
 import { findModels, type InspectedModels, type ModelOnDisk } from '../pool/model-registry.ts';
 import { adapterName, type PoolModel } from '../pool/model-slots.ts';
-import { givenModel, locateModel } from '../pool/named-models.ts';
+import { givenModel, isFrom, locateModel } from '../pool/named-models.ts';
+import { type ShortNames, withShortNames } from '../pool/short-names.ts';
 import { messageOf } from '../runtime/error-message.ts';
 import { type MachineLimits, machineLimits } from '../runtime/limits.ts';
 import { type ChosenTemplate, readChosenTemplate } from '../text/chosen-template.ts';
@@ -33,7 +35,30 @@ export function modelsFolder(config: Config, home: string): string {
 }
 
 export function modelHomesOf(config: Config, home: string, { environment } = processInputs({})): ModelHomes {
-  return modelHomes(modelsFolder(config, home), { environment, home });
+  return modelHomes(modelsFolder(config, home), { environment, home }, shortNamesOf(config));
+}
+
+/** The table of short names with those of the settings. */
+export function shortNamesOf({ shortNames }: Pick<Config, 'shortNames'>): ShortNames {
+  try {
+    const table = withShortNames(shortNames);
+    for (const [name, long] of table) {
+      if (referenceIn(long, new Map()) === undefined)
+        throw new Error(`${name}=${long} names no model of the hub`);
+    }
+    return table;
+  } catch (error) {
+    throw new ConfigError(`--short-names: ${messageOf(error)}`);
+  }
+}
+
+/** By the path of a model, the short names that the settings give it. */
+function givenShortNames(config: Config): (path: string) => string[] {
+  const table = shortNamesOf(config);
+  const given = config.shortNames.map((text) => text.slice(0, text.indexOf('=')));
+  const references = given.map((name) => ({ name, reference: referenceIn(name, table) }));
+  return (path) =>
+    references.flatMap(({ name, reference }) => (reference && isFrom(reference, path) ? [name] : []));
 }
 
 /**
@@ -45,6 +70,7 @@ export function poolModels(config: Config, home: string, homes = modelHomesOf(co
   const paths = config.model.map((text) => givenModel(text, homes));
   const aliases = config.alias.map(parseAlias);
   const aliasesOf = (name: string) => aliases.filter((one) => one.name === name).map(({ alias }) => alias);
+  const shortNamesAt = givenShortNames(config);
   const adapters = config.adapter.map(givenAdapter);
   const templateOf = chosenTemplates(config);
   const formatOf = chosenFormats(config);
@@ -66,7 +92,7 @@ export function poolModels(config: Config, home: string, homes = modelHomesOf(co
       name,
       path,
       createdSeconds,
-      aliases: aliasesOf(name),
+      aliases: [...aliasesOf(name), ...shortNamesAt(path).filter((short) => short !== name)],
       adapters: adapters
         .filter(({ model }) => model === name)
         .map(({ model, ...adapter }) => ({

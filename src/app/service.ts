@@ -47,7 +47,7 @@ import {
   rolesOf,
 } from './join-fleet.ts';
 import { LogDestination } from './log-destination.ts';
-import { modelsFolder, poolModels, poolOptions } from './pool-settings.ts';
+import { modelsFolder, poolModels, poolOptions, shortNamesOf } from './pool-settings.ts';
 import { readSamplingDefaults } from './sampling-defaults.ts';
 import { checkUpstreams, openUpstreams } from './upstream-settings.ts';
 
@@ -352,7 +352,8 @@ async function openPool(config: Config, logger: Logger): Promise<ManagedPool> {
 /** A malformed address in the environment must not keep the server from starting. */
 function downloadsOf(config: Config, logger: Logger): ModelDownloads | undefined {
   try {
-    return { folder: resolve(modelsFolder(config, homedir())), hub: hubSettings() };
+    const folder = resolve(modelsFolder(config, homedir()));
+    return { folder, hub: hubSettings(), shortNames: shortNamesOf(config) };
   } catch (error) {
     logger.warn({ err: error }, 'no models can be pulled');
     return undefined;

@@ -1,6 +1,7 @@
 // The models that a server started here would know: the same settings, the same names.
 
 import type { Command } from 'commander';
+import { shortNamesOf } from '../app/pool-settings.ts';
 import { type ConfigInputs, processInputs, resolveConfig } from '../config.ts';
 import { defaultModelFolder, embeddedModelPath, type ModelHomes, modelHomes } from '../pool/model-homes.ts';
 import { findModels, type ModelOnDisk } from '../pool/model-registry.ts';
@@ -64,8 +65,9 @@ export function parseModel(text: string): string {
   return modelPath(text);
 }
 
-function homesOf(flags: FolderFlags): ModelHomes {
-  return modelHomes(modelFolder(flags), inputsOf(flags));
+export function homesOf(flags: FolderFlags): ModelHomes {
+  const inputs = inputsOf(flags);
+  return modelHomes(modelFolder(flags), inputs, shortNamesOf(resolveConfig(inputs).config));
 }
 
 /** Command flags may have the name of a setting. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { chooseFiles } from './choose-files.ts';
-import { PullError, parseReference } from './model-reference.ts';
+import { PullError, parseReference, referenceIn } from './model-reference.ts';
+import { wellKnownNames, withShortNames } from './short-names.ts';
 
 const listed = (...paths: readonly string[]) =>
   paths.map((path, index) => ({ path, sizeBytes: 1000 + index }));
@@ -45,11 +46,16 @@ describe('choosing a GGUF', () => {
     expect(chosen(['README.md', 'a.gguf', 'mmproj-a.gguf', 'config.json'])).toEqual(['a.gguf']);
   });
 
-  it('lists them with their sizes where there are several, split ones as a whole', () => {
-    const refusal = refusalOf(() => chosen(many));
+  it('takes Q4_K_M of several where none is named, as Ollama and llama.cpp do', () => {
+    expect(chosen(many)).toEqual(['m-Q4_K_M.gguf']);
+    expect(refusalOf(() => chosen(['a-Q4_K_M.gguf', 'b-Q4_K_M.gguf'])).choices).toHaveLength(2);
+  });
+
+  it('lists them with their sizes where none is usual, split ones as a whole', () => {
+    const refusal = refusalOf(() => chosen(many.map((path) => path.replace('Q4_K_M', 'Q5_K_M'))));
     expect(refusal.message).toContain('several GGUF models; name one');
     expect(refusal.choices).toEqual([
-      { path: 'm-Q4_K_M.gguf', sizeBytes: 1001 },
+      { path: 'm-Q5_K_M.gguf', sizeBytes: 1001 },
       { path: 'm-Q4_K_S.gguf', sizeBytes: 1002 },
       { path: 'm-UD-Q4_K_XL.gguf', sizeBytes: 1003 },
       { path: 'BF16/m-BF16.gguf', sizeBytes: 1004 + 1005 },
@@ -145,6 +151,43 @@ describe('a reference', () => {
     expect(parseReference('hf:ann/m-GGUF:Q4_K_M')).toEqual({ owner: 'ann', repo: 'm-GGUF', file: 'Q4_K_M' });
     expect(parseReference('ann/m.1')).toEqual({ owner: 'ann', repo: 'm.1' });
     expect(parseReference('ann/m:sub/m-Q8_0.gguf')).toMatchObject({ file: 'sub/m-Q8_0.gguf' });
+  });
+
+  it.each([
+    'hf:ann/m-GGUF:Q4_K_M',
+    'hf://ann/m-GGUF:Q4_K_M',
+    'hf.co/ann/m-GGUF:Q4_K_M',
+    'huggingface.co/ann/m-GGUF:Q4_K_M',
+    'https://huggingface.co/ann/m-GGUF:Q4_K_M',
+    'ann/m-GGUF:Q4_K_M',
+  ])('is the same as %s', (text) => {
+    expect(parseReference(text)).toEqual({ owner: 'ann', repo: 'm-GGUF', file: 'Q4_K_M' });
+  });
+
+  it.each([
+    ['https://huggingface.co/ann/m', undefined],
+    ['https://huggingface.co/ann/m/', undefined],
+    ['https://huggingface.co/ann/m/tree/main', undefined],
+    ['https://huggingface.co/ann/m/blob/main/m-Q8_0.gguf', 'm-Q8_0.gguf'],
+    ['https://huggingface.co/ann/m/resolve/main/sub/m-Q8_0.gguf?download=true', 'sub/m-Q8_0.gguf'],
+    ['hf.co/ann/m:latest', undefined],
+  ])('is read from the address %s', (text, file) => {
+    expect(parseReference(text)).toEqual({ owner: 'ann', repo: 'm', ...(file && { file }) });
+  });
+
+  it('has short names, with the tag that Ollama adds, in any case, and those of the settings first', () => {
+    const known = { owner: 'bartowski', repo: 'Llama-3.2-1B-Instruct-GGUF', file: 'Q4_K_M' };
+    for (const text of ['llama3.2:1b', 'Llama3.2:1B']) expect(parseReference(text)).toEqual(known);
+    expect(parseReference('llama3.2:latest')).toEqual(parseReference('llama3.2:3b'));
+    const own = withShortNames(['llama3.2:1b=ann/mine:Q8_0', 'tiny=hf.co/ann/tiny']);
+    expect(parseReference('llama3.2:1b', own)).toEqual({ owner: 'ann', repo: 'mine', file: 'Q8_0' });
+    expect(parseReference('tiny', own)).toEqual({ owner: 'ann', repo: 'tiny' });
+    for (const bad of ['tiny', '=ann/tiny', 'a/b=ann/tiny', 'tiny='])
+      expect(() => withShortNames([bad])).toThrow('give name=owner/repo');
+  });
+
+  it('is what every known short name stands for', () => {
+    for (const long of wellKnownNames.values()) expect(referenceIn(long, new Map())).toBeDefined();
   });
 
   it.each([

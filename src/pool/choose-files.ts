@@ -20,6 +20,8 @@ const companions = new Set([
 /** How an embedding model pools, and what maps its vectors then: the last of those names them. */
 const POOLING = /^\d+_(Pooling|Dense)\/config\.json$|^\d+_Dense\/model\.safetensors$/;
 const INDEX = 'model.safetensors.index.json';
+/** The quantization that is taken of several where none is named, as other programs do. */
+export const USUAL_QUANTIZATION = 'Q4_K_M';
 const SINGLE = 'model.safetensors';
 
 interface GgufModel {
@@ -47,8 +49,9 @@ export function chooseFiles(files: readonly HubFile[], wanted: string | undefine
   if (wanted !== undefined) return allParts(namedGguf(ggufs, wanted));
   const folder = safetensors(files);
   if (folder.length > 0) return folder.toSorted((a, b) => a.sizeBytes - b.sizeBytes);
-  const [only] = ggufs;
-  if (only !== undefined && ggufs.length === 1) return allParts(only);
+  const usual = ggufs.filter(({ stem }) => namesGguf(nameOf(stem), USUAL_QUANTIZATION));
+  const [only] = usual.length === 1 ? usual : ggufs;
+  if (only !== undefined && (ggufs.length === 1 || usual.length === 1)) return allParts(only);
   if (only !== undefined) {
     throw new PullError('the repository holds several GGUF models; name one after a colon', choices(ggufs));
   }

@@ -4,6 +4,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { type ShortNames, wellKnownNames } from './short-names.ts';
 
 interface Surroundings {
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -17,10 +18,20 @@ export interface ModelHomes {
   readonly hubCache: string;
   /** Each holds `publisher/name/…`. */
   readonly lmStudio: readonly string[];
+  readonly shortNames: ShortNames;
 }
 
-export function modelHomes(own: string, surroundings: Surroundings): ModelHomes {
-  return { own, hubCache: hubCacheFolder(surroundings), lmStudio: lmStudioFolders(surroundings) };
+export function modelHomes(
+  own: string,
+  surroundings: Surroundings,
+  shortNames: ShortNames = wellKnownNames,
+): ModelHomes {
+  return {
+    own,
+    hubCache: hubCacheFolder(surroundings),
+    lmStudio: lmStudioFolders(surroundings),
+    shortNames,
+  };
 }
 
 /** As huggingface_hub looks for it: HF_HUB_CACHE, the older HUGGINGFACE_HUB_CACHE, then `hub` of HF_HOME. */

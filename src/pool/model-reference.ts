@@ -1,6 +1,8 @@
-// The name of a model on the hub, as users write it: hf:owner/repo or hf:owner/repo:file. And why a model cannot be pulled.
+// The one parser of model names, for commands, settings and every protocol: hf:owner/repo[:file], hf.co/owner/repo[:file], the
+// address of a page of the hub, owner/repo[:file], or a short name from a table. And why a model cannot be pulled.
 
 import { existsSync } from 'node:fs';
+import { type ShortNames, wellKnownNames } from './short-names.ts';
 
 interface FileChoice {
   readonly path: string;
@@ -26,18 +28,22 @@ export interface ModelReference {
   readonly file?: string;
 }
 
-const PREFIX = 'hf:';
+const PREFIX = /^(?:hf:(?:\/\/)?|(?:https?:\/\/)?(?:www\.)?(?:hf\.co|huggingface\.co)\/)/i;
+/** Ollama's tag of whatever has none. */
+const LATEST = /:latest$/;
 const pattern = /^(?<owner>[A-Za-z0-9][\w.-]*)\/(?<repo>[A-Za-z0-9_][\w.-]*)(?::(?<file>[^:]+))?$/;
+const pagePattern =
+  /^(?<repository>[^/:]+\/[^/:]+)\/(?:tree\/main\/?|(?:blob|resolve)\/main\/(?<file>[^:?]+))(?:\?.*)?$/;
 
-/** Without `hf:` a text that is also a path on this machine could mean both, and is refused. */
-export function parseReference(text: string): ModelReference {
-  const reference = referenceIn(text);
+/** A text that is also a path on this machine could mean both, unless it says that it means the hub. */
+export function parseReference(text: string, shortNames: ShortNames = wellKnownNames): ModelReference {
+  const reference = referenceIn(text, shortNames);
   if (reference === undefined) {
     throw new PullError(
       `'${text}' names no model; write hf:owner/repo, or hf:owner/repo:file for one of its files`,
     );
   }
-  if (!text.startsWith(PREFIX) && existsSync(text)) {
+  if (!PREFIX.test(text) && existsSync(text)) {
     throw new PullError(
       `'${text}' is also a path on this machine; write hf:${text} for the model on the hub`,
     );
@@ -45,10 +51,22 @@ export function parseReference(text: string): ModelReference {
   return reference;
 }
 
-/** With or without `hf:`; undefined where the text cannot be such a name. */
-export function referenceIn(text: string): ModelReference | undefined {
-  const written = text.startsWith(PREFIX) ? text.slice(PREFIX.length) : text;
-  const { owner, repo, file } = pattern.exec(written)?.groups ?? {};
+/** Undefined where the text cannot be such a name. Whether it is also a path is for the caller to ask. */
+export function referenceIn(
+  text: string,
+  shortNames: ShortNames = wellKnownNames,
+): ModelReference | undefined {
+  const tagless = text.replace(LATEST, '');
+  const long = shortNames.get(tagless.toLowerCase());
+  const written = (long ?? tagless).replace(PREFIX, '');
+  const { repository, file: page } = pagePattern.exec(written)?.groups ?? {};
+  const named = repository === undefined ? written : `${repository}${page === undefined ? '' : `:${page}`}`;
+  const { owner, repo, file } = pattern.exec(named.replace(/\/$/, ''))?.groups ?? {};
   if (owner === undefined || repo === undefined) return undefined;
   return file === undefined ? { owner, repo } : { owner, repo, file };
+}
+
+/** The shortest name that `referenceIn` reads as this reference. */
+export function referenceName({ owner, repo, file }: ModelReference): string {
+  return file === undefined ? `${owner}/${repo}` : `${owner}/${repo}:${file}`;
 }

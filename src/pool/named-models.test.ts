@@ -139,9 +139,26 @@ describe('a name on the hub', () => {
       expect(given).toEqual({ name: `owner/tiny-GGUF:${file}`, path: join(snapshot, 'tiny-Q8_0.gguf') });
       expect(findModels({ paths: [given] })[0]?.problem).toBeUndefined();
     }
-    const several = locateModel('owner/tiny-GGUF', home.homes()).problem;
-    expect(several).toMatch(/holds several GGUF files\. Name one of tiny-Q4_K_M, tiny-Q8_0 after a colon\.$/);
-    expect(locateModel('owner/tiny-GGUF:Q6_K', home.homes()).problem).toMatch(/holds no GGUF 'Q6_K'/);
+    expect(locateModel('owner/tiny-GGUF', home.homes()).path).toBe(join(snapshot, 'tiny-Q4_K_M.gguf'));
+    expect(locateModel('owner/tiny-GGUF:Q6_K', home.homes())).toMatchObject({
+      problem: expect.stringMatching(/holds no GGUF 'Q6_K'/),
+      absent: { owner: 'owner', repo: 'tiny-GGUF', file: 'Q6_K' },
+    });
+    home.cached('owner/odd-GGUF', { 'odd-Q5_0.gguf': ggufModel, 'odd-Q8_0.gguf': ggufModel });
+    const several = locateModel('owner/odd-GGUF', home.homes());
+    expect(several.problem).toMatch(
+      /holds several GGUF files\. Name one of odd-Q5_0, odd-Q8_0 after a colon\.$/,
+    );
+    expect(several.absent).toBeUndefined();
+  });
+
+  it('by a short name keeps that name', () => {
+    const home = new Home();
+    const snapshot = home.cached('bartowski/Llama-3.2-1B-Instruct-GGUF', {
+      'Llama-3.2-1B-Instruct-Q4_K_M.gguf': ggufModel,
+    });
+    const path = join(snapshot, 'Llama-3.2-1B-Instruct-Q4_K_M.gguf');
+    expect(locateModel('llama3.2:1b', home.homes())).toEqual({ name: 'llama3.2:1b', path });
   });
 
   it("is found in LM Studio's folder, wherever that lies", () => {

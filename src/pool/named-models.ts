@@ -5,13 +5,13 @@
 import { existsSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
 import { ModelFileError, type ModelFileFault } from '../weights/model-file-error.ts';
-import { namesGguf } from './choose-files.ts';
+import { namesGguf, USUAL_QUANTIZATION } from './choose-files.ts';
 import { cachedRepositories } from './hub-cache.ts';
 import { missingFiles } from './missing-files.ts';
 import { type ModelFiles, modelFilesUnder, modelStem } from './model-files.ts';
 import type { ModelHomes } from './model-homes.ts';
 import { type ModelPath, parseModelPath } from './model-names.ts';
-import { type ModelReference, referenceIn } from './model-reference.ts';
+import { type ModelReference, referenceIn, referenceName } from './model-reference.ts';
 
 export type ModelSource = 'own' | 'hugging-face' | 'lm-studio';
 
@@ -41,17 +41,33 @@ export function givenModel(text: string, homes: ModelHomes): ModelPath {
   return { ...locateModel(path, homes), ...(name === undefined ? {} : { name }) };
 }
 
+interface LocatedModel extends ModelPath {
+  /** Set where it is the name of a model that is not here, nor a part of it: it may be pulled. */
+  readonly absent?: ModelReference;
+}
+
 /**
  * A path stays what it is. The name of a model on this machine becomes its path and its name; the name of none stays,
- * with the problem that it is.
+ * with the problem that it is. A short name stays the model's name.
  */
-export function locateModel(text: string, homes: ModelHomes): ModelPath {
-  const reference = existsSync(text) ? undefined : referenceIn(text);
+export function locateModel(text: string, homes: ModelHomes): LocatedModel {
+  const reference = existsSync(text) ? undefined : referenceIn(text, homes.shortNames);
   if (reference === undefined) return { path: text };
-  const found = find(reference, homes);
-  const name = nameOf(reference);
+  const { absent, ...found } = find(reference, homes);
+  const name = text.includes('/') ? referenceName(reference) : text;
   if ('path' in found) return { name, path: found.path };
-  return { name, path: text, problem: new ModelFileError({ file: text, ...found }).message };
+  const problem = new ModelFileError({ file: text, ...found }).message;
+  return { name, path: text, problem, ...(absent && { absent: reference }) };
+}
+
+/** Whether the model at this path came from that repository, and is the file that the reference names. */
+export function isFrom({ owner, repo, file }: ModelReference, path: string): boolean {
+  const folders = path.split(/[\\/]/).map((part) => part.toLowerCase());
+  const [first, second] = [owner.toLowerCase(), repo.toLowerCase()];
+  const isThere =
+    folders.includes(`models--${first}--${second}`) ||
+    folders.some((folder, at) => folder === first && folders[at + 1] === second);
+  return isThere && (file === undefined || isNamed(path, file));
 }
 
 interface Repository {
@@ -66,8 +82,10 @@ interface Repository {
 
 type Fault = Omit<ModelFileFault, 'file'>;
 type Found = { readonly path: string } | Fault;
+/** The files it names are nowhere. */
+type Absent = { readonly absent?: true };
 
-function find(reference: ModelReference, homes: ModelHomes): Found {
+function find(reference: ModelReference, homes: ModelHomes): Found & Absent {
   const id = `${reference.owner}/${reference.repo}`.toLowerCase();
   const places = [
     ...inFolder(homes.own, 'own'),
@@ -78,37 +96,41 @@ function find(reference: ModelReference, homes: ModelHomes): Found {
   return results.find((one) => 'path' in one) ?? results[0] ?? nowhere(reference, homes);
 }
 
-function nowhere(reference: ModelReference, { own, hubCache, lmStudio }: ModelHomes): Fault {
+function nowhere(reference: ModelReference, { own, hubCache, lmStudio }: ModelHomes): Fault & Absent {
   return {
+    absent: true,
     field: 'name',
     problem: `there is no such file or folder, and no model of this name in ${[own, hubCache, ...lmStudio].join(', ')}`,
-    remedy: `Give a path, or bring it with chairlift pull hf:${nameOf(reference)}.`,
+    remedy: `Give a path, or bring it with chairlift pull hf:${referenceName(reference)}.`,
   };
 }
 
-function nameOf({ owner, repo, file }: ModelReference): string {
-  return file === undefined ? `${owner}/${repo}` : `${owner}/${repo}:${file}`;
+function isNamed(path: string, file: string): boolean {
+  return namesGguf(modelStem(basename(path)), file.replace(/\.gguf$/, ''));
 }
 
-/** The folder of safetensors, or the one GGUF, or the GGUF that is named. */
-function chooseIn(repository: Repository, file: string | undefined): Found {
+/** The folder of safetensors, or the one GGUF, or the GGUF that is named; of several, the usual quantization. */
+function chooseIn(repository: Repository, file: string | undefined): Found & Absent {
   const { models, id } = repository;
   const ggufs = models.filter(({ kind }) => kind === 'gguf');
   const wanted =
     file === undefined
-      ? (models.find(({ kind }) => kind === 'safetensors') ?? (ggufs.length === 1 ? ggufs[0] : undefined))
-      : ggufs.find(({ path }) => namesGguf(modelStem(basename(path)), file.replace(/\.gguf$/, '')));
+      ? (models.find(({ kind }) => kind === 'safetensors') ??
+        (ggufs.length === 1 ? ggufs[0] : ggufs.find(({ path }) => isNamed(path, USUAL_QUANTIZATION))))
+      : ggufs.find(({ path }) => isNamed(path, file));
   if (wanted !== undefined) return incompleteness(wanted, repository) ?? { path: wanted.path };
   if (ggufs.length > 0) {
     const stems = ggufs.map(({ path }) => modelStem(basename(path))).join(', ');
     return {
+      ...(file !== undefined && { absent: true }),
       field: 'name',
       problem: `${repository.folder} holds ${file === undefined ? 'several GGUF files' : `no GGUF '${file}'`}`,
       remedy: `Name one of ${stems} after a colon.`,
     };
   }
   const problem = `${repository.folder} holds no weights`;
-  return toCome(repository) ?? { field: 'name', problem, remedy: `Bring them with chairlift pull hf:${id}.` };
+  const remedy = `Bring them with chairlift pull hf:${id}.`;
+  return toCome(repository) ?? { absent: true, field: 'name', problem, remedy };
 }
 
 function modelsOf(repository: Repository): NamedModel[] {

@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { AnswerGrammars } from '../generation/answer-grammars.ts';
 import type { Hub } from '../pool/hub.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
+import type { ShortNames } from '../pool/short-names.ts';
 import type { Seed } from '../sampling/random.ts';
 import type { BatchLines } from '../store/batch-lines.ts';
 import type { BatchStore } from '../store/batch-store.ts';
@@ -81,6 +82,7 @@ export interface TlsPair {
 export interface ModelDownloads {
   readonly folder: string;
   readonly hub: Hub;
+  readonly shortNames?: ShortNames;
 }
 
 export interface BatchDeps {

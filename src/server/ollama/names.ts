@@ -1,19 +1,13 @@
 // Models by the names that clients of Ollama use: `name:tag`, where `latest` is the tag of whatever has none, and
 // `hf.co/owner/repo:file` for what was pulled from there.
 
-import { basename, join } from 'node:path';
-import { namesGguf } from '../../pool/choose-files.ts';
-import { modelStem } from '../../pool/model-files.ts';
 import type { ModelEntry } from '../../pool/model-pool.ts';
-import { type ModelReference, PullError, parseReference } from '../../pool/model-reference.ts';
-import { liesIn } from '../../pool/remove-model.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
-import { named, otherwise } from '../request/find-model.ts';
+import { fromHub, named, otherwise } from '../request/find-model.ts';
 import type { CreatedModel } from './created-models.ts';
 
 const LATEST = ':latest';
-const hubPrefix = /^(?:https?:\/\/)?(?:hf\.co|huggingface\.co)\//;
 
 interface ResolvedModel {
   readonly entry: ModelEntry;
@@ -47,15 +41,10 @@ export function findOwnModel(context: ServerContext, given: string): ModelEntry 
   return found;
 }
 
-function ownModel({ pool, downloads }: ServerContext, given: string): ModelEntry | undefined {
+function ownModel({ pool }: ServerContext, given: string): ModelEntry | undefined {
   const models = pool.list();
   const bare = withoutTag(given);
-  return (
-    named(models, given) ??
-    named(models, bare) ??
-    named(models, bare + LATEST) ??
-    pulledModel(models, bare, downloads?.folder)
-  );
+  return named(models, given) ?? named(models, bare) ?? named(models, bare + LATEST) ?? fromHub(models, bare);
 }
 
 export function withoutTag(given: string): string {
@@ -64,35 +53,4 @@ export function withoutTag(given: string): string {
 
 function notFound(given: string): ApiError {
   return new ApiError(404, `model '${given}' not found`, { param: 'model', code: 'model_not_found' });
-}
-
-export function hubReference(given: string): ModelReference {
-  const text = given.replace(/^hf:/, '').replace(hubPrefix, '');
-  return parseReference(`hf:${withoutTag(text)}`);
-}
-
-function pulledModel(
-  models: readonly ModelEntry[],
-  given: string,
-  folder: string | undefined,
-): ModelEntry | undefined {
-  if (folder === undefined || !(given.startsWith('hf:') || hubPrefix.test(given))) return undefined;
-  const { owner, repo, file } = referenceOrNothing(given) ?? {};
-  if (owner === undefined || repo === undefined) return undefined;
-  const home = join(folder, owner, repo);
-  const there = models.filter(({ path }) => path === home || liesIn(home, path));
-  const wanted =
-    file === undefined
-      ? there
-      : there.filter(({ path }) => namesGguf(modelStem(basename(path)), file.replace(/\.gguf$/, '')));
-  return wanted.length === 1 ? wanted[0] : undefined;
-}
-
-function referenceOrNothing(given: string): ModelReference | undefined {
-  try {
-    return hubReference(given);
-  } catch (error) {
-    if (error instanceof PullError) return undefined;
-    throw error;
-  }
 }

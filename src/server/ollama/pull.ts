@@ -5,13 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type PullProgress, pullModel } from '../../pool/download.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
-import type { ModelReference } from '../../pool/model-reference.ts';
-import { PullError } from '../../pool/model-reference.ts';
+import { type ModelReference, PullError, referenceIn } from '../../pool/model-reference.ts';
 import { findModels } from '../../pool/model-registry.ts';
 import type { ModelDownloads, ServerContext } from '../context.ts';
 import { ApiError, ClientLeft, toApiError } from '../http/errors.ts';
 import { jsonLines, SseStream } from '../http/sse.ts';
-import { hubReference } from './names.ts';
 
 const LINE_MS = 100;
 const POLL_MS = 100;
@@ -36,7 +34,7 @@ export async function pull(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const { activity, downloads, pool, settings } = context;
-  const reference = referenceOf(model);
+  const reference = referenceOf(model, downloads);
   const repository = `${reference.owner}/${reference.repo}`;
   if (downloads === undefined)
     throw new ApiError(501, 'this server pulls no models', { code: 'no_downloads' });
@@ -71,18 +69,14 @@ export async function pull(
   }
 }
 
-function referenceOf(model: string): ModelReference {
-  try {
-    return hubReference(model);
-  } catch (error) {
-    if (!(error instanceof PullError)) throw error;
-    const hint =
-      'models come from the Hugging Face hub: name one as hf.co/owner/repo or hf.co/owner/repo:Q4_K_M';
-    throw new ApiError(400, `'${model}' cannot be pulled; ${hint}`, {
-      param: 'model',
-      code: 'invalid_value',
-    });
-  }
+/** A path on the server's machine is nothing that its clients could mean. */
+function referenceOf(model: string, downloads: ModelDownloads | undefined): ModelReference {
+  const reference = referenceIn(model, downloads?.shortNames);
+  if (reference !== undefined) return reference;
+  const hint =
+    'models come from the Hugging Face hub: name one as hf.co/owner/repo or hf.co/owner/repo:Q4_K_M, or by a short name such as llama3.2:1b';
+  const details = { param: 'model', code: 'invalid_value' };
+  throw new ApiError(400, `'${model}' cannot be pulled; ${hint}`, details);
 }
 
 async function fetchModel({ reference, downloads, pool, signal, send }: Pull): Promise<void> {

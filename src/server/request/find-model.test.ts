@@ -26,6 +26,25 @@ it('serves names that no model has by the one whose alias is *', () => {
   expect(findEntry(pool, 'default').name).toBe('one');
 });
 
+it('finds what came from the hub by every spelling of its repository', () => {
+  const entry = (name: string, path: string) => ({ name, aliases: [], path }) as unknown as ModelEntry;
+  const models = [
+    entry('tiny', '/home/models/ann/tiny-GGUF/tiny-Q4_K_M.gguf'),
+    entry('big', '/cache/hub/models--Ann--Big/snapshots/abc'),
+    entry('two:a-Q4_0', '/home/models/ann/two/a-Q4_0.gguf'),
+    entry('two:a-Q8_0', '/home/models/ann/two/a-Q8_0.gguf'),
+    { ...entry('tiny:story', '/home/models/ann/tiny-GGUF/tiny-Q4_K_M.gguf'), adapterOf: 'tiny' },
+  ];
+  const pool = { list: () => models } as unknown as ModelPool;
+  const found = (name: string) => findEntry(pool, name).name;
+  for (const name of ['ann/tiny-GGUF', 'hf:ann/tiny-GGUF:Q4_K_M', 'hf.co/Ann/tiny-gguf:latest'])
+    expect(found(name)).toBe('tiny');
+  expect(found('https://huggingface.co/ann/big')).toBe('big');
+  expect(found('ann/two:Q8_0')).toBe('two:a-Q8_0');
+  for (const name of ['ann/two', 'ann/tiny-GGUF:Q8_0', 'bob/tiny-GGUF'])
+    expect(() => found(name)).toThrow(/404|does not exist|not/);
+});
+
 it('refuses a model that does not exist for good, and says what does', () => {
   expect(() => findEntry(poolOf('one'), 'other')).toThrow(
     expect.objectContaining({

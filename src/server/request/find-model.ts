@@ -1,6 +1,8 @@
 // Finds and acquires models by the names that clients use.
 
 import type { ModelEntry, ModelLease, ModelPool } from '../../pool/model-pool.ts';
+import { referenceIn } from '../../pool/model-reference.ts';
+import { isFrom } from '../../pool/named-models.ts';
 import { orAbort } from '../../runtime/timers.ts';
 import { acquireError, modelNotFound, noModels } from '../http/errors.ts';
 
@@ -13,7 +15,9 @@ const ANY = '*';
 export function findEntry(pool: ModelPool, name: string | undefined): ModelEntry {
   const entries = pool.list();
   const entry =
-    name === undefined ? defaultEntry(entries) : (named(entries, name) ?? otherwise(entries, name));
+    name === undefined
+      ? defaultEntry(entries)
+      : (named(entries, name) ?? fromHub(entries, name) ?? otherwise(entries, name));
   if (entry !== undefined) return entry;
   throw defaultEntry(entries) === undefined ? noModels() : modelNotFound(name ?? DEFAULT);
 }
@@ -29,6 +33,14 @@ export function isDefault(pool: ModelPool, { name }: ModelEntry): boolean {
 
 export function named(entries: readonly ModelEntry[], name: string): ModelEntry | undefined {
   return entries.find((one) => one.name === name || one.aliases.includes(name));
+}
+
+/** The model that came from the repository of that name, where it is the only one; `hf:` and `hf.co/` may precede it. */
+export function fromHub(entries: readonly ModelEntry[], name: string): ModelEntry | undefined {
+  const reference = referenceIn(name);
+  if (reference === undefined) return undefined;
+  const found = entries.filter((one) => one.adapterOf === undefined && isFrom(reference, one.path));
+  return found.length === 1 ? found[0] : undefined;
 }
 
 /** The model that serves a name which no model has. */
