@@ -1,6 +1,10 @@
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { AnswerEvent, ChatAnswers, ChatMessage } from './chat-answers.ts';
+import { type ChatHistory, openChatHistory } from './chat-history.ts';
 import { ChatSession } from './chat-session.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -9,11 +13,23 @@ interface Script {
   readonly answers: readonly (readonly (string | Error)[])[];
   readonly terminal?: boolean;
   readonly system?: string;
+  readonly colour?: boolean;
+  readonly history?: ChatHistory;
 }
+
+const help = [
+  expect.stringMatching(/^\/help /),
+  expect.stringMatching(/^\/system TEXT /),
+  expect.stringMatching(/^\/clear /),
+  expect.stringMatching(/^\/stats /),
+  expect.stringMatching(/^\/exit .*\/bye/),
+  expect.stringMatching(/^""" /),
+  expect.stringMatching(/^Ctrl-C /),
+];
 
 const usage = { promptTokens: 10, cachedTokens: 4, answerTokens: 3 };
 
-function start({ answers, terminal = false, system }: Script) {
+function start({ answers, terminal = false, system, ...rest }: Script) {
   const asked: (readonly ChatMessage[])[] = [];
   const made: ChatAnswers = {
     name: 'a script',
@@ -46,7 +62,7 @@ function start({ answers, terminal = false, system }: Script) {
   });
   let clock = 0;
   const nowMs = () => (clock += 500);
-  const session = new ChatSession({ answers: made, input, output, notices, system, nowMs });
+  const session = new ChatSession({ answers: made, input, output, notices, system, nowMs, ...rest });
   const ended = session.run();
   return { session, input, ended, asked, shown: () => shown, noted: () => noted };
 }
@@ -102,9 +118,26 @@ describe('a chat with a script on standard input', () => {
       'no system message',
       'last answer: 10 prompt tokens (4 cached), first text after 0.50 s, 3 answer tokens at 4.0 tokens/s, ended by stop',
       'in all (3): 30 prompt tokens (12 cached), 9 answer tokens',
-      'there is no /what; there are /stats, /clear, /system TEXT, /exit; Ctrl-C stops an answer',
+      'there is no /what; there are',
+      ...help,
       '',
     ]);
+  });
+
+  it('takes a message of several lines between three quotation marks', async () => {
+    const { asked } = await piped(
+      { answers: [['A'], ['B'], ['C']] },
+      '"""one\n\ntwo"""\n"""whole"""\n"""\n/exit\n  cut',
+    );
+    expect(asked.map((messages) => messages.at(-1)?.content)).toEqual([
+      'one\n\ntwo',
+      'whole',
+      '/exit\n  cut',
+    ]);
+  });
+
+  it.each(['/bye', '/quit', '/exit'])('ends at %s', async (word) => {
+    expect((await piped({ answers: [['A']] }, `Hi\n${word}\nHo\n`)).asked).toHaveLength(1);
   });
 
   it('goes on after a failure, forgets the question without an answer, and tells of it at the end', async () => {
@@ -123,6 +156,39 @@ describe('a chat with a script on standard input', () => {
 });
 
 describe('a chat at a terminal', () => {
+  it('renders Markdown in colour alone, and never to a file', async () => {
+    for (const [colour, terminal, expected] of [
+      [true, true, 'a \x1b[1mbold\x1b[22m word\n'],
+      [false, true, 'a **bold** word\n'],
+      [true, false, 'a **bold** word\n'],
+    ] as const) {
+      const chat = start({ answers: [['a *', '*bold*', '* word']], terminal, colour });
+      chat.input.write('Hi\r');
+      await until(() => chat.shown().includes('word\n'));
+      expect(chat.shown()).toContain(expected);
+      chat.input.write('/exit\r');
+      await chat.ended;
+    }
+  });
+
+  it('brings back what was typed, also in an earlier chat, from a file of its owner alone', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'chairlift-history-'));
+    const file = join(folder, 'inside', 'history');
+    const first = start({ answers: [['A']], terminal: true, history: openChatHistory(file) });
+    first.input.write('What is 1 + 1?\r');
+    await until(() => first.shown().includes('A\n'));
+    first.input.write('/exit\r');
+    await first.ended;
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const second = start({ answers: [['B']], terminal: true, history: openChatHistory(file) });
+    second.input.write('\x1b[A\x1b[A\r');
+    await until(() => second.shown().includes('B\n'));
+    expect(roles(second.asked[0])).toEqual(['user: What is 1 + 1?']);
+    second.input.write('/exit\r');
+    await second.ended;
+    rmSync(folder, { recursive: true });
+  });
+
   it('shows thoughts dimmed, above the answer', async () => {
     const chat = start({ answers: [['(so', '(and so', 'Yes', '!']], terminal: true });
     chat.input.write('Hi\r');

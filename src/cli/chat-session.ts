@@ -3,7 +3,9 @@
 
 import { visible } from '../text/visible.ts';
 import type { AnswerEvent, AnswerUsage, ChatAnswers, ChatMessage } from './chat-answers.ts';
+import type { ChatHistory } from './chat-history.ts';
 import { type LineInput, type LineOutput, LineReader } from './line-reader.ts';
+import { TerminalMarkdown } from './terminal-markdown.ts';
 import { UsageError } from './usage-error.ts';
 
 interface ChatSessionOptions {
@@ -13,6 +15,9 @@ interface ChatSessionOptions {
   readonly notices: NodeJS.WritableStream;
   readonly system: string | undefined;
   readonly nowMs: () => number;
+  /** At a terminal: renders Markdown. */
+  readonly colour?: boolean;
+  readonly history?: ChatHistory | undefined;
 }
 
 interface Measured {
@@ -26,7 +31,18 @@ interface Measured {
 const PROMPT = '> ';
 const DIM = '\x1b[2m';
 const NOT_DIM = '\x1b[22m';
-const HELP = '/stats, /clear, /system TEXT, /exit; Ctrl-C stops an answer';
+const MORE = '… ';
+const QUOTES = '"""';
+const HELP = [
+  '/help           shows this',
+  '/system TEXT    tells the model TEXT before the conversation; without TEXT nothing',
+  '/clear          starts a new conversation',
+  '/stats          shows tokens and speed of the answers',
+  '/exit           ends the chat; so do /bye, /quit and Ctrl-D',
+  '"""             begins and ends a message of several lines',
+  'Ctrl-C          stops an answer; the up arrow brings back what was typed',
+].join('\n');
+const LEAVE = new Set(['exit', 'quit', 'bye']);
 
 export class ChatSession {
   readonly #options: ChatSessionOptions;
@@ -41,23 +57,38 @@ export class ChatSession {
   constructor(options: ChatSessionOptions) {
     this.#options = options;
     this.#system = options.system;
-    this.#lines = new LineReader(options.input, options.output, () => this.interrupt());
+    const { input, output, history } = options;
+    this.#lines = new LineReader(input, output, () => this.interrupt(), history);
   }
 
   async run(): Promise<boolean> {
-    if (this.#lines.isTerminal) this.#notice(`chatting with ${this.#options.answers.name}; ${HELP}`);
+    if (this.#lines.isTerminal)
+      this.#notice(`chatting with ${this.#options.answers.name}; /help shows what else there is`);
     for (;;) {
       const line = await this.#lines.next(PROMPT);
       if (line === undefined) break;
       this.#interrupts = 0;
-      const text = line.trim();
-      const [, command, argument = ''] = /^\/([a-z]+)(?:\s+(.*))?$/s.exec(text) ?? [];
-      if (command === 'exit') break;
+      const first = line.trim();
+      const text = await this.#whole(first);
+      const [, command, argument = ''] = /^\/([a-z]+|\?)(?:\s+(.*))?$/s.exec(first) ?? [];
+      if (command !== undefined && LEAVE.has(command)) break;
       if (command !== undefined) this.#obey(command, argument.trim());
       else if (text !== '') await this.#ask(text);
     }
     this.#lines.close();
     return !this.#failed;
+  }
+
+  /** A message that begins with three quotation marks goes on until three others, or the end of the input. */
+  async #whole(first: string): Promise<string> {
+    if (!first.startsWith(QUOTES)) return first;
+    const lines = [first.slice(QUOTES.length)];
+    while (!lines.at(-1)?.trimEnd().endsWith(QUOTES)) {
+      const line = await this.#lines.next(MORE);
+      if (line === undefined) return lines.join('\n').trim();
+      lines.push(line);
+    }
+    return lines.join('\n').trim().slice(0, -QUOTES.length).trim();
   }
 
   /** Stops a running answer; at the prompt the second Ctrl-C in a row ends the chat. */
@@ -80,8 +111,12 @@ export class ChatSession {
         this.#system = argument === '' ? undefined : argument;
         this.#notice(argument === '' ? 'no system message' : 'the system message is set');
         break;
+      case 'help':
+      case '?':
+        this.#notice(HELP);
+        break;
       default:
-        this.#notice(`there is no /${command}; there are ${HELP}`);
+        this.#notice(`there is no /${command}; there are\n${HELP}`);
     }
   }
 
@@ -104,6 +139,8 @@ export class ChatSession {
     let firstMs: number | undefined;
     let answer = '';
     let thinks = false;
+    const markdown =
+      this.#lines.isTerminal && this.#options.colour === true ? new TerminalMarkdown() : undefined;
     try {
       for await (const event of answers.answer([...system, ...asked], signal)) {
         if (event.kind === 'end') {
@@ -113,25 +150,32 @@ export class ChatSession {
         } else if (event.text !== '') {
           firstMs ??= nowMs();
           if (event.kind === 'text') answer += event.text;
-          thinks = this.#show(event, thinks);
+          thinks = this.#show(event, thinks, markdown);
         }
       }
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
       this.#failed = true;
+      output.write(markdown?.end() ?? '');
       if (answer !== '' || thinks) output.write('\n');
       this.#notice(error.message);
       return answer;
     }
+    output.write(markdown?.end() ?? '');
     if (answer !== '' || thinks) output.write('\n');
     return answer;
   }
 
   /** Reasoning is dimmed above the answer. Returns whether the last text was reasoning. */
-  #show({ kind, text }: Extract<AnswerEvent, { text: string }>, thinks: boolean): boolean {
+  #show(
+    { kind, text }: Extract<AnswerEvent, { text: string }>,
+    thinks: boolean,
+    markdown: TerminalMarkdown | undefined,
+  ): boolean {
     const { output } = this.#options;
     if (kind === 'text') {
-      output.write(`${thinks ? '\n\n' : ''}${visible(text)}`);
+      const shown = visible(text);
+      output.write(`${thinks ? '\n\n' : ''}${markdown?.write(shown) ?? shown}`);
       return false;
     }
     if (this.#lines.isTerminal) output.write(DIM + visible(text) + NOT_DIM);

@@ -3,9 +3,12 @@
 
 import { createInterface, type Interface } from 'node:readline';
 import { Writable } from 'node:stream';
+import type { ChatHistory } from './chat-history.ts';
 
 export type LineInput = NodeJS.ReadableStream & { readonly isTTY?: boolean };
 export type LineOutput = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
+
+const MOST_HISTORY = 500;
 
 export class LineReader {
   readonly isTerminal: boolean;
@@ -15,10 +18,17 @@ export class LineReader {
   #waiting: ((line: string | undefined) => void) | undefined;
   #ended = false;
 
-  constructor(input: LineInput, output: LineOutput, onInterrupt: () => void) {
+  constructor(input: LineInput, output: LineOutput, onInterrupt: () => void, history?: ChatHistory) {
     this.isTerminal = input.isTTY === true && output.isTTY === true;
     this.#output = output;
-    this.#readline = createInterface({ input, output: this.#echo(), terminal: this.isTerminal });
+    this.#readline = createInterface({
+      input,
+      output: this.#echo(),
+      terminal: this.isTerminal,
+      removeHistoryDuplicates: true,
+      ...(history === undefined ? {} : { history: [...history.lines], historySize: MOST_HISTORY }),
+    });
+    if (history !== undefined) this.#readline.on('history', (lines: string[]) => history.save(lines));
     this.#readline.on('line', (line) => this.#take(line));
     this.#readline.on('SIGINT', onInterrupt);
     this.#readline.on('close', () => {
