@@ -23,6 +23,10 @@ export interface ConfigOption {
   readonly default?: string | number | boolean | readonly unknown[];
   readonly meaning: string;
   readonly secret?: true;
+  /** A letter for the command line. */
+  readonly short?: string;
+  /** What other programs call it; the command line takes these, too. */
+  readonly aliases?: readonly string[];
 }
 
 const text = { type: 'text' } as const;
@@ -39,7 +43,7 @@ const count = { type: 'integer', least: 1 } as const;
 
 export const configOptions = {
   host: { kind: text, default: '127.0.0.1', meaning: 'address to listen on' },
-  port: { kind: port, default: 8000, meaning: 'port to listen on; 0 takes a free one' },
+  port: { kind: port, default: 8000, meaning: 'port to listen on; 0 takes a free one', short: 'p' },
   tlsCert: {
     kind: text,
     meaning: 'certificate in PEM, with those it rests on: serves HTTPS; read again on SIGHUP',
@@ -74,6 +78,8 @@ export const configOptions = {
     default: [],
     meaning:
       'models to serve: paths, [names](cli.md#names-of-models) such as `hf:owner/repo:Q4_K_M` or `llama3.2:1b`, or `name=` and either; `chairlift serve` pulls those that are not here; the first is the default one; the embedded one where there is no other',
+    short: 'm',
+    aliases: ['hf-repo'],
   },
   shortNames: {
     kind: list,
@@ -91,7 +97,7 @@ export const configOptions = {
     kind: list,
     default: [],
     meaning:
-      'how models write calls of functions, where their template does not tell: a name such as `hermes`, or `name=format` for one model; [all of them](structured-output.md#tools)',
+      'how models write calls of functions, where their template does not tell: a [name of a format](structured-output.md#tools) such as `hermes`, or `name=format` for one model',
   },
   samplingDefaults: {
     kind: list,
@@ -114,6 +120,7 @@ export const configOptions = {
   modelsFolder: {
     kind: text,
     meaning: 'folder of models to serve on demand; `~/.chairlift/models` where unset',
+    aliases: ['download-dir'],
   },
   adapter: {
     kind: list,
@@ -161,6 +168,7 @@ export const configOptions = {
     kind: count,
     meaning:
       'compute threads of each engine; where unset, engines at work share the cores of the machine or its container',
+    short: 't',
   },
   kvType: {
     kind: { type: 'choice', values: ['f16', 'q8'] },
@@ -185,9 +193,22 @@ export const configOptions = {
     meaning:
       'KV memory per model; where neither is set, it grows and shrinks with the need, up to 32 contexts',
   },
-  context: { kind: count, meaning: 'longest prompt and answer together; the model’s own limit where unset' },
-  maxBatchSize: { kind: count, meaning: 'sequences that run at once; what memory allows where unset' },
-  maxStepTokens: { kind: count, meaning: 'a fixed token budget for each step, in place of a target time' },
+  context: {
+    kind: count,
+    meaning: 'longest prompt and answer together; the model’s own limit where unset',
+    short: 'c',
+    aliases: ['ctx-size', 'max-model-len'],
+  },
+  maxBatchSize: {
+    kind: count,
+    meaning: 'sequences that run at once; what memory allows where unset',
+    aliases: ['parallel', 'max-num-seqs'],
+  },
+  maxStepTokens: {
+    kind: count,
+    meaning: 'a fixed token budget for each step, in place of a target time',
+    aliases: ['max-num-batched-tokens'],
+  },
   targetStepMs: { kind: count, meaning: 'how long a step may take; chosen for the machine where unset' },
   stepTimeout: {
     kind: seconds,
@@ -319,6 +340,12 @@ export const configOptions = {
     default: 'info',
     meaning: 'what is logged',
   },
+  logFormat: {
+    kind: { type: 'choice', values: ['auto', 'text', 'json'] },
+    default: 'auto',
+    meaning:
+      'lines of the log: `text` for people, `json` for programs; `auto` is `text` at a terminal and `json` elsewhere',
+  },
   logPrompts: {
     kind: onOff,
     default: false,
@@ -327,6 +354,17 @@ export const configOptions = {
 } as const satisfies Record<string, ConfigOption>;
 
 export type OptionName = keyof typeof configOptions;
+
+/** Headings of the help, each from this setting on. */
+export const optionGroups: Readonly<Partial<Record<OptionName, string>>> = {
+  host: 'Addresses',
+  model: 'Models',
+  backend: 'Computing',
+  database: 'Keys, files and limits of keys',
+  join: 'Fleet',
+  maxQueuedRequests: 'Limits of requests',
+  logLevel: 'Log',
+};
 
 export const optionNames = Object.keys(configOptions) as OptionName[];
 

@@ -7,7 +7,7 @@ import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { type Logger, pino } from 'pino';
-import { type Config, ConfigError } from '../config.ts';
+import { type Config, ConfigError, processInputs } from '../config.ts';
 import type { NatsBus } from '../fleet/nats-bus.ts';
 import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
 import type { ModelEntry, ModelPool } from '../pool/model-pool.ts';
@@ -47,6 +47,7 @@ import {
   rolesOf,
 } from './join-fleet.ts';
 import { LogDestination } from './log-destination.ts';
+import { formatLogLine, usesColour } from './log-text.ts';
 import { modelsFolder, poolModels, poolOptions, shortNamesOf } from './pool-settings.ts';
 import { readSamplingDefaults } from './sampling-defaults.ts';
 import { checkUpstreams, openUpstreams } from './upstream-settings.ts';
@@ -56,6 +57,8 @@ export interface Service {
   readonly url: string;
   readonly adminUrl: string | undefined;
   readonly model: ServedModel | undefined;
+  /** Whether requests need an API key. */
+  readonly needsKey: boolean;
   /** Reads keys, limits and certificate again; what cannot be read stays as it was, with a log line. */
   reload(): Promise<void>;
   /** Refuses new requests, lets running ones end within the configured limit, closes everything. Failures are logged. */
@@ -100,11 +103,14 @@ interface Parts {
   isHurried?: boolean;
 }
 
+type OnLoading = (model: string, share: number) => void;
+
 /** `stop` aborts a start, which may take minutes: it rejects with the signal's reason. */
 export async function startService(
   config: Config,
   logger: Logger = makeLogger(config),
   stop?: AbortSignal,
+  onLoading?: OnLoading,
 ): Promise<Service> {
   checkAddresses(config);
   const tls = readTls(config);
@@ -113,7 +119,8 @@ export async function startService(
   const store = await unlessStopped(stop, openStore(storedAt(config, rolesOf(config)), config, logger));
   const parts: Parts = { store };
   try {
-    return await unlessStopped(stop, startParts(parts, { config, logger, tls, upstreams, plan, stop }));
+    const options = { config, logger, tls, upstreams, plan, stop, onLoading };
+    return await unlessStopped(stop, startParts(parts, options));
   } catch (error) {
     await closeParts(parts, 0, logger);
     throw error;
@@ -127,10 +134,11 @@ interface StartOptions {
   readonly upstreams: Upstreams | undefined;
   readonly plan: FleetPlan | undefined;
   readonly stop: AbortSignal | undefined;
+  readonly onLoading: OnLoading | undefined;
 }
 
 async function startParts(parts: Parts, options: StartOptions): Promise<Service> {
-  const { config, logger, tls, upstreams, plan, stop } = options;
+  const { config, logger, tls, upstreams, plan, stop, onLoading } = options;
   const { store } = parts;
   const roles = rolesOf(config);
   if (roles.gateway || config.adminPort !== undefined) await checkDoor(config, store.keys, logger);
@@ -138,7 +146,7 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
   parts.bus = plan && (await connectFleet(plan, logger));
   for (const { host, port } of addressesOf(config, roles)) await tryAddress(host, port);
   stop?.throwIfAborted();
-  parts.own = roles.worker ? await openPool(config, logger) : undefined;
+  parts.own = roles.worker ? await openPool(config, logger, onLoading) : undefined;
   if (upstreams !== undefined) checkNames(upstreams, parts.own?.list() ?? [], logger);
   const model = parts.own && (await preload(parts.own, config));
   stop?.throwIfAborted();
@@ -172,6 +180,7 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
     url,
     adminUrl,
     model,
+    needsKey: (await store.keys.status(Date.now())) === 'live',
     reload: () => reload(config, store.keys, [main, ...(admin === undefined ? [] : [admin])], logger),
     close: () => {
       closed ??= closeParts(parts, limitMs, logger);
@@ -280,8 +289,18 @@ async function reload(
   });
 }
 
-export function makeLogger({ logLevel }: Config, destination = new LogDestination()): Logger {
-  return pino({ level: logLevel, base: null }, destination);
+export function makeLogger(
+  config: Config,
+  destination: Pick<LogDestination, 'write'> = new LogDestination(),
+): Logger {
+  const options = { level: config.logLevel, base: null };
+  if (!isLogText(config)) return pino(options, destination);
+  const colour = process.stderr.isTTY === true && usesColour(processInputs({}).environment);
+  return pino(options, { write: (line) => destination.write(formatLogLine(line, colour)) });
+}
+
+function isLogText({ logFormat }: Config): boolean {
+  return logFormat === 'auto' ? process.stderr.isTTY === true : logFormat === 'text';
 }
 
 /** A worker without HTTP has nothing to store. */
@@ -337,7 +356,11 @@ async function openLimiter(
   return limiter;
 }
 
-async function openPool(config: Config, logger: Logger): Promise<ManagedPool> {
+async function openPool(
+  config: Config,
+  logger: Logger,
+  onProgress: OnLoading | undefined,
+): Promise<ManagedPool> {
   const gpu = await chooseGpu(config);
   if (gpu.notice !== undefined) logger[isGpuBackend(gpu.backend) ? 'info' : 'warn'](gpu.notice);
   const { broken, ...models } = poolModels(config, homedir());
@@ -346,7 +369,7 @@ async function openPool(config: Config, logger: Logger): Promise<ManagedPool> {
     const level = kind === 'failed' || kind === 'incident' ? 'error' : kind === 'fallback' ? 'warn' : 'info';
     logger[level]({ model, detail: message }, `model ${kind}`);
   };
-  return new ManagedPool({ ...poolOptions(config, models, gpu), onEvent });
+  return new ManagedPool({ ...poolOptions(config, models, gpu), onEvent, onProgress });
 }
 
 /** A malformed address in the environment must not keep the server from starting. */

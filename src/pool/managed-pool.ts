@@ -54,6 +54,8 @@ export interface PoolOptions {
   readonly engine: EngineChoice;
   readonly kv: KvChoice;
   readonly onEvent?: (event: PoolEvent) => void;
+  /** How much of a model is loaded, from 0 to 1. */
+  readonly onProgress?: ((model: string, share: number) => void) | undefined;
 }
 
 export interface PoolEvent {
@@ -369,6 +371,7 @@ export class ManagedPool implements ModelPool {
     const besides = { adapters: adapters.map(plainPath), ...(draftPath === undefined ? {} : { draftPath }) };
     const engine = new SupervisedEngine(engineSettings(local, memory, choice, besides), {
       stepTimeoutMs: this.#options.stepTimeoutMs,
+      onProgress: (share) => this.#options.onProgress?.(name, share),
       onIncident: (message) => this.#notify('incident', name, message),
       onFallback: (reason) => this.#fellBack(name, reason),
       onFailed: () => this.#retryLater(slot),

@@ -41,7 +41,7 @@ export function givenModel(text: string, homes: ModelHomes): ModelPath {
   return { ...locateModel(path, homes), ...(name === undefined ? {} : { name }) };
 }
 
-interface LocatedModel extends ModelPath {
+export interface LocatedModel extends ModelPath {
   /** Set where it is the name of a model that is not here, nor a part of it: it may be pulled. */
   readonly absent?: ModelReference;
 }
