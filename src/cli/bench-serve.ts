@@ -77,7 +77,7 @@ export function addBenchServe(parent: Command): void {
     )
     .option('--temperature <t>', '0 takes the likeliest token each time', parseTemperature, 0)
     .option('--seed <n>', 'the same seed makes the same load', parseInteger, 0)
-    .option('--ignore-eos', 'answers of full length, where the server knows `ignore_eos`')
+    .option('--ignore-eos', 'answers of full length, where the server knows ignore_eos')
     .option('--warmup <n>', 'requests before, which do not count', parseFromZero, 0)
     .option('--timeout-ms <n>', 'a request that takes longer has failed', parseTimeout, 600_000)
     .option('--goodput <limits>', `count requests within limits: ${GOODPUT_FORM}`, parseLimits)

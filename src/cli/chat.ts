@@ -1,91 +1,72 @@
-import { existsSync } from 'node:fs';
-import { type Command, Option } from 'commander';
-import { type BackendName, backendNames } from '../compute/backend.ts';
-import { referenceIn } from '../pool/model-reference.ts';
-import { type ChatAnswers, type ChatSampling, localAnswers, serverAnswers } from './chat-answers.ts';
-import { ChatSession } from './chat-session.ts';
-import {
-  addStructureOptions,
-  parseCount,
-  parseInteger,
-  parseTemperature,
-  type StructureFlags,
-  structureFrom,
-} from './flags.ts';
-import { addFolderOptions, type FolderFlags, modelPath, modelsOnDisk } from './models-on-disk.ts';
-import { DEFAULT_URL } from './server-client.ts';
-import { UsageError } from './usage-error.ts';
+// `chairlift chat`: talks with a running server, or with a model in this process.
 
-interface ChatOptions extends ChatSampling, FolderFlags, StructureFlags {
-  readonly model?: string;
-  readonly url?: string;
-  readonly key?: string;
-  readonly system?: string;
-  readonly context: number;
-  readonly backend?: BackendName;
-}
+import { createInterface } from 'node:readline/promises';
+import type { Command } from 'commander';
+import { serverAnswers } from './chat-answers.ts';
+import {
+  addChatOptions,
+  answersHere,
+  type ChatOptions,
+  converse,
+  samplingOf,
+  serverOf,
+  structureOf,
+} from './chat-options.ts';
+import { modelsOnDisk } from './models-on-disk.ts';
+import { interruptible, obtainModel } from './obtain-model.ts';
+import { probeServer } from './server-probe.ts';
+import { UsageError } from './usage-error.ts';
 
 export function addChat(program: Command): void {
   const command = program
     .command('chat')
     .description('talk with a running server, or with a model in this process')
-    .option('--url <url>', `where the server is; ${DEFAULT_URL} where unset`)
-    .option('--key <key>', 'API key, where the server asks for one')
     .option(
-      '--model <model>',
-      'with --url a model of the server; else a path, or a name that `list` shows, to load here',
-    )
-    .option('--system <text>', 'what the model is told before the conversation')
-    .option('--temperature <t>', '0 takes the likeliest token each time', parseTemperature)
-    .option('--max-tokens <n>', 'tokens of an answer at most', parseCount)
-    .option('--seed <n>', 'the same seed gives the same answers', parseInteger)
-    .option('--context <n>', 'tokens of a conversation with a model loaded here', parseCount, 8192)
-    .addOption(new Option('--backend <name>', 'what computes a model loaded here').choices(backendNames));
-  addFolderOptions(addStructureOptions(command)).action(chat);
+      '-m, --model <model>',
+      'with --url a model of the server; else one to load here: a path or a name',
+    );
+  addChatOptions(command).action(chat);
 }
 
 async function chat(options: ChatOptions): Promise<void> {
-  const answers = await answersFor(options);
-  const session = new ChatSession({
-    answers,
-    input: process.stdin,
-    output: process.stdout,
-    notices: process.stderr,
-    system: options.system,
-    nowMs: () => performance.now(),
-  });
-  const onInterrupt = () => session.interrupt();
-  process.on('SIGINT', onInterrupt);
+  const { model, url } = options;
+  if (model !== undefined && url === undefined) return chatHere(model, options);
+  const server = serverOf(options);
+  const probe = await probeServer(server, model);
+  if (probe.state === 'absent') return withoutServer(server.url, options);
+  if (probe.state === 'there' && probe.model === undefined) {
+    throw new UsageError(
+      model === undefined
+        ? `the server at ${server.url} has no model yet`
+        : `the server at ${server.url} has no model '${model}'; 'chairlift ps --all' shows those it has`,
+    );
+  }
+  // Where a key is needed, the first question says so.
+  const name = probe.state === 'there' ? probe.model : model;
+  const answers = serverAnswers(server, model, samplingOf(options), structureOf(options));
+  await converse({ ...answers, name: `${name ?? 'the default model'} at ${server.url}` }, options);
+}
+
+async function chatHere(model: string, options: ChatOptions): Promise<void> {
+  const path = await interruptible((signal) => obtainModel(model, options, signal));
+  if (path !== undefined) await converse(await answersHere(path, model, options), options);
+}
+
+/** Asks a person whether to go on without a server; a script is told at once. */
+async function withoutServer(url: string, options: ChatOptions): Promise<void> {
+  const start = `no server answers at ${url}; start one with 'chairlift serve'`;
+  const [model] = modelsOnDisk(options).filter(({ problem }) => problem === undefined);
+  const isPerson = process.stdin.isTTY === true && process.stderr.isTTY === true;
+  if (!isPerson || model === undefined || options.url !== undefined) {
+    throw new UsageError(`${start}, give its --url, or load a model here with --model`);
+  }
+  process.stderr.write(`${start}\n`);
+  const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    if (!(await session.run())) process.exitCode = 1;
+    const word = await asking.question(`load ${model.name} in this process instead? [Y/n] `);
+    if (/^n/i.test(word.trim())) return;
   } finally {
-    process.off('SIGINT', onInterrupt);
-    await answers.close();
+    asking.close();
   }
-}
-
-function answersFor(options: ChatOptions): ChatAnswers | Promise<ChatAnswers> {
-  const { url, key, model, temperature, maxTokens, seed, context, backend } = options;
-  const sampling = {
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(maxTokens === undefined ? {} : { maxTokens }),
-    ...(seed === undefined ? {} : { seed }),
-  };
-  const structure = structureFrom(options);
-  if (model !== undefined && url === undefined) {
-    return localAnswers(pathOf(model, options), { sampling, contextTokens: context, backend, structure });
-  }
-  const server = { url: url ?? DEFAULT_URL, ...(key === undefined ? {} : { key }) };
-  return serverAnswers(server, model, sampling, structure);
-}
-
-function pathOf(model: string, flags: FolderFlags): string {
-  if (existsSync(model)) return model;
-  const named = modelsOnDisk(flags).find(({ name }) => name === model);
-  if (named?.problem !== undefined) throw new UsageError(named.problem);
-  if (named !== undefined) return named.path;
-  if (referenceIn(model) !== undefined) return modelPath(model, flags);
-  throw new UsageError(
-    `there is no file and no model '${model}'; 'chairlift list' shows the models here, and with --url the server's are meant`,
-  );
+  await chatHere(model.path, options);
 }

@@ -1,9 +1,18 @@
 // Options that several commands share, and the errors of values that cannot be used.
 
+import type { EventEmitter } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { processInputs, resolveConfig } from '../config.ts';
-import { type ConfigOption, configOptions, flagOf, optionNames } from '../config-options.ts';
+import {
+  type ConfigOption,
+  configOptions,
+  flagOf,
+  type OptionKind,
+  type OptionName,
+  optionGroups,
+  optionNames,
+} from '../config-options.ts';
 import { GenerationError } from '../generation/generation-error.ts';
 import {
   grammarFormat,
@@ -60,15 +69,88 @@ export function parseTemperature(text: string): number {
 
 /** Values stay as typed: config.ts parses them together with the other sources. */
 export function addConfigOptions(command: Command): Command {
-  command.option('--config <file>', 'config file; ~/.chairlift/config.json where it exists');
+  let group = '';
   for (const name of optionNames) {
-    const { kind, meaning }: ConfigOption = configOptions[name];
-    const flag = flagOf(name);
-    if (kind.type === 'switch') command.addOption(new Option(flag, meaning));
-    else if (kind.type === 'list') command.addOption(new Option(`${flag} <values...>`, meaning));
-    else command.addOption(new Option(`${flag} <${kind.type}>`, meaning));
+    const option: ConfigOption = configOptions[name];
+    const heading = optionGroups[name];
+    if (heading !== undefined) group = `${heading}:`;
+    const short = option.short === undefined ? '' : `-${option.short}, `;
+    const flags = `${short}${flagOf(name)}${valuePart(option)}`;
+    command.addOption(new Option(flags, helpOf(option)).helpGroup(group));
   }
-  return command;
+  for (const name of optionNames) {
+    const option: ConfigOption = configOptions[name];
+    for (const alias of option.aliases ?? [])
+      addAlias(command, `--${alias}${valuePart(option)}`, flagOf(name));
+  }
+  return command
+    .optionsGroup('Other:')
+    .option('--config <file>', 'config file; ~/.chairlift/config.json where it exists')
+    .helpOption('-h, --help', 'show this');
+}
+
+/** Another spelling of an option; the help leaves it out. */
+export function addAlias(command: Command, flags: string, canonical: string): Command {
+  const alias = new Option(flags).hideHelp().helpGroup('Other:');
+  return command
+    .addOption(alias)
+    .on(`option:${alias.name()}`, (value: string) =>
+      (command as unknown as EventEmitter).emit(`option:${canonical.slice(2)}`, value),
+    );
+}
+
+/** What a value looks like, by its kind. */
+const values: Readonly<Record<Exclude<OptionKind['type'], 'switch'>, string>> = {
+  text: 'text',
+  list: 'values...',
+  integer: 'number',
+  bytes: 'size',
+  seconds: 'time',
+  part: 'part',
+  choice: 'name',
+};
+
+function valuePart({ kind }: ConfigOption): string {
+  return kind.type === 'switch' ? '' : ` <${values[kind.type]}>`;
+}
+
+/** The meaning without Markdown, with choices and default; other settings by their flags. */
+export function helpOf({ kind, meaning, default: standard }: ConfigOption): string {
+  const choices = kind.type === 'choice' ? [`one of ${kind.values.join(', ')}`] : [];
+  const isShown = standard !== undefined && standard !== false && !Array.isArray(standard);
+  const defaults = isShown ? [`default: ${shownDefault(kind, standard)}`] : [];
+  const details = [...choices, ...defaults].join('; ');
+  return `${withoutMarkdown(meaning)}${details === '' ? '' : ` (${details})`}`;
+}
+
+function shownDefault({ type }: OptionKind, standard: unknown): string {
+  if (type === 'seconds') return formatSeconds(Number(standard));
+  if (type === 'bytes') return formatBinaryBytes(Number(standard));
+  return String(standard);
+}
+
+function formatSeconds(seconds: number): string {
+  const units = [
+    ['d', 86_400],
+    ['h', 3600],
+    ['m', 60],
+  ] as const;
+  const [unit, size] = units.find(([, length]) => seconds >= 2 * length && seconds % length === 0) ?? [
+    's',
+    1,
+  ];
+  return `${seconds / size}${unit}`;
+}
+
+function formatBinaryBytes(bytes: number): string {
+  const power = [4, 3, 2, 1].find((one) => bytes % 1024 ** one === 0);
+  return power === undefined ? String(bytes) : `${bytes / 1024 ** power}${' KMGT'[power]}iB`;
+}
+
+function withoutMarkdown(text: string): string {
+  return text
+    .replace(/\[([^\]]+)\]\([^)]*\)/g, '$1')
+    .replace(/`([^`]*)`/g, (_, code: string) => (code in configOptions ? flagOf(code as OptionName) : code));
 }
 
 export function addDatabaseOption(command: Command): Command {

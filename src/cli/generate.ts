@@ -45,12 +45,12 @@ export function addGenerate(program: Command): void {
   const command = program
     .command('generate')
     .description('continue a prompt')
-    .requiredOption('--model <path>', MODEL_MEANING, parseModel)
+    .requiredOption('-m, --model <path>', MODEL_MEANING, parseModel)
     .option('--adapter <path>', 'a LoRA adapter: a folder that PEFT or mlx-lm wrote, or a .gguf file')
-    .option('--prompt <text>', 'the text to continue; special tokens in it are parsed')
+    .option('-p, --prompt <text>', 'the text to continue; special tokens in it are parsed')
     .option('--ids <list>', 'the token ids to continue, separated by commas', parseIds);
   addStructureOptions(command)
-    .option('--max-tokens <n>', 'how many tokens at most', parseCount, 256)
+    .option('-n, --max-tokens <n>', 'how many tokens at most', parseCount, 256)
     .option('--temperature <t>', '0 takes the likeliest token each time', parseTemperature, 0)
     .option('--seed <n>', 'the same seed gives the same text', parseInteger)
     .option('--ignore-eos', 'go on past the end of the text')

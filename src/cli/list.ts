@@ -14,15 +14,21 @@ import { formatBytes, formatColumns } from './terminal.ts';
 
 interface ListOptions extends FolderFlags {
   readonly json?: true;
+  readonly quiet?: true;
 }
 
 export function addList(program: Command): void {
   const command = program.command('list').description('show the models on this machine');
   addFolderOptions(command)
     .option('--json', 'print JSON')
+    .option('-q, --quiet', 'print names alone')
     .action((options: ListOptions) => {
       const models = modelsOnDisk(options);
       const others = modelsOfOthers(options, models);
+      if (options.quiet) {
+        process.stdout.write([...models, ...others].map(({ name }) => `${name}\n`).join(''));
+        return;
+      }
       const text = options.json
         ? JSON.stringify([...models, ...others])
         : layOut(models, modelFolder(options), others);

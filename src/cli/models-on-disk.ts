@@ -1,15 +1,22 @@
 // The models that a server started here would know: the same settings, the same names.
 
+import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { shortNamesOf } from '../app/pool-settings.ts';
 import { type ConfigInputs, processInputs, resolveConfig } from '../config.ts';
 import { defaultModelFolder, embeddedModelPath, type ModelHomes, modelHomes } from '../pool/model-homes.ts';
 import { findModels, type ModelOnDisk } from '../pool/model-registry.ts';
-import { givenModel, locateModel, type ModelSource, otherModels } from '../pool/named-models.ts';
+import {
+  givenModel,
+  type LocatedModel,
+  locateModel,
+  type ModelSource,
+  otherModels,
+} from '../pool/named-models.ts';
 import { UsageError } from './usage-error.ts';
 
 export const MODEL_MEANING =
-  'a .gguf file, a .safetensors file, a model folder, or owner/repo of a model that is on this machine';
+  'a .gguf file, a .safetensors file, a model folder, or a name: one that list shows, owner/repo, or a short name';
 
 export interface FolderFlags {
   readonly modelsFolder?: string;
@@ -54,9 +61,16 @@ export function modelsOfOthers(flags: FolderFlags, known: readonly ModelOnDisk[]
     });
 }
 
-/** Resolves a model's name; a path stays as it is. */
+/** The path of a model: a path that exists, a name that `list` shows, or a name of the hub. */
+export function findModel(text: string, flags: FolderFlags): LocatedModel {
+  if (existsSync(text)) return { path: text };
+  const listed = modelsOnDisk(flags).find(({ name }) => name === text);
+  return listed ?? locateModel(text, homesOf(flags));
+}
+
+/** Throws where it is not on this machine, with what to do; a path that does not exist stays as it is. */
 export function modelPath(text: string, flags: FolderFlags = {}): string {
-  const { path, problem } = locateModel(text, homesOf(flags));
+  const { path, problem } = findModel(text, flags);
   if (problem !== undefined) throw new UsageError(problem);
   return path;
 }

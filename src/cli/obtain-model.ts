@@ -1,12 +1,12 @@
 // A model by whatever name a command was given: where it lies on this machine, or pulled from the hub first, with progress.
 
+import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { hubSettings } from '../app/hub-settings.ts';
 import { HUB_URL, type PullProgress, pullModel } from '../pool/download.ts';
 import type { HubFile } from '../pool/hub.ts';
 import { type ModelReference, PullError, referenceName } from '../pool/model-reference.ts';
-import { locateModel } from '../pool/named-models.ts';
-import { type FolderFlags, homesOf, modelFolder, modelsOnDisk } from './models-on-disk.ts';
+import { type FolderFlags, findModel, modelFolder } from './models-on-disk.ts';
 import { formatBytes, formatTable, type ProgressBar, progressBar } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -47,16 +47,25 @@ export async function interruptible<Result>(
 
 /** The path of a model: a path itself, a name that `list` shows, or a name of the hub, which is pulled where it is not here. */
 export async function obtainModel(text: string, flags: PullFlags, signal: AbortSignal): Promise<string> {
-  const { path, problem, absent } = locateModel(text, homesOf(flags));
-  const listed = modelsOnDisk(flags).find(({ name }) => name === text);
-  if (listed?.problem !== undefined) throw new UsageError(listed.problem);
-  if (listed !== undefined) return listed.path;
-  if (absent === undefined) {
-    if (problem !== undefined) throw new UsageError(problem);
-    return path;
-  }
-  process.stderr.write(`${text} is not on this machine; pulling ${referenceName(absent)}\n`);
-  return fetchModel(absent, text, flags, signal);
+  const { path, problem, absent } = findModel(text, flags);
+  if (absent !== undefined) return fetchAbsent(absent, text, flags, signal);
+  if (problem !== undefined) throw new UsageError(problem);
+  if (existsSync(path)) return path;
+  const hub = 'hf:owner/repo brings one from the Hugging Face hub';
+  throw new UsageError(
+    `there is no file and no model '${text}'; 'chairlift list' shows the models here, and ${hub}`,
+  );
+}
+
+/** Says first that it is not here. */
+export function fetchAbsent(
+  reference: ModelReference,
+  text: string,
+  flags: PullFlags,
+  signal: AbortSignal,
+): Promise<string> {
+  process.stderr.write(`${text} is not on this machine: pulling ${referenceName(reference)}\n`);
+  return fetchModel(reference, text, flags, signal);
 }
 
 /** `text` is what the user wrote. */

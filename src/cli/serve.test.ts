@@ -4,8 +4,9 @@ import { chatTemplate } from '../text/chat-template.ts';
 import { welcome } from './serve.ts';
 
 describe('what a started server says', () => {
-  const served = (template: ServedModel['template']) =>
+  const served = (template: ServedModel['template'], needsKey = false) =>
     welcome({
+      needsKey,
       url: 'http://127.0.0.1:8000',
       adminUrl: undefined,
       model: {
@@ -23,5 +24,13 @@ describe('what a started server says', () => {
     expect(plain).not.toContain('/chat/');
     expect(plain).toContain('curl http://127.0.0.1:8000/v1/completions');
     expect(plain).toContain('--chat-template');
+  });
+
+  it('begins with the address of the page, and its example has a key where one is needed', () => {
+    const template = chatTemplate({ template: '', specialTokens: {} });
+    expect(served(template)).toMatch(/^Chairlift listens on http:\/\/127\.0\.0\.1:8000 /);
+    expect(served(template)).not.toContain('authorization');
+    for (const text of [served(template, true), served(undefined, true)])
+      expect(text).toMatch(/KEY=.*keys create.*\ncurl \S+ -H "authorization: Bearer \$KEY" -H /);
   });
 });

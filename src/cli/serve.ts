@@ -5,17 +5,43 @@ import type { Command } from 'commander';
 import { LogDestination } from '../app/log-destination.ts';
 import type { Service } from '../app/service.ts';
 import { type Config, processInputs, resolveConfig } from '../config.ts';
+import { parseModelPath } from '../pool/model-names.ts';
+import { locateModel } from '../pool/named-models.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { addConfigOptions } from './flags.ts';
+import { LoadingBar } from './loading-bar.ts';
+import { type FolderFlags, homesOf } from './models-on-disk.ts';
+import { fetchAbsent } from './obtain-model.ts';
+import { ownLogPlace, writeServerRecord } from './server-records.ts';
 import { UsageError } from './usage-error.ts';
 
 export function addServe(program: Command): void {
-  const command = program.command('serve', { isDefault: false }).description('start the server');
-  addConfigOptions(command).action(serve);
+  const command = program
+    .command('serve')
+    .description('start the server')
+    .argument(
+      '[models...]',
+      'as with --model: a path, hf:owner/repo:Q4_K_M, or a short name such as llama3.2:1b',
+    )
+    .usage('[models...] [options]');
+  addConfigOptions(command)
+    .addHelpText('after', EXAMPLES)
+    .action((models: readonly string[], flags: Readonly<Record<string, unknown>>) => serve(models, flags));
 }
 
-async function serve(flags: Readonly<Record<string, unknown>>): Promise<void> {
-  const { config } = resolveConfig(processInputs(flags));
+const EXAMPLES = `
+Examples:
+  chairlift serve                                  what the models folder has, or the model that comes along
+  chairlift serve llama3.2:1b                      pulled where it is not here
+  chairlift serve hf:owner/repo:Q4_K_M -c 8192     with a shorter context
+  chairlift serve small=path/to/model.gguf -p 8080 clients ask for it as small
+  chairlift serve --host 0.0.0.0                   for other machines; make a key first, with chairlift keys create
+
+Each setting can also be given in the environment, as CHAIRLIFT_MAX_BATCH_SIZE for --max-batch-size, and in the config file, as
+maxBatchSize. 'chairlift config' shows which value counts.`;
+
+async function serve(models: readonly string[], flags: Readonly<Record<string, unknown>>): Promise<void> {
+  const { config } = resolveConfig(processInputs(withModels(models, flags)));
   const stopping = new AbortController();
   let service: Service | undefined;
   // Closed outputs must not end the server.
@@ -32,15 +58,49 @@ async function serve(flags: Readonly<Record<string, unknown>>): Promise<void> {
   });
   // Loaded after signal handlers are set.
   const { makeLogger, startService } = await import('../app/service.ts');
+  const loading = new LoadingBar(notes);
   try {
-    service = await startService(config, makeLogger(config, notes), stopping.signal);
-    process.stdout.write(welcome(service));
+    await pullMissing(config, flags, stopping.signal);
+    service = await startService(config, makeLogger(config, loading), stopping.signal, loading.update);
+    loading.end();
+    // At a terminal it must not overtake the log.
+    const isTerminal = process.stdout.isTTY === true && process.stderr.isTTY === true;
+    (isTerminal ? notes : process.stdout).write(welcome(service));
+    const forget = recordServer(service);
     if (!stopping.signal.aborted) await once(stopping.signal, 'abort');
     await service.close();
+    forget();
   } catch (error) {
+    loading.end();
     if (!stopping.signal.aborted) throw portProblem(error, config);
   }
   process.exit(0);
+}
+
+function withModels(
+  models: readonly string[],
+  flags: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
+  if (models.length === 0) return flags;
+  return { ...flags, model: [...models, ...((flags.model as readonly string[] | undefined) ?? [])] };
+}
+
+/** Of `--model`, what has a name of the hub and is nowhere on this machine. */
+async function pullMissing(config: Config, flags: FolderFlags, signal: AbortSignal): Promise<void> {
+  // A gateway alone loads no model.
+  if (config.gateway) return;
+  for (const text of config.model) {
+    const { path } = parseModelPath(text);
+    const { absent } = locateModel(path, homesOf(flags));
+    if (absent === undefined) continue;
+    try {
+      await fetchAbsent(absent, path, flags, signal);
+    } catch (error) {
+      // The others are served without it.
+      if (!(error instanceof UsageError) || config.model.length === 1) throw error;
+      process.stderr.write(`${error.message}\n`);
+    }
+  }
 }
 
 const CLOSING = 'closing: running requests may end, new ones are refused; again to stop at once\n';
@@ -54,12 +114,24 @@ function portProblem(error: unknown, { adminPort }: Config): unknown {
   return new UsageError(`port ${port} of ${address} ${problem}; choose another with ${flag}`);
 }
 
-export function welcome({ url, adminUrl, model }: Pick<Service, 'url' | 'adminUrl' | 'model'>): string {
+/** So that `stop` and `logs` find it; a worker of a fleet has no address. */
+function recordServer({ url }: Service): () => void {
+  if (url === '') return () => {};
+  const { environment, home } = processInputs({});
+  const log = ownLogPlace(environment);
+  return writeServerRecord(home, { pid: process.pid, url, startedMs: Date.now(), log });
+}
+
+type Started = Pick<Service, 'url' | 'adminUrl' | 'model' | 'needsKey'>;
+
+export function welcome({ url, adminUrl, model, needsKey }: Started): string {
   return [
-    url === '' ? 'Chairlift works for its fleet' : `Chairlift listens on ${url} (docs: ${url}/docs)`,
+    url === ''
+      ? 'Chairlift works for its fleet'
+      : `Chairlift listens on ${url} (open it in a browser; docs: ${url}/docs)`,
     ...(adminUrl === undefined ? [] : [`/metrics and /admin are on ${adminUrl}`]),
     ...(model === undefined ? ['models are those of the fleet’s workers'] : [described(model)]),
-    ...(url === '' || model === undefined ? [] : ['', exampleFor(url, model)]),
+    ...(url === '' || model === undefined ? [] : ['', exampleFor(url, model, needsKey)]),
     '',
   ].join('\n');
 }
@@ -70,15 +142,25 @@ function described({ name, direct, spec, blockCount }: ServedModel): string {
 }
 
 /** A model without a template can only continue texts. */
-function exampleFor(url: string, { name, template }: Pick<ServedModel, 'name' | 'template'>): string {
+function exampleFor(
+  url: string,
+  { name, template }: Pick<ServedModel, 'name' | 'template'>,
+  needsKey: boolean,
+): string {
+  const key = needsKey ? ' -H "authorization: Bearer $KEY"' : '';
   const curl = (path: string, body: object) =>
-    `curl ${url}${path} -H 'content-type: application/json' -d '${JSON.stringify({ model: name, ...body })}'`;
+    `curl ${url}${path}${key} -H 'content-type: application/json' -d '${JSON.stringify({ model: name, ...body })}'`;
+  const keyed = needsKey
+    ? ["KEY=…   # requests need a key; 'chairlift keys create --name NAME' makes one"]
+    : [];
   if (template !== undefined) {
-    return curl('/v1/chat/completions', { messages: [{ role: 'user', content: 'Hello, who are you?' }] });
+    const messages = [{ role: 'user', content: 'Hello, who are you?' }];
+    return [...keyed, curl('/v1/chat/completions', { messages })].join('\n');
   }
   return [
     'it has no chat template and continues texts; --chat-template gives it one',
     '',
+    ...keyed,
     curl('/v1/completions', { prompt: 'Once upon a time', max_tokens: 40 }),
   ].join('\n');
 }

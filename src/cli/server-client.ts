@@ -1,6 +1,8 @@
 // How commands call a running server: its address, its key, and errors that say what to do.
 
 import type { Command } from 'commander';
+import { processInputs } from '../config.ts';
+import { runningServers } from './server-records.ts';
 import { UsageError } from './usage-error.ts';
 
 export interface ServerFlags {
@@ -12,8 +14,20 @@ export const DEFAULT_URL = 'http://127.0.0.1:8000';
 
 export function addServerOptions(command: Command): Command {
   return command
-    .option('--url <url>', 'where the server is', DEFAULT_URL)
-    .option('--key <key>', 'API key, where the server asks for one');
+    .option('--url <url>', URL_MEANING)
+    .option('--key <key>', 'API key, where the server asks for one')
+    .hook('preAction', () => {
+      if (command.opts().url === undefined) command.setOptionValue('url', usualUrl());
+    });
+}
+
+export const URL_MEANING = `where the server is; where unset, the one that runs on this machine, or ${DEFAULT_URL}`;
+
+/** Of the only server of this user on this machine; the usual one where there is none, or several. */
+export function usualUrl(): string {
+  const [server, ...others] = runningServers(processInputs({}).home);
+  if (server === undefined || others.length > 0) return DEFAULT_URL;
+  return server.url.replace(/(?<=^https?:\/\/)(0\.0\.0\.0|\[::\])(?=:)/, '127.0.0.1');
 }
 
 interface Call {

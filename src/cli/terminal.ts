@@ -53,7 +53,12 @@ export interface ProgressBar {
 
 const WIDTH = 30;
 
-export function progressBar(label: string, stream: NodeJS.WriteStream = process.stderr): ProgressBar {
+interface BarOutput {
+  readonly isTTY?: boolean;
+  write(text: string): unknown;
+}
+
+export function progressBar(label: string, stream: BarOutput = process.stderr): ProgressBar {
   if (!stream.isTTY) return { update: () => {}, end: () => {} };
   let shown = '';
   return {

@@ -1,0 +1,115 @@
+// Servers that run on this machine: each writes a file in ~/.chairlift/servers, named after its port, with its process, its
+// address and where its log goes. `stop` and `logs` read them.
+
+import { execFileSync } from 'node:child_process';
+import {
+  fstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+
+export type LogPlace =
+  | { readonly kind: 'file'; readonly path: string }
+  /** Of systemd; `unit` where it is known. */
+  | { readonly kind: 'journal'; readonly unit?: string }
+  | { readonly kind: 'terminal' }
+  /** Somebody else reads it: a container's runtime, a service manager, another program. */
+  | { readonly kind: 'pipe' };
+
+export interface ServerRecord {
+  readonly pid: number;
+  readonly url: string;
+  readonly startedMs: number;
+  readonly log: LogPlace;
+}
+
+function recordsFolder(home: string): string {
+  return join(home, '.chairlift', 'servers');
+}
+
+/** Gives what removes it again. A server serves also where it cannot be written. */
+export function writeServerRecord(home: string, record: ServerRecord): () => void {
+  const folder = recordsFolder(home);
+  const path = join(folder, `${new URL(record.url).port || 'default'}.json`);
+  try {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(path, JSON.stringify(record), { mode: 0o600 });
+  } catch {
+    return () => {};
+  }
+  return () => {
+    if (readRecord(path)?.pid === record.pid) rmSync(path, { force: true });
+  };
+}
+
+/** Those whose process still is a server; files of others are removed. The latest first. */
+export function runningServers(home: string): ServerRecord[] {
+  const folder = recordsFolder(home);
+  const found: ServerRecord[] = [];
+  for (const name of namesIn(folder)) {
+    const record = readRecord(join(folder, name));
+    if (record !== undefined && isServer(record.pid)) found.push(record);
+    else rmSync(join(folder, name), { force: true });
+  }
+  return found.toSorted((a, b) => b.startedMs - a.startedMs);
+}
+
+/** The number of a process that ended may have gone to another program. */
+export function isServer(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    const command = execFileSync('ps', ['-p', String(pid), '-o', 'args='], { encoding: 'utf8' });
+    return /chairlift|cli\/main/.test(command) && /\bserve\b/.test(command);
+  } catch {
+    return false;
+  }
+}
+
+function readRecord(path: string): ServerRecord | undefined {
+  try {
+    const record = JSON.parse(readFileSync(path, 'utf8')) as Partial<ServerRecord>;
+    const isWhole =
+      Number.isSafeInteger(record.pid) && typeof record.url === 'string' && record.log?.kind !== undefined;
+    return isWhole ? (record as ServerRecord) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).filter((name) => name.endsWith('.json'));
+  } catch {
+    return [];
+  }
+}
+
+/** Where this process's standard error goes. */
+export function ownLogPlace(environment: Readonly<Record<string, string | undefined>>): LogPlace {
+  const stat = fstatSync(2);
+  if (environment.JOURNAL_STREAM === `${stat.dev}:${stat.ino}`) {
+    const unit = /([^/\n]+\.service)\s*$/m.exec(textOf('/proc/self/cgroup'))?.[1];
+    return { kind: 'journal', ...(unit === undefined ? {} : { unit }) };
+  }
+  if (process.stderr.isTTY) return { kind: 'terminal' };
+  if (!stat.isFile()) return { kind: 'pipe' };
+  try {
+    return { kind: 'file', path: readlinkSync('/proc/self/fd/2') };
+  } catch {
+    // Not on every system can the name be found.
+    return { kind: 'pipe' };
+  }
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
