@@ -109,12 +109,22 @@ describe('docs/library.md', () => {
 
   it('is right about types', async () => {
     for (const [at, code] of examples.entries()) writeFileSync(join(project, `example-${at}.ts`), code);
-    const uses = `import { benchmark, type BenchmarkReport, type ChairliftError, load } from 'chairlift';
+    const uses = `import { benchmark, type BenchmarkReport, type ChairliftError, load, serve } from 'chairlift';
       await using model = await load({ kvMemory: '1GiB', memory: 1e9 });
       const { tokens } = await model.tokens([1], { signal: AbortSignal.timeout(5) }).result();
       export const first: number | undefined = tokens[0];
       // @ts-expect-error: there is no such option
       model.chat([], { max_tokens: 5 });
+      model.chat([], { regex: 'a', temperature: 0 });
+      model.complete('', { choices: ['a'], regex: undefined });
+      // @ts-expect-error: an answer has one structure
+      model.chat([], { regex: 'a', choices: ['a'] });
+      // @ts-expect-error: an answer has one structure
+      model.complete('', { schema: {}, grammar: 'root ::= "a"' });
+      // @ts-expect-error: the KV cache has one size
+      await load({ kvBlocks: 64, kvMemory: '1GiB' });
+      // @ts-expect-error: the KV cache has one size
+      await serve({ kvBlocks: 64, kvMemory: '1GiB' });
       // @ts-expect-error: a piece of tokens() is no text
       for await (const piece of model.tokens([1])) piece.length;
       export const speedUps = ({ results }: BenchmarkReport): number[] => results.map(({ speedUp }) => speedUp);

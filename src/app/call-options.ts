@@ -23,6 +23,7 @@ import {
 } from '../generation/tools.ts';
 import type { SamplingParameters, SamplingRequest } from '../sampling/parameters.ts';
 import { invalidValue } from './chairlift-error.ts';
+import type { OneOf } from './one-of.ts';
 
 const priorities = { high: 0, normal: 1, low: 2 } as const satisfies Record<string, Priority>;
 
@@ -83,17 +84,22 @@ export function samplingOf(
   return parameters;
 }
 
-/** The response format; one of them at most. */
-export interface StructureOptions {
+interface Structures {
   /** A JSON schema: the text is JSON that it describes. */
-  readonly schema?: Readonly<Record<string, unknown>> | boolean | undefined;
+  readonly schema: Readonly<Record<string, unknown>> | boolean;
   /** A regular expression: the text matches it as a whole. */
-  readonly regex?: string | undefined;
+  readonly regex: string;
   /** The text is one of these. */
-  readonly choices?: readonly string[] | undefined;
+  readonly choices: readonly string[];
   /** A grammar in GBNF: the text is what it allows. */
-  readonly grammar?: string | undefined;
+  readonly grammar: string;
 }
+
+/** The response format; one of them at most. */
+export type StructureOptions = OneOf<Structures>;
+
+/** As they are before it is known that there is one at most. */
+type GivenStructures = { readonly [Name in keyof Structures]?: Structures[Name] | undefined };
 
 export interface ToolDescription {
   readonly name: string;
@@ -120,7 +126,7 @@ export function structureOf({
   regex,
   choices,
   grammar,
-}: StructureOptions): ResponseFormat | undefined {
+}: GivenStructures): ResponseFormat | undefined {
   return onlyResponseFormat([
     schema === undefined ? undefined : schemaFormat('schema', checkSchema(schema), true),
     regex === undefined ? undefined : regexFormat('regex', checkText('regex', regex)),

@@ -2,7 +2,13 @@
 // comes from where the command line takes it, too: environment, config file, defaults.
 
 import { type Config, ConfigError, processInputs, resolveConfig } from '../config.ts';
-import { type configOptions, type OptionName, optionNames } from '../config-options.ts';
+import {
+  type configOptions,
+  type exclusiveOptions,
+  type OptionName,
+  optionNames,
+} from '../config-options.ts';
+import type { OneOf } from './one-of.ts';
 
 /** Sizes may also be texts such as '4GiB', times such as '10m'. */
 type Given<Name extends OptionName> =
@@ -10,9 +16,14 @@ type Given<Name extends OptionName> =
   | ((typeof configOptions)[Name]['kind'] extends { type: 'bytes' | 'seconds' } ? string : never)
   | undefined;
 
-export type GivenConfig = { readonly [Name in OptionName]?: Given<Name> } & {
+type Exclusive = (typeof exclusiveOptions)[number][number];
+
+/** Of settings that exclude each other, one is given; see `exclusiveOptions`. */
+export type ExclusiveSettings = OneOf<{ readonly [Name in Exclusive]: Given<Name> }>;
+
+export type GivenConfig = { readonly [Name in Exclude<OptionName, Exclusive>]?: Given<Name> } & {
   readonly config?: string | undefined;
-};
+} & ExclusiveSettings;
 
 /** Refuses names that are not among `known`: a misspelt option must not be ignored. */
 export function configFrom(

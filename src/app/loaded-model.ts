@@ -21,7 +21,7 @@ import type { Tokenizer } from '../text/tokenizer.ts';
 import { type Answer, type AnswerSource, RunningAnswer } from './answer.ts';
 import type { ChatOptions, EmbedOptions, TextOptions, TokenOptions } from './call-options.ts';
 import { asLibraryError, ChairliftError, invalidValue, loadError } from './chairlift-error.ts';
-import { configFrom, type GivenConfig } from './given-config.ts';
+import { configFrom, type ExclusiveSettings, type GivenConfig } from './given-config.ts';
 import { chooseGpu, isGpuBackend } from './gpu-choice.ts';
 import {
   type EmbedResult,
@@ -54,7 +54,9 @@ const settings = [
 ] as const satisfies readonly (keyof GivenConfig)[];
 
 /** Settings as docs/configuration.md describes them. */
-export interface LoadOptions extends Pick<GivenConfig, (typeof settings)[number]> {
+export type LoadOptions = LoadSettings & ExclusiveSettings;
+
+interface LoadSettings extends Pick<GivenConfig, (typeof settings)[number]> {
   /** A .gguf file, a .safetensors file, a model folder or the name of a model on this machine; else the embedded model. */
   readonly path?: string | undefined;
   /** LoRA adapters by name: folders that PEFT or mlx-lm wrote, or GGUF files. Calls choose one by `adapter`. */
