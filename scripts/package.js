@@ -2,7 +2,7 @@
 // for NVIDIA's GPUs where CUDA's compiler can be had. Usage: node scripts/package.js, which needs Zig.
 
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildNative } from './build-native.js';
@@ -75,6 +75,15 @@ function setUp() {
   if (status !== 0) fail('the checkout could not be set up; see above.');
 }
 
+/** From the commands themselves, so that it never says anything else than their help. */
+function writeManual() {
+  const { status, stdout } = spawnSync(process.execPath, [join(root, 'bin', 'chairlift.js'), 'man'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  if (status !== 0) fail('the manual page could not be written; see above.');
+  writeFileSync(join(root, 'dist', 'chairlift.1'), stdout);
+}
+
 /** Without npm scripts: everything is built. */
 function pack() {
   // It contains nothing else: images are made of it.
@@ -98,6 +107,7 @@ function pack() {
 const zig = findZig();
 if (!zig) fail(noZig);
 setUp();
+writeManual();
 await buildAddons(zig).catch((error) => fail(error.message));
 await buildCudaKernels().catch((error) => fail(error.message));
 const { file, version } = pack();
