@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { chosenSettings } from '../app/effective-settings.ts';
 import { resolveConfig } from '../config.ts';
-import { forPeople } from './config.ts';
+import { forPeople, layOut } from './config.ts';
 
 describe('chairlift config', () => {
   it('shows no passwords and no tokens', () => {
@@ -25,5 +26,29 @@ describe('chairlift config', () => {
   it('shows what is unset as unset', () => {
     const shown = forPeople(resolveConfig({ flags: {}, environment: {}, home: '/nonexistent' }));
     expect(shown.config.natsPassword).toBeUndefined();
+  });
+
+  it('shows what this machine would choose for what nobody has given', async () => {
+    const resolved = resolveConfig({
+      flags: { threads: '3', memory: '2GB' },
+      environment: {},
+      home: '/home/ann',
+    });
+    const chosen = await chosenSettings(resolved.config, '/home/ann', async () => ({ backend: undefined }));
+    const rows = layOut(resolved, chosen).split('\n');
+    const row = (name: string) => rows.find((one) => one.startsWith(`${name} `))?.split(/ {2,}/);
+    expect(row('modelsFolder')).toEqual(['modelsFolder', '/home/ann/.chairlift/models', 'chosen here']);
+    expect(row('backend')?.[1]).toMatch(/^(cpu|reference)$/);
+    expect(row('threads')).toEqual(['threads', '3', 'flag']);
+    expect(row('memory')).toEqual(['memory', '2000000000', 'flag']);
+    expect(row('natsUser')).toEqual(['natsUser', '(unset)', 'default']);
+    const gpu = { backend: 'cuda', memoryBytes: 8e9 } as const;
+    const { memory, ...onGpu } = await chosenSettings(
+      resolveConfig({ flags: {}, environment: {}, home: '/' }).config,
+      '/',
+      async () => gpu,
+    );
+    expect(onGpu).toMatchObject({ backend: 'cuda', gpuMemory: 7.2e9 });
+    expect(memory).toBeUndefined();
   });
 });

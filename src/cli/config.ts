@@ -1,6 +1,7 @@
 // `chairlift config`: the effective configuration and where each value comes from.
 
 import type { Command } from 'commander';
+import { type ChosenSettings, chosenSettings } from '../app/effective-settings.ts';
 import { processInputs, type ResolvedConfig, resolveConfig } from '../config.ts';
 import { type ConfigOption, configOptions, optionNames } from '../config-options.ts';
 import { withoutPassword } from '../store/postgres-address.ts';
@@ -11,9 +12,12 @@ export function addConfig(program: Command): void {
     .command('config')
     .description('show the effective configuration and where each value comes from')
     .option('--json', 'print JSON');
-  addConfigOptions(command).action((flags: { json?: true }) => {
-    const resolved = forPeople(resolveConfig(processInputs(flags)));
-    process.stdout.write(`${flags.json ? JSON.stringify(resolved) : layOut(resolved)}\n`);
+  addConfigOptions(command).action(async (flags: { json?: true }) => {
+    const inputs = processInputs(flags);
+    const resolved = resolveConfig(inputs);
+    const chosen = await chosenSettings(resolved.config, inputs.home);
+    const shown = forPeople(resolved);
+    process.stdout.write(`${flags.json ? JSON.stringify({ ...shown, chosen }) : layOut(shown, chosen)}\n`);
   });
 }
 
@@ -39,12 +43,14 @@ export function forPeople(resolved: ResolvedConfig): ResolvedConfig {
   };
 }
 
-function layOut({ config, sources, file }: ResolvedConfig): string {
+/** What nobody has given is what the server would choose. */
+export function layOut({ config, sources, file }: ResolvedConfig, chosen: ChosenSettings): string {
   const width = Math.max(...optionNames.map((name) => name.length));
   const rows = optionNames.map((name) => {
-    const value = config[name];
+    const value = config[name] ?? chosen[name];
     const shown = value === undefined ? '(unset)' : Array.isArray(value) ? listed(value) : String(value);
-    return `${name.padEnd(width)}  ${shown.padEnd(28)}  ${sources[name]}`;
+    const source = config[name] === undefined && chosen[name] !== undefined ? 'chosen here' : sources[name];
+    return `${name.padEnd(width)}  ${shown.padEnd(28)}  ${source}`;
   });
   return [`config file: ${file ?? 'none'}`, ...rows].join('\n');
 }

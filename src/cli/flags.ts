@@ -108,6 +108,7 @@ const values: Readonly<Record<Exclude<OptionKind['type'], 'switch'>, string>> = 
   seconds: 'time',
   part: 'part',
   choice: 'name',
+  upstreams: 'json',
 };
 
 function valuePart({ kind }: ConfigOption): string {

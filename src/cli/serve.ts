@@ -66,10 +66,9 @@ async function serve(models: readonly string[], flags: Readonly<Record<string, u
     // At a terminal it must not overtake the log.
     const isTerminal = process.stdout.isTTY === true && process.stderr.isTTY === true;
     (isTerminal ? notes : process.stdout).write(welcome(service));
-    const forget = recordServer(service);
+    process.on('exit', recordServer(service));
     if (!stopping.signal.aborted) await once(stopping.signal, 'abort');
     await service.close();
-    forget();
   } catch (error) {
     loading.end();
     if (!stopping.signal.aborted) throw portProblem(error, config);
