@@ -34,6 +34,7 @@ const models: ModelEntry[] = [
     pinned: true,
   },
   { ...entry, name: 'small', path: '/m/small.gguf', state: 'unloaded' },
+  { ...entry, name: 'far', path: '', state: 'loaded', upstream: 'cloud' },
 ];
 
 /** Like the server: the admin list for admins, names and states for all. */
@@ -53,6 +54,7 @@ describe('chairlift ps', () => {
     expect(headings).toMatch(/^name +state +memory +computed by +requests +pinned +path$/);
     expect(rows).toEqual([
       expect.stringMatching(/^big +loaded +4\.20 GB +webgpu, Some GPU +3 +yes +\/m\/big\.gguf$/),
+      expect.stringMatching(/^far +elsewhere +- +upstream cloud +0 +no/),
     ]);
     expect(notes).toBe('');
   });
@@ -63,6 +65,7 @@ describe('chairlift ps', () => {
     expect(JSON.parse(output)).toEqual([
       { name: 'big', state: 'loaded' },
       { name: 'small', state: 'unloaded' },
+      { name: 'far', state: 'loaded' },
     ]);
     expect(notes).toContain('admin key');
   });

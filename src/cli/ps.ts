@@ -43,11 +43,11 @@ async function modelsOf(flags: ServerFlags): Promise<KnownModel[]> {
 function layOut(models: readonly KnownModel[]): string {
   return formatColumns(
     ['name', 'state', 'memory', 'computed by', 'requests', 'pinned', 'path'],
-    models.map(({ name, state, memoryBytes, computedBy, busy, pinned, path }) => [
+    models.map(({ name, state, memoryBytes, computedBy, upstream, busy, pinned, path }) => [
       name,
-      state,
+      upstream === undefined ? state : 'elsewhere',
       memoryBytes === undefined ? undefined : formatBytes(memoryBytes),
-      computedBy,
+      upstream === undefined ? computedBy : `upstream ${upstream}`,
       busy,
       pinned === undefined ? undefined : pinned ? 'yes' : 'no',
       path,
