@@ -1,7 +1,11 @@
 // /admin/models: lists models with their state, loads and unloads them.
 
+import { existsSync } from 'node:fs';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { ModelCards } from '../../pool/model-card.ts';
+import type { ModelEntry, ModelPool } from '../../pool/model-pool.ts';
+import { messageOf } from '../../runtime/error-message.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError, acquireError } from '../http/errors.ts';
 import { readExactBody, rulesFor } from '../http/parse-body.ts';
@@ -10,14 +14,61 @@ import type { Route } from '../route.ts';
 
 export const modelNameSchema = z.object({ model: z.string() });
 
+/** What there is to know of a model before it is loaded. */
+export interface ListedModel extends ModelEntry {
+  readonly about?: {
+    readonly architecture: string;
+    readonly parameters: number;
+    readonly quantization: string;
+    readonly sizeBytes: number;
+    readonly contextLength?: number;
+  };
+  /** Whether its weights would fit, were no other model loaded. */
+  readonly fits?: boolean;
+  /** Why its files cannot be read. */
+  readonly problem?: string;
+}
+
+async function listed({ pool }: ServerContext, cards: ModelCards): Promise<ListedModel[]> {
+  const models: ListedModel[] = [];
+  for (const entry of pool.list()) models.push({ ...entry, ...(await describe(entry, pool, cards)) });
+  return models;
+}
+
+async function describe(
+  { path, upstream }: ModelEntry,
+  { memoryBytes }: Pick<ModelPool, 'memoryBytes'>,
+  cards: ModelCards,
+): Promise<Pick<ListedModel, 'about' | 'fits' | 'problem'>> {
+  // Those of workers of a fleet lie on other machines.
+  if (upstream !== undefined || !existsSync(path)) return {};
+  try {
+    const { architecture, parameters, quantization, sizeBytes, metadata } = await cards.read(path);
+    const contextLength = metadata[`${architecture}.context_length`];
+    return {
+      about: {
+        architecture,
+        parameters,
+        quantization,
+        sizeBytes,
+        ...(typeof contextLength === 'number' ? { contextLength } : {}),
+      },
+      fits: sizeBytes <= memoryBytes,
+    };
+  } catch (error) {
+    return { problem: messageOf(error) };
+  }
+}
+
 export function adminModelRoutes(context: ServerContext): readonly Route[] {
+  const cards = new ModelCards();
   return [
     {
       method: 'GET',
       url: '/admin/models',
       access: 'admin',
       summary: 'Models with their state',
-      handler: async () => ({ object: 'list', data: context.pool.list() }),
+      handler: async () => ({ object: 'list', data: await listed(context, cards) }),
     },
     {
       method: 'POST',

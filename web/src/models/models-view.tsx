@@ -1,13 +1,13 @@
 // The models: which are in memory, and what may be done with them.
 
 import { useState } from 'preact/hooks';
-import type { ModelEntry } from '../../../src/pool/model-pool.ts';
+import type { ListedModel } from '../../../src/server/admin/models.ts';
 import { type Server, wordsFor } from '../access/server.ts';
 import { usePolled } from '../polled.ts';
 import { Confirm } from '../shell/confirm.tsx';
 import { type Column, DataTable, NONE } from '../shell/data-table.tsx';
 import { Problem } from '../shell/problem.tsx';
-import { bytes, count, day } from '../text/format.ts';
+import { bytes, count, day, rate } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import { PullForm } from './pull-form.tsx';
 import type { Pulls } from './pulls.ts';
@@ -21,14 +21,14 @@ interface ModelsViewProps {
 }
 
 export function ModelsView({ server, pulls, canPull }: ModelsViewProps) {
-  const { answer, problem, refresh } = usePolled<{ data: readonly ModelEntry[] }>(
+  const { answer, problem, refresh } = usePolled<{ data: readonly ListedModel[] }>(
     server,
     'admin/models',
     ASK_EVERY_MS,
   );
   const [failure, setFailure] = useState<string>();
   const [busy, setBusy] = useState<string>();
-  const [doomed, setDoomed] = useState<ModelEntry>();
+  const [doomed, setDoomed] = useState<ListedModel>();
   const act = async (name: string, work: () => Promise<unknown>) => {
     setBusy(name);
     setFailure(undefined);
@@ -85,14 +85,14 @@ export function ModelsView({ server, pulls, canPull }: ModelsViewProps) {
 }
 
 interface ModelActions {
-  readonly isDefault: (model: ModelEntry) => boolean;
-  readonly isBusy: (model: ModelEntry) => boolean;
-  readonly onLoad: (model: ModelEntry) => void;
-  readonly onUnload: (model: ModelEntry) => void;
-  readonly onDelete: (model: ModelEntry) => void;
+  readonly isDefault: (model: ListedModel) => boolean;
+  readonly isBusy: (model: ListedModel) => boolean;
+  readonly onLoad: (model: ListedModel) => void;
+  readonly onUnload: (model: ListedModel) => void;
+  readonly onDelete: (model: ListedModel) => void;
 }
 
-function columnsOf(actions: ModelActions): readonly Column<ModelEntry>[] {
+function columnsOf(actions: ModelActions): readonly Column<ListedModel>[] {
   return [
     { name: 'Name', cell: (model) => <ModelName model={model} isDefault={actions.isDefault(model)} /> },
     {
@@ -102,6 +102,20 @@ function columnsOf(actions: ModelActions): readonly Column<ModelEntry>[] {
           {upstream === undefined ? state : 'elsewhere'}
         </span>
       ),
+    },
+    {
+      name: 'Weights',
+      cell: ({ about }) => (about === undefined ? NONE : <SafeText text={weightsOf(about)} most={60} />),
+    },
+    {
+      name: 'Size',
+      isNumber: true,
+      cell: ({ about }) => (about === undefined ? NONE : bytes(about.sizeBytes)),
+    },
+    {
+      name: 'Context',
+      isNumber: true,
+      cell: ({ about }) => (about?.contextLength === undefined ? NONE : count(about.contextLength)),
     },
     {
       name: 'Memory',
@@ -118,8 +132,18 @@ function columnsOf(actions: ModelActions): readonly Column<ModelEntry>[] {
   ];
 }
 
-function ModelName({ model, isDefault }: { readonly model: ModelEntry; readonly isDefault: boolean }) {
-  const { name, aliases, pinned, adapterOf, upstream } = model;
+function weightsOf({ architecture, parameters, quantization }: NonNullable<ListedModel['about']>): string {
+  return `${architecture} · ${short(parameters)} · ${quantization}`;
+}
+
+/** As models are called by their size: 1.24B, 135M. */
+function short(parameters: number): string {
+  const [unit, name] = parameters >= 1e9 ? [1e9, 'B'] : [1e6, 'M'];
+  return `${rate(parameters / Number(unit))}${name}`;
+}
+
+function ModelName({ model, isDefault }: { readonly model: ListedModel; readonly isDefault: boolean }) {
+  const { name, aliases, pinned, adapterOf, upstream, fits, problem } = model;
   return (
     <>
       <SafeText text={name} most={80} />
@@ -137,6 +161,12 @@ function ModelName({ model, isDefault }: { readonly model: ModelEntry; readonly 
           of the upstream <SafeText text={upstream} most={40} />
         </span>
       )}
+      {fits === false && <span class="badge">too large for the memory limit</span>}
+      {problem !== undefined && (
+        <div class="problem">
+          <SafeText text={problem} most={200} />
+        </div>
+      )}
       {aliases.length > 0 && (
         <div class="quiet">
           also <SafeText text={aliases.join(', ')} most={120} />
@@ -146,17 +176,19 @@ function ModelName({ model, isDefault }: { readonly model: ModelEntry; readonly 
   );
 }
 
-function Buttons({ model, actions }: { readonly model: ModelEntry; readonly actions: ModelActions }) {
+function Buttons({ model, actions }: { readonly model: ListedModel; readonly actions: ModelActions }) {
   const { name, state, upstream } = model;
   if (upstream !== undefined) return null;
   const disabled = actions.isBusy(model);
   const inMemory = state === 'loaded' || state === 'loading';
+  // A load that must fail is not offered.
+  const loadable = inMemory || (model.problem === undefined && model.fits !== false);
   return (
     <>
       <button
         type="button"
         class="small"
-        disabled={disabled}
+        disabled={disabled || !loadable}
         onClick={() => (inMemory ? actions.onUnload(model) : actions.onLoad(model))}
       >
         {inMemory ? 'Unload' : 'Load'}
