@@ -17,6 +17,11 @@ import {
 const usage = {
   usage: { prompt_tokens: 30, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 10 } },
 };
+const lark = {
+  type: 'custom',
+  name: 'x',
+  format: { type: 'grammar', syntax: 'lark', definition: 'start: "a"' },
+};
 const chat = { model: 'far', messages, max_tokens: 20, temperature: 0 };
 
 /** A server whose model `far` a stand-in serves. */
@@ -152,6 +157,7 @@ describe('a model of another server of ours', () => {
     ],
     ['/v1/completions', { prompt: 'x', best_of: 2 }, /^best_of: /],
     ['/v1/responses', { input: 'x', truncation: 'auto' }, /^truncation: /],
+    ['/v1/responses', { input: 'x', tools: [lark] }, /^tools: needs a model that is here/],
     [
       '/v1/messages',
       { messages, max_tokens: 9, thinking: { type: 'enabled', budget_tokens: 5 } },

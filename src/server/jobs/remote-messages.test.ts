@@ -157,6 +157,16 @@ describe('an upstream that speaks Anthropic’s messages', () => {
     });
   });
 
+  it('is told how long it may think', async () => {
+    behave = events(begin, text(0, 'Good'), ...end('end_turn'));
+    const thinking = { type: 'enabled', budget_tokens: 1024 };
+    const answer = await post('/v1/messages', { model: 'odd', messages, max_tokens: 2000, thinking });
+    expect(answer.statusCode, answer.body).toBe(200);
+    expect(upstream.requests.at(-1)?.body).toMatchObject({ thinking, max_tokens: 2000 });
+    await post('/api/chat', { model: 'odd', messages, think: false, stream: false });
+    expect(upstream.requests.at(-1)?.body).toMatchObject({ thinking: { type: 'disabled' } });
+  });
+
   it('is read with thinking, calls and the stop string that ended the answer', async () => {
     behave = events(
       begin,

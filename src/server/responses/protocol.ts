@@ -10,7 +10,7 @@ import type { KeptResponses, RunningResponses } from './kept-responses.ts';
 import { toChatBody } from './read.ts';
 import { responsesRules } from './schema.ts';
 import { ResponseShape } from './shape.ts';
-import { toolWarnings } from './tools.ts';
+import { needsLark, toolWarnings } from './tools.ts';
 import { truncated } from './truncation.ts';
 
 export const responsesKind: CompletionKind<ChatBody> = {
@@ -48,7 +48,8 @@ export function newResponse(
     edit: async ({ truncation }, body, room) => ({
       body: truncation === 'auto' ? await truncated(body, room) : body,
     }),
-    needsLocal: ({ truncation }) => (truncation === 'auto' ? 'truncation' : undefined),
+    needsLocal: ({ truncation, tools = [] }) =>
+      truncation === 'auto' ? 'truncation' : needsLark(tools) ? 'tools' : undefined,
     fieldNames: {
       messages: 'input',
       max_tokens: 'max_output_tokens',

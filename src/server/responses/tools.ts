@@ -132,6 +132,13 @@ export function knownTools(tools: readonly Tool[]): ReadonlyMap<string, KnownToo
   return new Map(known.map((one) => [modelName(one), one]));
 }
 
+/** Whether only the grammars of this server could hold the input of a tool to what it says. */
+export function needsLark(tools: readonly Tool[]): boolean {
+  return ownTools(tools).some(
+    ({ tool }) => tool.type === 'custom' && tool.format?.type === 'grammar' && tool.format.syntax === 'lark',
+  );
+}
+
 export function toChatTools(tools: readonly Tool[]): NonNullable<ChatBody['tools']> {
   return ownTools(tools).map(({ tool, namespace }) => {
     const within = namespace === undefined ? {} : { namespace: namespace.name };
