@@ -23,6 +23,7 @@ import type { LiveFeed } from './live/live-feed.ts';
 import type { SlidingPercentiles } from './live/recent-measurements.ts';
 import type { Refusals } from './live/refusals.ts';
 import type { RequestTraces } from './live/request-traces.ts';
+import type { DefaultAdapters } from './llama-server/default-adapters.ts';
 import type { CreatedModels } from './ollama/created-models.ts';
 import type { Activity } from './request/activity.ts';
 import type { Admission } from './request/admission.ts';
@@ -134,6 +135,7 @@ export interface ServerContext extends ServerDeps {
   readonly readiness: Readiness;
   readonly typicalAnswer: TypicalAnswer;
   readonly createdModels: CreatedModels;
+  readonly defaultAdapters: DefaultAdapters;
 }
 
 declare module 'fastify' {

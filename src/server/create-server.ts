@@ -30,6 +30,7 @@ import { LiveFeed } from './live/live-feed.ts';
 import { SlidingPercentiles } from './live/recent-measurements.ts';
 import { Refusals } from './live/refusals.ts';
 import { RequestTraces } from './live/request-traces.ts';
+import { DefaultAdapters } from './llama-server/default-adapters.ts';
 import { CreatedModels } from './ollama/created-models.ts';
 import { Activity } from './request/activity.ts';
 import { Admission } from './request/admission.ts';
@@ -195,6 +196,7 @@ function makeContext(deps: ServerDeps): ServerContext {
     metrics: new Metrics(pool, deps.settings),
     typicalAnswer: new TypicalAnswer(),
     createdModels: new CreatedModels(deps.downloads?.folder),
+    defaultAdapters: new DefaultAdapters(),
   };
 }
 

@@ -96,6 +96,37 @@ describe('adapters that come while the server runs, as vLLM loads them', () => {
     expect((await request('/v1/unload_lora_adapter', { lora_name: 'three' })).status).toBe(404);
   });
 
+  it('answer at llama-server’s routes where an admin has set one, until another request says otherwise', async () => {
+    const body = { prompt: 'Once upon', n_predict: 12, temperature: 0 };
+    const complete = async (more: object = {}) =>
+      ((await (await request('/completion', { ...body, ...more })).json()) as { content: string }).content;
+    const scales = async () =>
+      ((await (await request('/lora-adapters')).json()) as { scale: number }[]).map(({ scale }) => scale);
+    const [plain, second] = [await answer('tiny', 'Once upon'), await answer('tiny:two', 'Once upon')];
+    expect(await complete()).toBe(plain);
+    const set = (given: unknown) => request('/lora-adapters', given as object);
+    expect(await (await set([{ id: 1, scale: 1 }])).json()).toEqual({ success: true });
+    expect(await scales()).toEqual([0, 1]);
+    expect(await complete()).toBe(second);
+    expect(await complete({ lora: [{ id: 1, scale: 0 }] })).toBe(plain);
+    expect(await answer('tiny', 'Once upon')).toBe(plain);
+    for (const wrong of [
+      [{ id: 7, scale: 1 }],
+      [{ id: 0, scale: 0.5 }],
+      { id: 0 },
+      [
+        { id: 0, scale: 1 },
+        { id: 1, scale: 1 },
+      ],
+    ]) {
+      expect((await set(wrong)).status, JSON.stringify(wrong)).toBe(400);
+    }
+    expect(await complete()).toBe(second);
+    expect((await set([{ id: 1, scale: 0 }])).status).toBe(200);
+    expect(await complete()).toBe(plain);
+    expect(await scales()).toEqual([0, 0]);
+  });
+
   it('are refused where they do not fit, are not there, or no admin asks', async () => {
     const wrong = writeAdapter(join(home.folder, 'wrong.gguf'), 4, 32);
     for (const path of [wrong, join(home.folder, 'nothing.gguf')]) {

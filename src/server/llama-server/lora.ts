@@ -6,6 +6,7 @@ import type { ModelEntry, ModelPool } from '../../pool/model-pool.ts';
 import { badRequest } from '../http/errors.ts';
 import type { Caller } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
+import type { DefaultAdapters } from './default-adapters.ts';
 
 export interface ScaledAdapter {
   readonly id: number;
@@ -36,12 +37,32 @@ export function adaptedModel(
   return one === undefined ? adapterOf : (adapters[one.id] as ModelEntry).name;
 }
 
+/** The model that a request gets which says nothing of adapters: one that names an adapter has it. */
+export function defaultModel(pool: ModelPool, name: string | undefined, adapters: DefaultAdapters): string {
+  const { name: found, adapterOf } = findEntry(pool, name);
+  const adapted = adapterOf === undefined ? adapters.of(found) : undefined;
+  // It may have been removed meanwhile.
+  return pool.list().some((one) => one.name === adapted) ? (adapted as string) : found;
+}
+
+/** Throws where these cannot be applied. */
+export function setAdapters(
+  pool: ModelPool,
+  name: string | undefined,
+  given: readonly ScaledAdapter[],
+  adapters: DefaultAdapters,
+): void {
+  const { name: found, adapterOf = found } = findEntry(pool, name);
+  adapters.set(adapterOf, adaptedModel(pool, adapterOf, given));
+}
+
 export function listedAdapters(
   pool: ModelPool,
   name: string | undefined,
   { admin }: Pick<Caller, 'admin'>,
+  adapters: DefaultAdapters,
 ): readonly object[] {
-  const { name: found } = findEntry(pool, name);
+  const found = defaultModel(pool, name, adapters);
   return adaptersOf(pool, name).map((entry, id) => ({
     id,
     path: admin ? (entry.adapterPath ?? '') : basename(entry.adapterPath ?? ''),

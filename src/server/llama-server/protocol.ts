@@ -11,7 +11,7 @@ import { promptInput, splitPrompt } from '../openai/schemas/prompts.ts';
 import { type SamplingBody, samplingOf } from '../openai/schemas/sampling.ts';
 import { structuredOutputOf } from '../openai/schemas/structured-output.ts';
 import type { RequestContext } from '../request/request-scope.ts';
-import { adaptedModel } from './lora.ts';
+import { adaptedModel, defaultModel } from './lora.ts';
 import {
   type CommonGiven,
   completionRules,
@@ -74,12 +74,16 @@ function read<Given extends CommonGiven>(
   request: RequestContext,
 ) {
   const { n, n_cmpl: answers, lora, grammar } = rest;
+  const { pool, defaultAdapters } = request.context;
   const biases: Biases = Array.isArray(given) ? given : Object.entries(given);
   checkBiasedTexts(biases);
   return {
     ...rest,
     ...(n === undefined && answers !== undefined ? { n: answers } : {}),
-    ...(lora === undefined ? {} : { model: adaptedModel(request.context.pool, rest.model, lora) }),
+    model:
+      lora === undefined
+        ? defaultModel(pool, rest.model, defaultAdapters)
+        : adaptedModel(pool, rest.model, lora),
     // Clients send an empty grammar for none.
     ...(grammar === '' ? { grammar: undefined } : {}),
     biases,

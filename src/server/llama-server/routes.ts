@@ -6,7 +6,7 @@ import type { ModelEntry } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { load, modelNameSchema, unload } from '../admin/models.ts';
 import type { ServerContext } from '../context.ts';
-import type { ApiError } from '../http/errors.ts';
+import { type ApiError, badRequest } from '../http/errors.ts';
 import { rulesNote } from '../http/parse-body.ts';
 import { resumptionOf } from '../jobs/resumption.ts';
 import { serveCompletion } from '../jobs/serve-completion.ts';
@@ -22,10 +22,16 @@ import type { Route } from '../route.ts';
 import { completionAnswerSchema } from './answers.ts';
 import { embeddingAnswerSchema, embeddingSchema, serveEmbedding } from './embedding.ts';
 import { nativeError } from './errors.ts';
-import { listedAdapters } from './lora.ts';
+import { listedAdapters, type ScaledAdapter, setAdapters } from './lora.ts';
 import { KnownProps, loadedModel, shownProps } from './props.ts';
 import { completionProtocol, infillProtocol } from './protocol.ts';
-import { completionRules, completionSchema, infillRules, infillSchema } from './schema.ts';
+import {
+  adapterScalesSchema,
+  completionRules,
+  completionSchema,
+  infillRules,
+  infillSchema,
+} from './schema.ts';
 import { slotsOf } from './slots.ts';
 
 const usual = { forceLow: false };
@@ -142,7 +148,22 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
       url: '/lora-adapters',
       access: 'key',
       summary: 'The adapters of a model, as llama-server lists them',
-      handler: async (request) => listedAdapters(context.pool, modelAsked(request), callerOf(request)),
+      handler: async (request) =>
+        listedAdapters(context.pool, modelAsked(request), callerOf(request), context.defaultAdapters),
+    },
+    {
+      method: 'POST',
+      url: '/lora-adapters',
+      access: 'admin',
+      summary: 'Which adapter answers of /completion and /infill have where a request says nothing',
+      description: '?model= names another one than the default model.',
+      body: adapterScalesSchema,
+      answer: changedSchema,
+      handler: async (request) => {
+        const scales = parseScales(request.body);
+        setAdapters(context.pool, modelAsked(request), scales, context.defaultAdapters);
+        return { success: true };
+      },
     },
     {
       method: 'POST',
@@ -169,6 +190,12 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
       },
     },
   ];
+}
+
+function parseScales(body: unknown): readonly ScaledAdapter[] {
+  const { success, data } = adapterScalesSchema.safeParse(body);
+  if (success) return data;
+  throw badRequest('lora', 'must be a list of objects with an id and a scale');
 }
 
 /** OpenAI's clients always name a model, llama-server's hardly ever. */

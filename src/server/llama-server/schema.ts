@@ -11,6 +11,9 @@ import { structuredOutputFields } from '../openai/schemas/structured-output.ts';
 const bias = z.union([z.number(), z.literal(false)]);
 const biasedTokens = z.union([z.int(), z.string()]);
 
+/** Of adapters by their numbers. */
+export const adapterScalesSchema = z.array(z.object({ id: z.int(), scale: z.number() }));
+
 const commonFields = {
   ...samplingFields,
   ...structuredOutputFields,
@@ -42,9 +45,11 @@ const commonFields = {
     .array(z.string())
     .meta({ description: 'Only these fields of the answer; `a/b` is the field b of a.' })
     .optional(),
-  lora: z
-    .array(z.object({ id: z.int(), scale: z.number() }))
-    .meta({ description: 'One of /lora-adapters with the scale 1; all others have 0.' })
+  lora: adapterScalesSchema
+    .meta({
+      description:
+        'One of /lora-adapters with the scale 1; all others have 0. Default: what POST /lora-adapters has set.',
+    })
     .optional(),
 };
 
