@@ -191,13 +191,20 @@ function pass(response, answer) {
     return;
   }
   const { 'content-length': _, ...headers } = response.headers;
-  answer.writeHead(response.statusCode, { ...headers, 'Process-Start-Time-Unix': String(startedSeconds) });
+  const named = { ...headers, 'process-start-time-unix': String(startedSeconds) };
+  answer.writeHead(response.statusCode, capitalized(named));
   response.on('data', (chunk) => {
     // Its fingerprints begin with the number of a build, its streams with a content of null.
     const text = chunk.toString('utf8').replaceAll('"system_fingerprint":"fp_', '"system_fingerprint":"b');
     answer.write(text.replace('{"role":"assistant","content":""}', '{"role":"assistant","content":null}'));
   });
   response.on('end', () => answer.end());
+}
+
+/** Its tests look for headers in this spelling alone. */
+function capitalized(headers) {
+  const spelled = (name) => name.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [spelled(name), value]));
 }
 
 function freePort() {

@@ -10,7 +10,7 @@ if (folder === undefined) {
   process.exit(2);
 }
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
-const words = ['-m', 'pytest', '-p', 'suite_shim', '-q', '--tb=line', '-r', 'fsE', ...options];
+const words = ['-m', 'pytest', '-p', 'suite_shim', '-q', '--tb=line', '-r', 'fE', ...options];
 const { status } = spawnSync(process.env.PYTHON ?? 'python3', words, {
   cwd: folder,
   stdio: 'inherit',

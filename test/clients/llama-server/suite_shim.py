@@ -2,7 +2,7 @@
 # that differences.txt gives.
 
 import os
-from fnmatch import fnmatchcase
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ models = Path(os.environ["LLAMA_SUITE_MODELS"])
 
 
 def read_differences():
-    """(kind, pattern of test names, reason), where the kind is `cannot` or `differs`."""
+    """(kind, pattern of test names, reason), where the kind is `cannot`, `absent` or `differs`."""
     kind, reason = "", ""
     for line in (Path(__file__).parent / "differences.txt").read_text().splitlines():
         if line.startswith("#") or not line.strip():
@@ -27,10 +27,11 @@ differences = list(read_differences())
 
 
 def difference(item):
-    """What is known of a test: by its whole name, or by a pattern of its name without parameters."""
-    name = item.nodeid.split("/")[-1].removeprefix("test_")
+    """What is known of a test, by the first pattern that its name has."""
+    # Parameters have slashes, too.
+    name = item.nodeid.split("/", 1)[-1].removeprefix("test_")
     for kind, pattern, reason in differences:
-        if name == pattern or fnmatchcase(name.split("[")[0], pattern):
+        if re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), name, re.DOTALL):
             return kind, reason
     return "", ""
 
@@ -61,8 +62,8 @@ utils.ServerProcess.start = started
 def pytest_collection_modifyitems(items):
     for item in items:
         kind, reason = difference(item)
-        if kind == "cannot":
-            item.add_marker(pytest.mark.skip(reason=reason))
+        if kind in ("cannot", "absent"):
+            item.add_marker(pytest.mark.skip(reason=f"{kind}: {reason}"))
         elif kind == "differs":
             # One that passes all the same is counted as such, and its line should go.
             item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
