@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { openUpstreams } from '../../src/app/upstream-settings.ts';
 import { parseUpstreams } from '../../src/config-upstreams.ts';
 import type { Upstreams } from '../../src/upstream/upstreams.ts';
+import { start } from './keyed-server.ts';
 import { opened } from './opened.ts';
 
 /** As the configuration gives them. */
@@ -84,4 +85,31 @@ export async function freePort(): Promise<number> {
   const { port } = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));
   return port;
+}
+
+/** What a stand-in reports. */
+export const usage = {
+  usage: { prompt_tokens: 30, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 10 } },
+};
+
+export const complete = (response: ServerResponse) => {
+  const send = beginStream(response);
+  for (const data of [delta('Good'), delta(' day'), finish(), { choices: [], ...usage }, '[DONE]'])
+    send(data);
+  response.end();
+};
+
+/** A server whose model `far` a stand-in serves. */
+export async function nearTo(answer: Answer) {
+  const upstream = await standIn(answer);
+  const named = {
+    name: 'up',
+    url: upstream.url,
+    key: 'sk-secret',
+    models: [{ name: 'remote', as: 'far' }],
+  };
+  const near = await start({ upstreams: upstreamsFrom(named) });
+  const post = (url: string, payload: object, headers: Record<string, string> = {}) =>
+    near.app.inject({ method: 'POST', url, payload, headers });
+  return { upstream, near, post };
 }
