@@ -191,5 +191,10 @@ describe('the models of a server', () => {
   it('are refused where none of those given can be served, and no other takes their place', () => {
     const config = configOf({ modelsFolder: join(home, 'none'), model: [join(home, 'nothing.gguf')] });
     expect(() => poolModels(config, home)).toThrow(/--model: .*nothing\.gguf/);
+    const folder = mkdtempSync(join(home, 'models-'));
+    copyFileSync(embeddedModelPath, join(folder, 'other.gguf'));
+    const found = (...model: string[]) => poolModels(configOf({ modelsFolder: folder, model }), home).models;
+    expect(() => found(join(home, 'nothing.gguf'))).toThrow(/--model: .*nothing\.gguf/);
+    expect(found(join(home, 'nothing.gguf'), embeddedModelPath).map(({ name }) => name)).toContain('other');
   });
 });

@@ -105,6 +105,9 @@ export function poolModels(config: Config, home: string, homes = modelHomesOf(co
       draftPath: draftOf(name, name === defaultName),
     }));
   };
+  // Whoever names models wants none that happens to be there in their place.
+  const given = findModels({ paths });
+  if (given.length > 0 && !given.some(isSound)) throw new ConfigError(`--model: ${given[0]?.problem}`);
   const found = look();
   const models = servable(found);
   if (models.length === 0) throw new ConfigError(`--model: ${found[0]?.problem}`);
