@@ -43,6 +43,7 @@ export function addChatOptions(command: Command): Command {
     .option('-c, --context <n>', 'tokens of a conversation with a model loaded here', parseCount, 8192)
     .addOption(new Option('--backend <name>', 'what computes a model loaded here').choices(backendNames))
     .option('--no-history', 'keep nothing of what is typed; ~/.chairlift/chat-history has it otherwise');
+  addAlias(command, '--hf-repo <model>', '--model');
   addAlias(command, '--ctx-size <n>', '--context');
   addAlias(command, '--n-predict <n>', '--max-tokens');
   addAlias(command, '--temp <t>', '--temperature');

@@ -96,7 +96,7 @@ describe('chairlift run', () => {
     expect(piped).toEqual({ output: '3 + 4 = 7.\n', notes: '', code: 0 });
     const both = await run(
       place,
-      ['run', '-m', 'ann/demo-GGUF', '-p', '3 + 4?', '--ctx-size', '256'],
+      ['run', '-hf', 'ann/demo-GGUF', '-p', '3 + 4?', '--ctx-size', '256'],
       'What is',
     );
     expect(both).toMatchObject({ output: expect.stringContaining('7'), code: 0 });
