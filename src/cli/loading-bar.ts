@@ -18,8 +18,8 @@ export class LoadingBar implements Pick<LogDestination, 'write'> {
   readonly update = (model: string, share: number): void => {
     if (this.#ended) return;
     if (this.#model !== model) {
-      const isTTY = process.stderr.isTTY === true;
-      this.#bar = progressBar(`loading ${model}`, { isTTY, write: (text) => this.#log.write(text) });
+      const { isTTY = false, columns } = process.stderr;
+      this.#bar = progressBar(`loading ${model}`, { isTTY, columns, write: (text) => this.#log.write(text) });
       this.#model = model;
     }
     this.#bar?.update(share);

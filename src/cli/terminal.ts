@@ -52,9 +52,15 @@ export interface ProgressBar {
 }
 
 const WIDTH = 30;
+const USUAL_COLUMNS = 80;
+
+function shortened(text: string, room: number): string {
+  return text.length <= room ? text : `${text.slice(0, Math.max(0, room - 1))}…`;
+}
 
 interface BarOutput {
   readonly isTTY?: boolean;
+  readonly columns?: number;
   write(text: string): unknown;
 }
 
@@ -67,7 +73,10 @@ export function progressBar(label: string, stream: BarOutput = process.stderr): 
       if (text === shown) return;
       shown = text;
       const filled = Math.round(share * WIDTH);
-      stream.write(`\r${label} [${'='.repeat(filled)}${' '.repeat(WIDTH - filled)}] ${text}\x1b[K`);
+      const bar = ` [${'='.repeat(filled)}${' '.repeat(WIDTH - filled)}] ${text}`;
+      // A line that wraps could not be written over.
+      const room = Math.max(0, (stream.columns || USUAL_COLUMNS) - 1);
+      stream.write(`\r${`${shortened(label, room - bar.length)}${bar}`.slice(0, room)}\x1b[K`);
     },
     end() {
       stream.write('\r\x1b[2K');
