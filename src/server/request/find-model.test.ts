@@ -41,6 +41,7 @@ it('finds what came from the hub by every spelling of its repository', () => {
     expect(found(name)).toBe('tiny');
   expect(found('https://huggingface.co/ann/big')).toBe('big');
   expect(found('ann/two:Q8_0')).toBe('two:a-Q8_0');
+  expect(findEntry(poolOf('ann/tiny:Q8_0'), 'hf.co/ann/tiny:Q8_0').name).toBe('ann/tiny:Q8_0');
   for (const name of ['ann/two', 'ann/tiny-GGUF:Q8_0', 'bob/tiny-GGUF'])
     expect(() => found(name)).toThrow(/404|does not exist|not/);
 });

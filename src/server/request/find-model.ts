@@ -1,7 +1,7 @@
 // Finds and acquires models by the names that clients use.
 
 import type { ModelEntry, ModelLease, ModelPool } from '../../pool/model-pool.ts';
-import { referenceIn } from '../../pool/model-reference.ts';
+import { referenceIn, referenceName } from '../../pool/model-reference.ts';
 import { isFrom } from '../../pool/named-models.ts';
 import { orAbort } from '../../runtime/timers.ts';
 import { acquireError, modelNotFound, noModels } from '../http/errors.ts';
@@ -39,6 +39,9 @@ export function named(entries: readonly ModelEntry[], name: string): ModelEntry 
 export function fromHub(entries: readonly ModelEntry[], name: string): ModelEntry | undefined {
   const reference = referenceIn(name);
   if (reference === undefined) return undefined;
+  // A gateway knows its workers' models by name alone.
+  const same = named(entries, referenceName(reference));
+  if (same !== undefined) return same;
   const found = entries.filter((one) => one.adapterOf === undefined && isFrom(reference, one.path));
   return found.length === 1 ? found[0] : undefined;
 }
