@@ -63,10 +63,22 @@ export function runningServers(home: string): ServerRecord[] {
 export function isServer(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    const command = execFileSync('ps', ['-p', String(pid), '-o', 'args='], { encoding: 'utf8' });
-    return /chairlift|cli\/main/.test(command) && /\bserve\b/.test(command);
+    const command = commandOf(pid);
+    return command === undefined || (/chairlift/.test(command) && /\s(serve|server|start)\b/.test(command));
   } catch {
     return false;
+  }
+}
+
+/** Undefined where the system does not say. */
+function commandOf(pid: number): string | undefined {
+  const ofLinux = textOf(`/proc/${pid}/cmdline`);
+  if (ofLinux !== '') return ofLinux.replaceAll('\0', ' ');
+  try {
+    return execFileSync('ps', ['-p', String(pid), '-o', 'args='], { encoding: 'utf8' });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
   }
 }
 
