@@ -41,7 +41,11 @@ async function chat(options: ChatOptions): Promise<void> {
         : `the server at ${server.url} has no model '${model}'; 'chairlift ps --all' shows those it has`,
     );
   }
-  // Where a key is needed, the first question says so.
+  if (probe.state === 'refuses' && probe.status === 401) {
+    const problem =
+      server.key === undefined ? 'asks for a key; give it with --key' : 'does not know this --key';
+    throw new UsageError(`the server at ${server.url} ${problem}`);
+  }
   const name = probe.state === 'there' ? probe.model : model;
   const answers = serverAnswers(server, model, samplingOf(options), structureOf(options));
   await converse({ ...answers, name: `${name ?? 'the default model'} at ${server.url}` }, options);

@@ -222,6 +222,26 @@ describe('chairlift serve', () => {
     });
   });
 
+  it('is chatted with by a key, where it asks for one, and shows an example with it', async () => {
+    const key = home.createKey('ann', 'normal');
+    const keyed = await home.start(embeddedModelPath);
+    expect(keyed.output()).toMatch(/KEY=.*\ncurl .* -H "authorization: Bearer \$KEY"/);
+    const without = await run(place(), ['chat'], 'Hi\n');
+    expect(without).toMatchObject({
+      output: '',
+      notes: expect.stringContaining('asks for a key; give it with --key'),
+      code: 1,
+    });
+    const answered = await run(place(), ['chat', '--key', key], 'What is 2 + 2?\n');
+    expect(answered).toMatchObject({ output: '2 + 2 = 4.\n', code: 0 });
+    await keyed.stop();
+    // It was killed, and could not remove what it left.
+    expect(await run(place(), ['stop'])).toMatchObject({
+      notes: expect.stringContaining('no server of this user'),
+      code: 1,
+    });
+  });
+
   it('logs for people at a terminal, and JSON there where that is asked for', async () => {
     for (const [flags, expected] of [
       [[], /\d\d:\d\d:\d\d\S* {2}.*model loaded.*Chairlift listens on/s],
