@@ -1,71 +1,23 @@
 // The commands that people type first, by the real program: with pipes, and at a terminal.
 
-import { execFile, execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { embeddedModelPath } from '../support/embedded-model.ts';
 import { type HubStandIn, startHub } from '../support/hub-stand-in.ts';
-import { type ServerProcess, serverHome, waitUntil } from '../support/server-process.ts';
+import {
+  atTerminal,
+  environmentOf,
+  newHome,
+  program,
+  runProgram as run,
+  type Surroundings,
+} from '../support/program.ts';
+import { waitUntil } from '../support/server-process.ts';
 
-const program = fileURLToPath(new URL('../../bin/chairlift.js', import.meta.url));
 const bytes = readFileSync(embeddedModelPath);
 const repositories = { 'ann/demo-GGUF': { 'demo-Q8_0.gguf': { bytes, lfs: true } } };
-
-interface Outcome {
-  readonly output: string;
-  readonly notes: string;
-  readonly code: number;
-}
-
-interface Surroundings {
-  readonly home: string;
-  readonly environment?: NodeJS.ProcessEnv;
-}
-
-const environmentOf = ({ home, environment }: Surroundings) => ({
-  ...environment,
-  PATH: process.env.PATH,
-  HOME: home,
-});
-
-function run(place: Surroundings, words: readonly string[], input = ''): Promise<Outcome> {
-  return new Promise((resolve) => {
-    const options = { env: environmentOf(place), cwd: place.home };
-    const child = execFile(process.execPath, [program, ...words], options, (error, output, notes) =>
-      resolve({ output, notes, code: error === null ? 0 : Number(error.code) }),
-    );
-    child.stdin?.end(input);
-  });
-}
-
-/** By the program `script`, which gives it a pseudo-terminal. */
-function atTerminal(place: Surroundings, words: readonly string[]) {
-  const command = [process.execPath, program, ...words].map((word) => `'${word}'`).join(' ');
-  const child = spawn('script', ['-qec', `exec ${command}`, '/dev/null'], {
-    env: { ...environmentOf(place), SHELL: '/bin/sh', TERM: 'xterm' },
-    cwd: place.home,
-    stdio: 'pipe',
-  });
-  let shown = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    shown += text;
-  });
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  return { type: (text: string) => child.stdin.write(text), shown: () => shown, ended };
-}
-
-const homes: string[] = [];
-function newHome(): string {
-  const home = mkdtempSync(join(tmpdir(), 'chairlift-commands-'));
-  homes.push(home);
-  return home;
-}
-afterAll(() => {
-  for (const home of homes) rmSync(home, { recursive: true, force: true });
-});
 
 describe('chairlift run', () => {
   let hub: HubStandIn;
@@ -150,109 +102,6 @@ describe('chairlift run', () => {
     });
     expect(existsSync(path)).toBe(false);
     expect(existsSync(embeddedModelPath)).toBe(true);
-  });
-});
-
-describe('chairlift serve', () => {
-  const home = serverHome();
-  let hub: HubStandIn;
-  let server: ServerProcess;
-  const place = () => ({ home: home.folder });
-  beforeAll(async () => {
-    hub = await startHub(repositories);
-    home.environment = { HF_ENDPOINT: hub.url };
-    server = await home.start('hf:ann/demo-GGUF:Q8_0', '-c', '512');
-  });
-  afterAll(() => hub.close());
-
-  it('pulls the model of its argument, begins with the address, and answers to every name of the model', async () => {
-    expect(server.output()).toMatch(
-      /^Chairlift listens on http:\/\/127\.0\.0\.1:\d+ .*\nmodel ann\/demo-GGUF:Q8_0: context 512,/,
-    );
-    for (const model of [
-      'ann/demo-GGUF:Q8_0',
-      'hf:ann/demo-GGUF',
-      'hf.co/ann/demo-GGUF:latest',
-      'https://huggingface.co/ann/demo-GGUF',
-    ]) {
-      const response = await fetch(`${server.url}/v1/completions`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ model, prompt: 'Once', max_tokens: 1 }),
-      });
-      expect(response.status).toBe(200);
-    }
-  });
-
-  it('logs JSON where no terminal is', () => {
-    for (const line of server
-      .log()
-      .trim()
-      .split('\n')
-      .filter((one) => one.includes('"level"')))
-      expect(() => JSON.parse(line)).not.toThrow();
-    expect(server.log()).toContain('"msg":"model loaded"');
-  });
-
-  it('is found by other commands on this machine, without an address', async () => {
-    expect((await run(place(), ['ps'])).output).toContain('ann/demo-GGUF:Q8_0');
-    const before = server.log().split('"msg":"completion"').length;
-    expect((await run(place(), ['run', 'hf:ann/demo-GGUF', 'What is 1 + 1?'])).output).toBe('1 + 1 = 2.\n');
-    await waitUntil(() => server.log().split('"msg":"completion"').length === before + 1);
-    expect(await run(place(), ['logs'])).toMatchObject({
-      notes: expect.stringContaining('gives its log to the program that started it'),
-      code: 1,
-    });
-  });
-
-  it('unloads a model at stop MODEL, and ends at stop', async () => {
-    expect(await run(place(), ['stop', 'hf:ann/demo-GGUF'])).toMatchObject({
-      output: 'ann/demo-GGUF:Q8_0 is unloaded\n',
-      code: 0,
-    });
-    expect((await run(place(), ['ps'])).output).toMatch(/^No model is loaded/);
-    expect(await run(place(), ['stop'])).toMatchObject({
-      output: expect.stringMatching(/has stopped\n$/),
-      code: 0,
-    });
-    expect(await server.exited).toBe(0);
-    expect(await run(place(), ['stop'])).toMatchObject({
-      notes: expect.stringContaining('no server of this user'),
-      code: 1,
-    });
-  });
-
-  it('is chatted with by a key, where it asks for one, and shows an example with it', async () => {
-    const key = home.createKey('ann', 'normal');
-    const keyed = await home.start(embeddedModelPath);
-    expect(keyed.output()).toMatch(/KEY=.*\ncurl .* -H "authorization: Bearer \$KEY"/);
-    const without = await run(place(), ['chat'], 'Hi\n');
-    expect(without).toMatchObject({
-      output: '',
-      notes: expect.stringContaining('asks for a key; give it with --key'),
-      code: 1,
-    });
-    const answered = await run(place(), ['chat', '--key', key], 'What is 2 + 2?\n');
-    expect(answered).toMatchObject({ output: '2 + 2 = 4.\n', code: 0 });
-    await keyed.stop();
-    // It was killed, and could not remove what it left.
-    expect(await run(place(), ['stop'])).toMatchObject({
-      notes: expect.stringContaining('no server of this user'),
-      code: 1,
-    });
-  });
-
-  it('logs for people at a terminal, and JSON there where that is asked for', async () => {
-    for (const [flags, expected] of [
-      [[], /\d\d:\d\d:\d\d\S* {2}.*model loaded.*Chairlift listens on/s],
-      [['--log-format', 'json'], /\{"level":30,.*"msg":"model loaded"\}.*Chairlift listens on/s],
-    ] as const) {
-      const terminal = atTerminal(place(), ['serve', '-p', '0', '--database', home.database, ...flags]);
-      await waitUntil(() => terminal.shown().includes('listens on'));
-      expect(terminal.shown()).toMatch(expected);
-      terminal.type('\x03');
-      expect(await terminal.ended).toBe(0);
-    }
   });
 });
 
