@@ -74,7 +74,10 @@ describe("models of Ollama's client", () => {
   });
 
   it('that cannot be pulled say why', async () => {
-    await expect(pull('llama3.2')).rejects.toThrow(/hf\.co\/owner\/repo/);
+    await expect(pull('no-such-name')).rejects.toThrow(/hf\.co\/owner\/repo/);
+    await expect(pull('llama3.2')).rejects.toThrow(
+      /there is no model bartowski\/Llama-3\.2-3B-Instruct-GGUF/,
+    );
     await expect(pull('hf.co/ann/nothing')).rejects.toThrow(/there is no model ann\/nothing/);
     await expect(pull(repository)).rejects.toThrow(/several GGUF models.*tiny-Q8_0\.gguf/);
     await expect(pull(`${repository}:Q4_0`)).rejects.toThrow(/cannot be served/);
