@@ -81,16 +81,27 @@ async function answersFrom(model: string, options: RunOptions): Promise<ChatAnsw
   return path === undefined ? undefined : answersHere(path, model, options);
 }
 
-/** Reasoning is not part of the answer. */
+const DIM = '\x1b[2m';
+const NOT_DIM = '\x1b[22m';
+
+/** Reasoning is no part of the answer: a person sees it before, dimmed, others never. */
 async function answerOnce(answers: ChatAnswers, question: string, { system }: RunOptions): Promise<void> {
   const stop = new AbortController();
   const onInterrupt = () => stop.abort();
   process.once('SIGINT', onInterrupt);
   const told = system === undefined ? [] : [{ role: 'system', content: system } as const];
+  const isPerson = process.stdout.isTTY === true && process.stderr.isTTY === true;
+  let thinks = false;
   let last = '';
   try {
     for await (const event of answers.answer([...told, { role: 'user', content: question }], stop.signal)) {
+      if (event.kind === 'reasoning' && isPerson) {
+        process.stderr.write(`${DIM}${visible(event.text)}${NOT_DIM}`);
+        thinks = true;
+      }
       if (event.kind !== 'text') continue;
+      if (thinks) process.stderr.write('\n\n');
+      thinks = false;
       last = event.text;
       // Control characters are removed for a terminal only.
       process.stdout.write(process.stdout.isTTY ? visible(last) : last);
