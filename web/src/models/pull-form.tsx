@@ -32,7 +32,7 @@ export function PullForm({ pulls, onDone }: { readonly pulls: Pulls; readonly on
         <input
           id={id}
           value={name}
-          placeholder="hf.co/owner/repo:Q4_K_M"
+          placeholder="llama3.2:1b or hf.co/owner/repo:Q4_K_M"
           spellcheck={false}
           autocapitalize="off"
           onInput={(event) => setName(event.currentTarget.value)}
