@@ -108,12 +108,10 @@ describe('unfinished requests', () => {
   it('cost the same each, however many there are', () => {
     const count = 2000;
     workOf(count);
-    const [few, many] = [count, 8 * count].map((each) => Math.min(...[1, 2, 3].map(() => workOf(each)))) as [
-      number,
-      number,
-    ];
-    // A walk through all of them for each would make it 64 times as much.
-    expect(many / few).toBeLessThan(24);
+    const best = (each: number) => Math.min(...Array.from({ length: 6 }, () => workOf(each)));
+    const [few, many] = [best(count), best(8 * count)];
+    // It is 8 times as much. A walk through all of them for each would make it 64 times.
+    expect(many / few).toBeLessThan(32);
   });
 });
 

@@ -46,7 +46,10 @@ async function subscribe() {
     signal: leaving.signal,
   });
   const ticks: LiveTick[] = [];
-  const reading = listen(response, ({ data }) => ticks.push(data as LiveTick)).catch(() => {});
+  const hear = ({ event, data }: Heard) => {
+    if (event !== 'history') ticks.push(data as LiveTick);
+  };
+  const reading = listen(response, hear).catch(() => {});
   const leave = async () => {
     leaving.abort();
     await reading;
