@@ -4,7 +4,7 @@ import { chatTemplate } from '../text/chat-template.ts';
 import { welcome } from './serve.ts';
 
 describe('what a started server says', () => {
-  const served = (template: ServedModel['template'], needsKey = false) =>
+  const served = (template: ServedModel['template'], needsKey = false, made: Partial<ServedModel> = {}) =>
     welcome({
       needsKey,
       url: 'http://127.0.0.1:8000',
@@ -15,6 +15,7 @@ describe('what a started server says', () => {
         spec: { contextLength: 64 },
         blockCount: 2,
         direct: false,
+        ...made,
       } as ServedModel,
     });
 
@@ -24,6 +25,16 @@ describe('what a started server says', () => {
     expect(plain).not.toContain('/chat/');
     expect(plain).toContain('curl http://127.0.0.1:8000/v1/completions');
     expect(plain).toContain('--chat-template');
+  });
+
+  it('is an example of what its model is made for, where that is not writing', () => {
+    const pooling = { possible: true, pooling: 'cls', declared: true } as const;
+    const head = { pooling: 'cls', activation: 'none', pairs: { kind: 'joined', secondText: 0 } } as const;
+    const template = chatTemplate({ template: '', specialTokens: {} });
+    expect(served(template, false, { pooling })).toContain('/v1/embeddings -H');
+    const scored = (labels: string[]) => served(undefined, false, { classifier: { ...head, labels } });
+    expect(scored(['score'])).toContain('/v1/rerank -H');
+    expect(scored(['good', 'bad'])).toContain('/classify -H');
   });
 
   it('begins with the address of the page, and its example has a key where one is needed', () => {

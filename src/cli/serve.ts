@@ -140,10 +140,10 @@ function described({ name, direct, spec, blockCount }: ServedModel): string {
   return `model ${name}: context ${spec.contextLength}, ${blockCount} KV blocks of 32 tokens${mode}`;
 }
 
-/** A model without a template can only continue texts. */
+/** What a model is made for; one without a template can only continue texts. */
 function exampleFor(
   url: string,
-  { name, template }: Pick<ServedModel, 'name' | 'template'>,
+  { name, template, pooling, classifier }: ServedModel,
   needsKey: boolean,
 ): string {
   const key = needsKey ? ' -H "authorization: Bearer $KEY"' : '';
@@ -152,6 +152,15 @@ function exampleFor(
   const keyed = needsKey
     ? ["KEY=…   # requests need a key; 'chairlift keys create --name NAME' makes one"]
     : [];
+  if (classifier !== undefined) {
+    const rerank = { query: 'How high is it?', documents: ['It is 2,500 m high.', 'It is old.'] };
+    const classify = { input: ['It is high.'] };
+    const isRanking = classifier.labels.length === 1;
+    return [...keyed, curl(isRanking ? '/v1/rerank' : '/classify', isRanking ? rerank : classify)].join('\n');
+  }
+  if (pooling?.possible && pooling.declared) {
+    return [...keyed, curl('/v1/embeddings', { input: ['It is high.'] })].join('\n');
+  }
   if (template !== undefined) {
     const messages = [{ role: 'user', content: 'Hello, who are you?' }];
     return [...keyed, curl('/v1/chat/completions', { messages })].join('\n');
