@@ -56,8 +56,8 @@ function bash(program: Command): string {
   const commands = completables(program);
   const branches = commands.map(({ names, options, takesModel, subcommands }) => {
     const flags = [...options.flatMap(flagsOf), '--help'].join(' ');
-    const words = takesModel ? `$(${MODELS})` : subcommands.join(' ');
-    return `    ${names.join('|')}) flags="${flags}"; words="${words}" ;;`;
+    const models = takesModel ? ' models=1' : '';
+    return `    ${names.join('|')}) flags="${flags}"; words="${subcommands.join(' ')}";${models} ;;`;
   });
   const choices = choicesOf(commands).map(
     ([flags, values]) =>
@@ -65,7 +65,7 @@ function bash(program: Command): string {
   );
   return `# bash completion of chairlift
 _chairlift() {
-  local current previous flags words
+  local current previous flags words models name
   if declare -F _get_comp_words_by_ref >/dev/null; then
     local cword
     _get_comp_words_by_ref -n : current previous cword
@@ -89,7 +89,11 @@ ${branches.join('\n')}
   if [[ "$current" == -* ]]; then
     COMPREPLY=($(compgen -W "$flags" -- "$current"))
   else
-    COMPREPLY=($(compgen -W "$words" -- "$current") $(compgen -f -- "$current"))
+    COMPREPLY=($(compgen -W "$words" -- "$current"))
+    # Names of models and files are data, which compgen -W would run: they are compared, never expanded.
+    while IFS= read -r name; do
+      if [[ "$name" == "$current"* ]]; then COMPREPLY+=("$name"); fi
+    done < <([ -n "$models" ] && ${MODELS}; compgen -f -- "$current")
     if declare -F __ltrim_colon_completions >/dev/null; then __ltrim_colon_completions "$current"; fi
   fi
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { isatty } from 'node:tty';
 import type { Command } from 'commander';
 import { LogDestination } from '../app/log-destination.ts';
@@ -118,7 +119,7 @@ function recordServer({ url }: Service): () => void {
   if (url === '') return () => {};
   const { environment, home } = processInputs({});
   const log = ownLogPlace(environment);
-  return writeServerRecord(home, { pid: process.pid, url, startedMs: Date.now(), log });
+  return writeServerRecord(home, { host: hostname(), pid: process.pid, url, startedMs: Date.now(), log });
 }
 
 type Started = Pick<Service, 'url' | 'adminUrl' | 'model' | 'needsKey'>;

@@ -11,6 +11,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 
 export type LogPlace =
@@ -22,6 +23,8 @@ export type LogPlace =
   | { readonly kind: 'pipe' };
 
 export interface ServerRecord {
+  /** The machine: homes may be shared. */
+  readonly host: string;
   readonly pid: number;
   readonly url: string;
   readonly startedMs: number;
@@ -53,20 +56,47 @@ export function runningServers(home: string): ServerRecord[] {
   const found: ServerRecord[] = [];
   for (const name of namesIn(folder)) {
     const record = readRecord(join(folder, name));
-    if (record !== undefined && isServer(record.pid)) found.push(record);
-    else rmSync(join(folder, name), { force: true });
+    // Those of other machines are theirs.
+    if (record !== undefined && record.host !== hostname()) continue;
+    if (record !== undefined && isServer(record)) found.push(record);
+    else remove(join(folder, name));
   }
   return found.toSorted((a, b) => b.startedMs - a.startedMs);
 }
 
-/** The number of a process that ended may have gone to another program. */
-export function isServer(pid: number): boolean {
+/** The number of a process that ended may have gone to another program, which began later than the record was written. */
+export function isServer({ pid, startedMs }: Pick<ServerRecord, 'pid' | 'startedMs'>): boolean {
   try {
     process.kill(pid, 0);
-    const command = commandOf(pid);
-    return command === undefined || (/chairlift/.test(command) && /\s(serve|server|start)\b/.test(command));
+  } catch (error) {
+    // One of another user.
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+  const begunMs = begunMsOf(pid);
+  if (begunMs !== undefined && begunMs > startedMs + CLOCK_MS) return false;
+  const command = commandOf(pid);
+  return command === undefined || (/chairlift/.test(command) && /\s(serve|server|start)\b/.test(command));
+}
+
+/** What clocks may differ by. */
+const CLOCK_MS = 5000;
+
+/** When a process began, by Linux: in hundredths of a second after the system did. Undefined where no one says. */
+function begunMsOf(pid: number): number | undefined {
+  const bootSeconds = /^btime (\d+)$/m.exec(textOf('/proc/stat') ?? '')?.[1];
+  // The second field, a name, may hold anything but ends with the last parenthesis.
+  const fields = (textOf(`/proc/${pid}/stat`) ?? '').replace(/^.*\)/s, '').trim().split(' ');
+  const ticks = fields[19];
+  return bootSeconds === undefined || ticks === undefined
+    ? undefined
+    : 1000 * Number(bootSeconds) + 10 * Number(ticks);
+}
+
+function remove(path: string): void {
+  try {
+    rmSync(path, { force: true });
   } catch {
-    return false;
+    // Another user's: it is left alone.
   }
 }
 
@@ -86,8 +116,13 @@ function readRecord(path: string): ServerRecord | undefined {
   try {
     const record = JSON.parse(readFileSync(path, 'utf8')) as Partial<ServerRecord>;
     const isWhole =
-      Number.isSafeInteger(record.pid) && typeof record.url === 'string' && record.log?.kind !== undefined;
-    return isWhole ? (record as ServerRecord) : undefined;
+      Number.isSafeInteger(record.pid) &&
+      (record.pid as number) > 0 &&
+      typeof record.startedMs === 'number' &&
+      typeof record.url === 'string' &&
+      record.log?.kind !== undefined;
+    // Those of older versions do not name the machine.
+    return isWhole ? { ...(record as ServerRecord), host: record.host ?? hostname() } : undefined;
   } catch {
     return undefined;
   }

@@ -45,13 +45,14 @@ export function chosenServer(url: string | undefined): ServerRecord {
   throw new UsageError(`several servers run on this machine; choose one with --url: ${urls}`);
 }
 
-async function stopServer({ pid, url }: ServerRecord, now: boolean): Promise<void> {
+async function stopServer(server: ServerRecord, now: boolean): Promise<void> {
+  const { pid, url } = server;
   process.kill(pid, 'SIGTERM');
   process.stderr.write(`stopping the server at ${url} (process ${pid}); running requests may end\n`);
   if (now) {
     await sleep(POLL_MS);
-    if (isServer(pid)) process.kill(pid, 'SIGTERM');
+    if (isServer(server)) process.kill(pid, 'SIGTERM');
   }
-  while (isServer(pid)) await sleep(POLL_MS);
+  while (isServer(server)) await sleep(POLL_MS);
   process.stdout.write(`the server at ${url} has stopped\n`);
 }

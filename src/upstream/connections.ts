@@ -22,6 +22,9 @@ interface Post {
 /** How long the end of an answer is waited for, so that its connection can be used again. */
 const LEFTOVER_MS = 1000;
 
+/** How soon a connection that the upstream has closed already fails. */
+const STALE_MS = 100;
+
 export class Connections {
   readonly #url: URL;
   readonly #lookup: LookupFunction;
@@ -36,12 +39,15 @@ export class Connections {
 
   /** Resolves with whatever is answered. Throws UpstreamError, or the signal's reason. */
   async post(what: Post): Promise<IncomingMessage> {
+    const startMs = performance.now();
     const first = this.#send(what);
     try {
       return await first.response;
     } catch (error) {
-      // The upstream closed a connection that was kept, just as it was used again: it has not read the request.
-      const isStale = first.request.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET';
+      // The upstream closed a connection that was kept, just as it was used again: it has not read the request. One that has
+      // worked on it for a while may have: it is not asked twice.
+      const isReset = first.request.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET';
+      const isStale = isReset && performance.now() - startMs < STALE_MS;
       if (!isStale || what.signal.aborted) throw failureOf(error, what.signal);
     }
     try {

@@ -83,6 +83,8 @@ export class RemoteGeneration implements AnswerSource {
   #opened: OpenedAnswer | undefined;
   #reported: UpstreamUsage | undefined;
   #begun = false;
+  /** The upstream reads the prompt, or has: it counts also where nobody waits for the answer. */
+  #isSent = false;
   /** The limits of the key ended the answers. */
   #isCutShort = false;
   #accept = () => {};
@@ -101,7 +103,7 @@ export class RemoteGeneration implements AnswerSource {
 
   get usage(): TokenUsage {
     const delivered = this.#choices.reduce((sum, { tokens }) => sum + tokens, 0);
-    const promptTokens = this.#begun ? this.#asked.request.promptTokens : 0;
+    const promptTokens = this.#isSent ? this.#asked.request.promptTokens : 0;
     const reported = this.#reported ?? { promptTokens, cachedTokens: 0, completionTokens: delivered };
     // What is reported at the beginning of a stream does not know how far it came.
     return this.#isWhole
@@ -129,9 +131,13 @@ export class RemoteGeneration implements AnswerSource {
     const signal = this.#signal;
     const endTurn = await model.upstream.turns.take(priority, signal);
     const events = askUpstream(model, request, { signal, via });
+    this.#isSent = true;
     try {
       await events.next();
     } catch (error) {
+      const isRefused =
+        error instanceof UpstreamError && error.failure !== 'timeout' && error.failure !== 'cut';
+      if (isRefused) this.#isSent = false;
       endTurn();
       throw error;
     }

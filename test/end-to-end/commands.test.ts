@@ -1,7 +1,7 @@
 // The commands that people type first, by the real program: with pipes, and at a terminal.
 
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { embeddedModelPath } from '../support/embedded-model.ts';
@@ -174,6 +174,13 @@ describe('completion and manual', () => {
     expect(complete('serve', '--log-format', '')).toEqual(['auto', 'text', 'json']);
     expect(complete('run', 'chairlift-d')).toEqual(['chairlift-demo-14m-q8_0']);
     expect(complete('completion', '--')).toContain('--help');
+    // A name is data, whatever a shell would make of it.
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the shell's
+    const hostile = 'a-$(touch${IFS}struck)';
+    mkdirSync(join(here.home, '.chairlift', 'models'), { recursive: true });
+    copyFileSync(embeddedModelPath, join(here.home, '.chairlift', 'models', `${hostile}.gguf`));
+    expect(complete('run', 'a-')).toEqual([hostile]);
+    expect(existsSync(join(here.home, 'struck'))).toBe(false);
   });
 
   it.each(['zsh', 'fish'])('name every command for %s', async (shell) => {

@@ -352,4 +352,21 @@ describe('a client that leaves', () => {
     await expect.poll(() => upstream.left).toBe(1);
     await expect.poll(() => near.log.some(({ outcome }) => outcome === 'client_left')).toBe(true);
   });
+
+  it('is charged with the prompt that the upstream was sent, also before the first token', async () => {
+    const { upstream, near } = await nearTo(() => {});
+    const url = await near.listen();
+    const leaving = new AbortController();
+    const asked = fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      body: JSON.stringify({ ...chat, stream: true }),
+      signal: leaving.signal,
+    }).catch(() => {});
+    await expect.poll(() => upstream.requests.length).toBe(1);
+    leaving.abort();
+    await asked;
+    await expect
+      .poll(() => near.log.find(({ outcome }) => outcome === 'client_left')?.promptTokens)
+      .toBeGreaterThan(0);
+  });
 });

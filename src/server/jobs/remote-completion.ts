@@ -98,7 +98,7 @@ export async function serveRemote(
   const asked = {
     ...completion,
     room: Number.POSITIVE_INFINITY,
-    promptTokens: inputs.map(() => promptTokens / inputs.length),
+    promptTokens: inputs.map((_, at) => shareOf(promptTokens, inputs.length, at)),
     parameters: inputs.map(() => ({ minTokens: 0, maxTokens })),
   };
   const reserved = await reserveTokens(scope, promptTokens, demandOf(asked));
@@ -150,6 +150,11 @@ async function run(job: RemoteJob, { model, request, via, fallback }: RemoteTarg
     }
   };
   await recorded(record, source, job, answer);
+}
+
+/** Whole tokens: limits are counted in them. */
+function shareOf(tokens: number, parts: number, at: number): number {
+  return Math.floor(tokens / parts) + (at < tokens % parts ? 1 : 0);
 }
 
 /** The upstream that would have stood in does not take the request: the local model answers after all. */

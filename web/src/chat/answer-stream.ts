@@ -103,12 +103,7 @@ export class AnswerStream {
     const begun = content === '' && reasoning === '' && this.#calls.length === 0 ? undefined : this.answer;
     const { signal } = this.#leave;
     const { body: asked, continues } = body(begun);
-    const response = await server.ask('v1/chat/completions', { body: asked, signal }).catch((error) => {
-      if (!continues || !(error instanceof Refusal) || error.status !== 400) throw error;
-      // Not every model can continue an answer: those of other servers may not.
-      this.#beginAnew();
-      return server.ask('v1/chat/completions', { body: body(undefined).body, signal });
-    });
+    const response = await server.ask('v1/chat/completions', { body: asked, signal });
     if (begun !== undefined && !continues) this.#beginAnew();
     this.#recover();
     const requestId = response.headers.get('x-request-id');
@@ -203,7 +198,11 @@ class ConnectionLost extends Error {
 }
 
 function isAway(error: unknown): boolean {
-  if (error instanceof Refusal) return AWAY.includes(error.status) || error.code === 'shutting_down';
+  if (error instanceof Refusal) {
+    // What an upstream says, and what a model does not fit into, is final: asked again, it would cost again.
+    if (/^(upstream_|model_)/.test(error.code ?? '')) return error.code === 'upstream_unreachable';
+    return AWAY.includes(error.status) || error.code === 'shutting_down';
+  }
   return error instanceof ConnectionLost || error instanceof TypeError;
 }
 

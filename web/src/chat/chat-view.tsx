@@ -47,7 +47,8 @@ export function ChatView({ server, room, id }: ChatViewProps) {
         )}
         {unkept && (
           <p class="notice" role="status">
-            This browser keeps no more conversations: what is said here is gone with the tab.
+            This browser has no room for this conversation: delete or export others, or what is said here is
+            gone with the tab.
           </p>
         )}
         {current && <ConversationView key={current.id} room={room} conversation={current} models={models} />}

@@ -1,6 +1,6 @@
 // Conversations in this browser's storage, an entry each; never with a key.
 
-import { type Answer, asTree, type Conversation, type KeptConversation } from './conversation.ts';
+import { type Answer, asTree, type Conversation, type KeptConversation, type Turn } from './conversation.ts';
 
 const PREFIX = 'chairlift.chat.';
 
@@ -23,24 +23,31 @@ export function parseConversation(text: string): Conversation | undefined {
   try {
     const value = JSON.parse(text) as KeptConversation;
     const whole = typeof value.id === 'string' && Array.isArray(value.turns) && Array.isArray(value.lanes);
-    return whole && value.lanes.length > 0 ? asTree(value) : undefined;
+    return whole && value.lanes.length > 0 && isTree(value.turns) ? asTree(value) : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Returns false where there is no room, even without the oldest others. */
+/** Every turn has an id of its own, and comes after the one it follows: a circle would be shown for ever. */
+function isTree(turns: readonly Turn[]): boolean {
+  const known = new Set<string>();
+  return turns.every(({ id, parentId, said, answers }) => {
+    const isOwn = typeof id === 'string' && id !== '' && !known.has(id);
+    const follows = parentId === undefined || known.has(parentId);
+    known.add(id);
+    return isOwn && follows && Array.isArray(answers) && typeof said === 'object' && said !== null;
+  });
+}
+
+/** Returns false where there is no room. Others stay: the reader deletes what is not needed. */
 export function keepConversation(conversation: Conversation): boolean {
   const text = JSON.stringify(storedForm(conversation));
-  for (;;) {
-    try {
-      localStorage.setItem(PREFIX + conversation.id, text);
-      return true;
-    } catch {
-      const oldest = readConversations().findLast(({ id }) => id !== conversation.id);
-      if (oldest === undefined) return false;
-      forgetConversation(oldest.id);
-    }
+  try {
+    localStorage.setItem(PREFIX + conversation.id, text);
+    return true;
+  } catch {
+    return false;
   }
 }
 

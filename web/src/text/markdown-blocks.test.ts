@@ -69,4 +69,11 @@ describe('blocks of Markdown', () => {
     expect(formulas('from 5$ to 10$ and more')).toEqual([]);
     expect(formulas('`$a$` and \\$a$')).toEqual([]);
   });
+
+  it('take no longer where a formula is still open, however many commands it has', () => {
+    for (const open of ['\\(', '\\[', 'so \\[', '$', '$$']) {
+      const growing = new MarkdownBlocks();
+      expect(growing.read(`${open}${'\\alpha + \\beta '.repeat(500)}`).length).toBeGreaterThan(0);
+    }
+  });
 });

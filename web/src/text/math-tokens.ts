@@ -3,10 +3,11 @@
 import type { TokenizerAndRendererExtension } from 'marked';
 
 // As Pandoc has it: no space inside, and no digit after, so that prices stay prices.
-const dollars = /^\$(?!\s)((?:\\.|[^$\\\n])+?)(?<!\s)\$(?!\d)/;
-const parentheses = /^\\\(((?:\\.|[^\\]|\\(?!\)))+?)\\\)/;
+const dollars = /^\$(?!\s)((?:\\.|[^$\\\n]){1,4000}?)(?<!\s)\$(?!\d)/;
+// Every character matches in one way, and no formula is endless: each piece of a stream is read again.
+const parentheses = /^\\\(((?:[^\\]|\\(?!\))){1,4000}?)\\\)/;
 const block = /^ {0,3}(?:\$\$([\s\S]+?)\$\$|\\\[([\s\S]+?)\\\])[ \t]*(?:\n+|$)/;
-const within = /^(?:\$\$((?:\\.|[^$\\])+?)\$\$|\\\[((?:\\.|[^\\]|\\(?!\]))+?)\\\])/;
+const within = /^(?:\$\$((?:\\.|[^$\\]){1,4000}?)\$\$|\\\[((?:[^\\]|\\(?!\])){1,4000}?)\\\])/;
 
 export const mathTokens: TokenizerAndRendererExtension[] = [
   {
