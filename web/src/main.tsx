@@ -6,6 +6,7 @@ import './style/base.css';
 import './style/shell.css';
 import './style/lift.css';
 import './style/chat.css';
+import './style/markdown.css';
 import './style/lists.css';
 
 const page = document.getElementById('page');
