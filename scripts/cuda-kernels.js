@@ -9,6 +9,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
@@ -16,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
-import { hashOf, nativeFolder, runCompiler, textsOf } from './build-native.js';
+import { hashOf, nativeFolder, runCompiler, Slots, textsOf } from './build-native.js';
 import { readReport, releaseOf, reportOf } from './cuda-report.js';
 import { Progress } from './progress.js';
 
@@ -115,10 +116,15 @@ const assemblerOf = (compiler) => join(dirname(compiler), 'ptxas');
 export const noCudaCompiler =
   'CUDA’s compiler was not found: put nvcc on the PATH, set CUDA_HOME, or install Python 3 with pip';
 
-async function compile(compiler, target, path) {
+const slots = new Slots();
+
+function compile(compiler, target, path) {
   const include = ['-I', join(dirname(compiler), '..', 'include')];
-  await runCompiler(compiler, [...flags, ...include, ...target, join(nativeFolder, source), '-o', path]);
-  return readFileSync(path);
+  const args = [...flags, ...include, ...target, join(nativeFolder, source), '-o', path];
+  return slots.run(async () => {
+    await runCompiler(compiler, args);
+    return readFileSync(path);
+  });
 }
 
 /** In the older version of PTX, which knows no hints about bytes that are not used; ends with a zero, as the driver wants it. */
@@ -131,18 +137,15 @@ function inOlderPtx(text) {
 }
 
 /** That the assembler of the oldest driver takes it. */
-function checkPtx(capability, text, folder, log) {
-  const assembler = fromPyPi('cuda-oldest', ['--no-deps', oldestAssembler], 'ptxas');
-  if (assembler === undefined) {
-    log(`PTX for ${capability} was not checked with ${oldestAssembler}, which could not be installed.`);
-    return;
-  }
-  const path = join(folder, 'checked.ptx');
+async function checkPtx(assembler, capability, text, folder) {
+  const path = join(folder, `checked-${capability}.ptx`);
   writeFileSync(path, text.slice(0, -1));
-  const args = [`-arch=sm_${capability}`, path, '-o', join(folder, 'checked.cubin')];
-  const { status, stderr } = spawnSync(assembler, args, { encoding: 'utf8' });
-  if (status !== 0)
-    throw new Error(`PTX for ${capability} is refused by ${oldestAssembler}: ${stderr.slice(0, 500)}`);
+  const args = [`-arch=sm_${capability}`, path, '-o', join(folder, `checked-${capability}.cubin`)];
+  await slots
+    .run(() => runCompiler(assembler, args))
+    .catch((error) => {
+      throw new Error(`PTX for ${capability} is refused by ${oldestAssembler}: ${error.message}`);
+    });
 }
 
 async function inTemporaryFolder(use) {
@@ -156,39 +159,47 @@ async function inTemporaryFolder(use) {
 
 /** PTX for every GPU, in the file that the repository keeps. */
 export function writePtx(compiler, { log = (_line) => {}, path = output } = {}) {
+  const assembler = fromPyPi('cuda-oldest', ['--no-deps', oldestAssembler], 'ptxas');
+  if (assembler === undefined) {
+    log(`PTX was not checked with ${oldestAssembler}, which could not be installed.`);
+  }
   return inTemporaryFolder(async (folder) => {
-    const images = [];
-    for (const capability of portableTargets) {
-      const written = await compile(
-        compiler,
-        ['-ptx', `-arch=compute_${capability}`],
-        join(folder, 'kernels.ptx'),
-      );
+    const imageFor = async (capability) => {
+      const target = ['-ptx', `-arch=compute_${capability}`];
+      const written = await compile(compiler, target, join(folder, `kernels-${capability}.ptx`));
       const text = inOlderPtx(written.toString());
-      checkPtx(capability, text, folder, log);
-      images.push({ kind: 'ptx', capability, content: Buffer.from(text) });
-    }
+      if (assembler !== undefined) await checkPtx(assembler, capability, text, folder);
+      return { kind: 'ptx', capability, content: Buffer.from(text) };
+    };
+    const images = await Promise.all(portableTargets.map(imageFor));
     writeFileSync(path, pack(kernelSourcesHash(), images));
     return path;
   });
 }
 
-/** Machine code for packages, which spares GPUs' drivers the compiling at the first start. */
-export function writeMachineCode(compiler, path) {
-  return inTemporaryFolder(async (folder) => {
-    const images = [];
-    for (const capability of machineTargets) {
-      const content = await compile(
-        compiler,
-        ['-cubin', `-arch=sm_${capability}`],
-        join(folder, 'kernels.cubin'),
-      );
-      images.push({ kind: 'cubin', capability, content });
+/**
+ * Machine code for packages, which spares GPUs' drivers the compiling at the first start. What the present sources were compiled to is
+ * kept in build/: seven targets take two cores a quarter of an hour.
+ */
+export async function writeMachineCode(compiler, path) {
+  const sources = kernelSourcesHash();
+  const folder = join(root, 'build', 'cuda-kernels');
+  mkdirSync(folder, { recursive: true });
+  for (const stale of readdirSync(folder).filter((name) => !name.startsWith(`${sources}-`))) {
+    rmSync(join(folder, stale));
+  }
+  const imageFor = async (capability) => {
+    const kept = join(folder, `${sources}-${capability}.cubin`);
+    if (!existsSync(kept)) {
+      await compile(compiler, ['-cubin', `-arch=sm_${capability}`], `${kept}.part`);
+      renameSync(`${kept}.part`, kept);
     }
-    mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, pack(kernelSourcesHash(), images));
-    return path;
-  });
+    return { kind: 'cubin', capability, content: readFileSync(kept) };
+  };
+  const images = await Promise.all(machineTargets.map(imageFor));
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, pack(sources, images));
+  return path;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -34,15 +34,20 @@ struct Handle {
   std::unique_ptr<cuda::Device> device;
   std::unique_ptr<cuda::DeviceWeights> weights;
   std::shared_ptr<cuda::CudaModel> cudaModel;
-  // Set while a task runs off the JavaScript thread: nothing else may touch the model.
+  // Set while a task runs off the JavaScript thread, or a step on a GPU: nothing else may touch the model.
   bool busy = false;
 };
 
-Handle& toHandle(napi_env env, napi_value value) {
+Handle& toAnyHandle(napi_env env, napi_value value) {
   void* data;
   check(napi_get_value_external(env, value, &data), "expected a model handle");
   Handle& handle = *static_cast<Handle*>(data);
   if (!handle.pool) throw ScriptError("native addon: the model is closed");
+  return handle;
+}
+
+Handle& toHandle(napi_env env, napi_value value) {
+  Handle& handle = toAnyHandle(env, value);
   if (handle.busy) throw ScriptError("native addon: the model is busy; await the last call");
   return handle;
 }
@@ -394,7 +399,10 @@ napi_value canSample(napi_env env, napi_callback_info info) {
   });
 }
 
-/** stepAndSample(handle, batch, jobs: Uint32Array, lists, found: Uint32Array, states: Float32Array): Promise<void> */
+/**
+ * stepAndSample(handle, batch, jobs: Uint32Array, lists, found: Uint32Array, states: Float32Array): Promise<void> | undefined;
+ * undefined: the GPU is at work, and `isStepDone` says when its results are there
+ */
 napi_value stepAndSample(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 6);
@@ -407,15 +415,39 @@ napi_value stepAndSample(napi_env env, napi_callback_info info) {
     if (found.length < foundWords(sampling) || states.length < input.stateRows.size() * size_t(model.hiddenSize())) {
       throw ScriptError("native addon: too little room for the results");
     }
-    // Another thread takes long to wake up: where starting is quick, it does so while the GPU is at work already.
-    const bool isStarted = model.isRecorded(input, sampling);
-    if (isStarted) model.start(input, sampling, found.data, states.data);
+    if (model.isRecorded(input, sampling)) {
+      model.start(input, sampling, found.data, states.data);
+      handle.busy = true;
+      napi_value nothing;
+      check(napi_get_undefined(env, &nothing), "cannot make undefined");
+      return nothing;
+    }
     return runOffThread(env, handle, "chairlift.stepAndSample", {args[0], args[4], args[5]},
-                        [held = handle.cudaModel, isStarted, input = std::move(input), sampling = std::move(sampling),
-                         to = found.data, into = states.data] {
-                          if (!isStarted) held->start(input, sampling, to, into);
+                        [held = handle.cudaModel, input = std::move(input), sampling = std::move(sampling), to = found.data,
+                         into = states.data] {
+                          held->start(input, sampling, to, into);
                           held->finish();
                         });
+  });
+}
+
+/** isStepDone(handle): boolean; of a step that `stepAndSample` has left at work. Then its results are there, or it throws. */
+napi_value isStepDone(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    Handle& handle = toAnyHandle(env, arguments(env, info, 1)[0]);
+    if (!handle.cudaModel) throw ScriptError("native addon: the model is not on a GPU");
+    bool isDone = true;
+    try {
+      isDone = handle.cudaModel->isFinished();
+      if (isDone) handle.cudaModel->finish();
+    } catch (...) {
+      handle.busy = false;
+      throw;
+    }
+    if (isDone) handle.busy = false;
+    napi_value result;
+    check(napi_get_boolean(env, isDone, &result), "cannot make a boolean");
+    return result;
   });
 }
 
@@ -657,7 +689,7 @@ NAPI_MODULE_INIT() {
       {"profileStep", profileStep},
       {"gpuFreeBytes", gpuFreeBytes}, {"moveBlocks", moveBlocks},
       {"timeGpuCopy", timeGpuCopy},
-      {"canSample", canSample},   {"stepAndSample", stepAndSample}, {"readLogits", readLogits},
+      {"canSample", canSample},   {"stepAndSample", stepAndSample}, {"isStepDone", isStepDone}, {"readLogits", readLogits},
       {"probeSampling", probeSampling},
       {"multiplyOnGpu", multiplyOnGpu}, {"timeMultiplyOnGpu", timeMultiplyOnGpu},
   };

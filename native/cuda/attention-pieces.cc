@@ -24,6 +24,8 @@ struct FewForm {
 };
 // The first has the least latency, the last leaves the most room for others.
 constexpr std::array<FewForm, 3> fewForms{FewForm{8, 4}, FewForm{8, 2}, FewForm{4, 2}};
+// What kernels/attention-one.h is compiled for.
+constexpr int mostQueriesOfOne = 4;
 // What registers suffice for.
 constexpr int fewThreads = 512;
 
@@ -110,11 +112,22 @@ void longestFirst(std::vector<AttentionPiece>& pieces) {
   });
 }
 
+/** The blocks that a piece sees, where it has one segment. */
+void listBlocks(AttentionPiece& piece, const AttentionShape& shape, const int32_t* table) {
+  if (segmentsOf(piece) != 1) return;
+  const int group = shape.headCount / shape.kvHeadCount, firstBlock = piece.firstSegment * blocksOfSegment;
+  const Seen front = shape.view.of(piece.position + piece.firstQuery / group, piece.end);
+  const Seen back = shape.view.of(piece.position + (piece.firstQuery + piece.queries - 1) / group, piece.end);
+  const int first = std::max(front.first / tokensOfBlock, firstBlock);
+  const int end = std::min(back.last / tokensOfBlock + 1, firstBlock + blocksOfSegment);
+  std::copy(table + first, table + end, piece.blocks);
+}
+
 /** The number of pieces and how many are taken are in the words before the first. */
 void upload(Work& work, const std::vector<AttentionPiece>& pieces, Growing& to) {
   const size_t bytes = pieces.size() * sizeof(AttentionPiece);
   std::vector<int32_t> words(countWords + bytes / sizeof(int32_t));
-  words[0] = int32_t(pieces.size());
+  words[0] = int32_t(std::count_if(pieces.begin(), pieces.end(), [](const AttentionPiece& piece) { return piece.queries > 0; }));
   if (bytes > 0) memcpy(&words[countWords], pieces.data(), bytes);
   const size_t wordBytes = words.size() * sizeof(int32_t);
   work.device.upload(to.room(work, powerOfTwoFrom(wordBytes)).as<int32_t>(), words.data(), wordBytes);
@@ -139,8 +152,9 @@ AttentionLoad attentionLoad(const std::vector<SequenceRows>& sequences) {
   return load;
 }
 
-void AttentionPieces::beginStep(Work& work, std::vector<SequenceRows> sequences) {
+void AttentionPieces::beginStep(Work& work, std::vector<SequenceRows> sequences, const int32_t* tables) {
   sequences_ = std::move(sequences);
+  tables_ = tables;
   load_ = attentionLoad(sequences_);
   for (auto& [shape, lists] : lists_) make(work, shape, lists);
 }
@@ -170,6 +184,13 @@ int AttentionPieces::queriesOfPiece(const Work& work, const AttentionShape& shap
   return queries;
 }
 
+std::optional<int> AttentionPieces::oneBlocks(const Work& work, const AttentionShape& shape) const {
+  const int queries = queriesOfPiece(work, shape), multiprocessors = work.device.multiprocessors();
+  if (shape.isLarge || load_.hasMany || load_.fewRows != 1 || queries > mostQueriesOfOne) return std::nullopt;
+  const int64_t blocks = *fewBlocks(shape, queries);
+  return blocks <= multiprocessors ? std::optional<int>(int(blocks)) : std::nullopt;
+}
+
 void AttentionPieces::make(Work& work, const AttentionShape& shape, Lists& lists) {
   std::vector<AttentionPiece> few, single, many;
   const int queries = queriesOfPiece(work, shape);
@@ -186,9 +207,11 @@ void AttentionPieces::make(Work& work, const AttentionShape& shape, Lists& lists
   if (many.size() * heads < enough) split(many, room);
   few.insert(few.end(), single.begin(), single.end());
   longestFirst(few);
+  for (AttentionPiece& piece : few) listBlocks(piece, shape, tables_ + piece.tableStart);
+  if (const auto blocks = oneBlocks(work, shape)) few.resize(std::max(few.size(), size_t(*blocks / shape.kvHeadCount)));
   longestFirst(many);
-  upload(work, few, lists.few);
-  upload(work, many, lists.many);
+  if (!few.empty() || !lists.few.as<int32_t>()) upload(work, few, lists.few);
+  if (!many.empty() || !lists.many.as<int32_t>()) upload(work, many, lists.many);
   const size_t states = size_t(room.states) * heads * size_t(stateHead + shape.padded);
   states_.room(work, powerOfTwoFrom(states * sizeof(float)));
   counters_.room(work, powerOfTwoFrom(size_t(room.counters) * heads * sizeof(int32_t)));
@@ -241,6 +264,14 @@ void AttentionPieces::launch(Work& work, AttentionArgs args) {
       const size_t each = fewBytes(queries, form.stages()) + 1024;
       return int(std::min((device.sharedBytes() + 1024) / each, size_t(fewThreads / (32 * form.warps))));
     };
+    const size_t oneBytes = size_t(oneSharedBytes(queries, int(size), int(element)));
+    const auto one = oneBlocks(work, shape);
+    const bool isPlain = args.places && args.place.what == placeAll && (!args.place.rotations || args.place.pairs * 2 == int(size));
+    if (one && isPlain && (size == 64 || size == 128) && oneBytes <= device.sharedBytes()) {
+      const std::string name = "attend_one" + std::to_string(queries) + (isHalf ? "_f16_" : "_q8_") + std::to_string(size);
+      device.launch(name.c_str(), {*one, 1, oneThreads, oneBytes}, args);
+      return;
+    }
     FewForm form = least;
     if (!shape.isLarge && blocks) {
       const auto found = std::find_if(fewForms.begin(), fewForms.end(), [&](const FewForm& one) {

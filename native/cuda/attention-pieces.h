@@ -60,8 +60,8 @@ AttentionLoad attentionLoad(const std::vector<SequenceRows>& sequences);
 
 class AttentionPieces {
  public:
-  /** Makes the lists of all shapes that layers have asked for. */
-  void beginStep(Work& work, std::vector<SequenceRows> sequences);
+  /** Makes the lists of all shapes that layers have asked for; `tables` are the block tables on the host. */
+  void beginStep(Work& work, std::vector<SequenceRows> sequences, const int32_t* tables);
   /** Whether attention itself can place the queries, keys and values of all rows of the step: `args.place`. */
   bool placesHeads(int headSize) const;
   /** Launches the attention of a layer over all rows of the step; `args` without pieces. */
@@ -80,7 +80,11 @@ class AttentionPieces {
   /** The queries of a piece of few rows in this step. */
   int queriesOfPiece(const Work& work, const AttentionShape& shape) const;
 
+  /** The blocks of kernels/attention-one.h where it serves this step; each has one piece and one KV head. */
+  std::optional<int> oneBlocks(const Work& work, const AttentionShape& shape) const;
+
   std::vector<SequenceRows> sequences_;
+  const int32_t* tables_ = nullptr;
   AttentionLoad load_;
   std::map<AttentionShape, Lists> lists_;
   Growing states_, counters_;

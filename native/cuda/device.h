@@ -88,6 +88,8 @@ class Device {
 
   /** Waits until all is done. */
   virtual void wait() = 0;
+  /** Whether `wait` would return at once. */
+  virtual bool isIdle() = 0;
 
   /** Times each kernel that `run` launches, by name, without overlap; empty where the device cannot. */
   virtual std::map<std::string, KernelTime> profile(const std::function<void()>& run) {

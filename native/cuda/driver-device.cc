@@ -228,6 +228,13 @@ class DriverDevice final : public Device {
     pendingBytes_ = 0;
   }
 
+  bool isIdle() override {
+    use();
+    const CUresult state = driver_.cuStreamQuery(stream_);
+    if (state != CUDA_ERROR_NOT_READY) check(state, "cuStreamQuery");
+    return state == CUDA_SUCCESS;
+  }
+
   /** From the start of each kernel to the start of the next. */
   std::map<std::string, KernelTime> profile(const std::function<void()>& run) override {
     std::vector<Timed> timed;

@@ -21,7 +21,7 @@ using CUgraph = struct CUgrph*;
 using CUgraphExec = struct CUgrphExec*;
 using CUmemHandle = unsigned long long;
 
-constexpr CUresult CUDA_SUCCESS = 0, CUDA_ERROR_OUT_OF_MEMORY = 2;
+constexpr CUresult CUDA_SUCCESS = 0, CUDA_ERROR_OUT_OF_MEMORY = 2, CUDA_ERROR_NOT_READY = 600;
 
 struct CUlaunchAttribute {
   int id;
@@ -106,6 +106,7 @@ constexpr int CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8;
   each(cuStreamCreate, "cuStreamCreate", (CUstream* stream, unsigned flags)) \
   each(cuStreamDestroy, "cuStreamDestroy_v2", (CUstream stream)) \
   each(cuStreamSynchronize, "cuStreamSynchronize", (CUstream stream)) \
+  each(cuStreamQuery, "cuStreamQuery", (CUstream stream)) \
   each(cuStreamBeginCapture, "cuStreamBeginCapture_v2", (CUstream stream, int mode)) \
   each(cuStreamEndCapture, "cuStreamEndCapture", (CUstream stream, CUgraph* graph)) \
   each(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", \

@@ -169,7 +169,7 @@ void CudaModel::prepare(const StepInput& input, const SamplingInput* sampling, c
   device_->upload(device, words_.data(), words_.size() * sizeof(int32_t));
   work_.rows = shape.rows;
   work_.extendPositions(end);
-  work_.attention.beginStep(work_, sequencesOf(input));
+  work_.attention.beginStep(work_, sequencesOf(input), input.blocks.data());
   work_.tables = {device, device + rows, device + 2 * rows, device + tablesAt, device + 3 * rows, device + 3 * rows + wanted};
   recurrentSlots_.beginStep(input, shape.rows, shape.sequences);
   adapterTable_.beginStep(input, shape.rows, work_);
@@ -387,7 +387,9 @@ void CudaModel::launchBranch(const Branch& branch, const Norm* next) {
     for (size_t kind = 0; kind < 2; kind++) args.scales[kind] = work_.stream.scales[kind];
     const size_t shared = (paddedLength(parts_.hiddenSize) + 64) * sizeof(float);
     const std::string kernel = args.mixture.given ? "finish_mixture" : "finish_part";
-    device_->launch((args.isPlain() ? kernel + "_plain" : kernel).c_str(), {work_.rows, 1, 512, shared}, args);
+    // A row alone is done sooner by more threads; with several, blocks would wait for room.
+    const int threads = !args.mixture.given && args.isPlain() && work_.rows == 1 ? 1024 : 512;
+    device_->launch((args.isPlain() ? kernel + "_plain" : kernel).c_str(), {work_.rows, 1, threads, shared}, args);
   }
 }
 

@@ -32,6 +32,7 @@ class CudaModel {
   /** Starts a step that samples in place of downloading logits: what was found of the rows is in `found` after `finish`. */
   void start(const StepInput& input, const SamplingInput& sampling, uint32_t* found, float* states);
   void finish() { device_->wait(); }
+  bool isFinished() { return device_->isIdle(); }
   /** Whether `start` only replays what is recorded, which takes some 50 µs. */
   bool isRecorded(const StepInput& input, const SamplingInput& sampling);
   /** Whether the GPU can sample. */

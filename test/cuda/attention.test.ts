@@ -170,6 +170,16 @@ const tiny: TinyModelOptions = {
   kvHeadCount: 1,
 };
 
+const growth = { weight: 0.3, length: 20, shift: 1 };
+/** Single tokens in the first block and past it, where warps have two blocks, and on both sides of a segment's end. */
+const byToken: readonly (readonly Step[])[] = [1, 2, 31, 32, 33, 257, 258, 420, 512, 513, 514].flatMap(
+  (to, index, all) => {
+    const from = all[index - 1] ?? 0;
+    const before = to - 1 > from ? [[{ sequence: 0, from, to: to - 1 }]] : [];
+    return [...before, [{ sequence: 0, from: to - 1, to }]];
+  },
+);
+
 describe('attention of the cuda backend', () => {
   describe.each(['f16', 'q8'] as const)('with KV of %s', (kvType) => {
     it.each(Object.keys(byFeature))('has the bits of the cpu: %s', async (name) => {
@@ -193,6 +203,21 @@ describe('attention of the cuda backend', () => {
       ['heads of 128', { headCount: 2, kvHeadCount: 2, headSize: 128 }, 290],
     ] as const)('has them where several sequences decode: %s', async (_, options, tokens) => {
       await expectSame(tinyModel({ ...tiny, ...options }), kvType, together(tokens), 10);
+    });
+
+    // Numbers of heads that make pieces of one, two and four queries, where the GPU has four multiprocessors.
+    it.each([
+      ['heads of 64', { headSize: 64 }],
+      ['two heads of 128', { headSize: 128, headCount: 2, kvHeadCount: 2 }],
+      ['eight heads that share one, with norms', { headSize: 64, headCount: 8, queryKeyNorm: true }],
+      ['ten that share one, with biases', { headSize: 64, headCount: 10, biases: true }],
+      ['norms after rotation, growth', { headSize: 64, normsAfterRope: true, queryKeyNorm: true, growth }],
+      ['norms over all heads', { headSize: 64, headCount: 4, kvHeadCount: 2, queryKeyNorm: 'all' }],
+      ['a window, softcap and sinks', { headSize: 64, window: 70, attentionSoftcap: 5, sinks: true }],
+      ['values that are keys', { headSize: 64, valuesAreKeys: true, queryKeyNorm: true }],
+      ['heads of 64, partly rotated', { headSize: 64, rotatedValues: 32 }],
+    ] as const)('has them token by token: %s', async (_, options) => {
+      await expectSame(tinyModel({ ...tiny, ...options }), kvType, byToken, 20);
     });
 
     it('has them with MLA', async () => {

@@ -345,7 +345,16 @@ struct AttentionPiece {
   int32_t firstSegment, endSegment;
   // Pieces with these queries, 1: this one alone; the first segment of all, its states, and the counter of finished pieces.
   int32_t parts, firstOfAll, firstState, counter;
+  // Of a piece of few rows with one segment: the blocks that it sees of it.
+  int32_t blocks[blocksOfSegment];
 };
+
+/** Of attention-one.h: threads of a block, parts of blocks that a warp has room for, and shared memory. */
+constexpr int oneWarps = 8, oneThreads = 32 * oneWarps, slotsOfWarp = 3;
+CHAIRLIFT_BOTH int oneSharedBytes(int queries, int headSize, int element) {
+  const int floats = queries * (headSize + tokensOfSegment + 3 * blocksOfSegment) + 4;
+  return floats * 4 + 2 * headSize * element + oneWarps * slotsOfWarp * headSize * tokensOfBlock * element;
+}
 
 /** Attention of one layer over rows of a step. */
 struct AttentionArgs {

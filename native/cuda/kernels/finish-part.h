@@ -149,7 +149,11 @@ CHAIRLIFT_DEVICE void finishPart(const FinishPartArgs& args) {
   if constexpr (isPlain) {
     // No kernel writes weights.
     constexpr int line = 32;
-    if (threadIndex() * line < args.size) prefetch(args.nextNorm.weight + threadIndex() * line);
+    if (threadIndex() * line < args.size) {
+      prefetch(args.nextNorm.weight + threadIndex() * line);
+      // Weights have driven it out of the L2 cache since the last kernel of this kind.
+      prefetch(args.stream + int64_t(blockX()) * args.stride + threadIndex() * line);
+    }
   }
   waitForPrevious();
   FinishedRow<isMixture, isPlain>(args).finish();

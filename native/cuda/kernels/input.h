@@ -27,6 +27,13 @@ CHAIRLIFT_DEVICE Four readFour(const float* from, bool isAligned) {
   return {{own.x, own.y, own.z, own.w}};
 }
 
+/** Of rows that a rehearsal may have read before they were written, see makeInput: no cache of the multiprocessor keeps those. */
+CHAIRLIFT_DEVICE Four readFresh(const float* from, bool isAligned) {
+  if (!isAligned) return {{loadFresh(from), loadFresh(from + 1), loadFresh(from + 2), loadFresh(from + 3)}};
+  const Floats4 own = loadFresh((const Floats4*)from);
+  return {{own.x, own.y, own.z, own.w}};
+}
+
 CHAIRLIFT_DEVICE Four normalizedFour(Four x, Scale scale, const float* weight, const float* bias, int first) {
   const Four weights = readFour(weight + first, true), biases = bias ? readFour(bias + first, true) : Four{};
 #pragma unroll
@@ -39,11 +46,11 @@ CHAIRLIFT_DEVICE Four normalizedFour(Four x, Scale scale, const float* weight, c
 
 /** Both operands are loaded before either is used. */
 CHAIRLIFT_DEVICE Four inputFour(const MakeInputArgs& args, int64_t row, int first) {
-  Four x = readFour(args.x + row * args.stride + first, args.isAligned);
+  Four x = readFresh(args.x + row * args.stride + first, args.isAligned);
   if (args.form == formPlain) return x;
   if (args.form == formNormalized) return normalizedFour(x, args.scales[row], args.weight, args.bias, first);
   const bool isGated = args.form == formGated;
-  const Four up = isGated ? readFour(args.up + row * args.upStride + first, args.isAligned) : Four{};
+  const Four up = isGated ? readFresh(args.up + row * args.upStride + first, args.isAligned) : Four{};
   if (isGated && args.activation == curveClamped) {
 #pragma unroll
     for (int i = 0; i < 4; i++) x.of[i] = clamped(Vec{x.of[i]}, Vec{up.of[i]}, args.limit, args.slope).lane;
@@ -66,7 +73,7 @@ struct GroupScale {
  * Stores the codes of four groups of a row, those of a lane's group from `codes` on; all lanes of a group have its scale. Groups
  * that pad a row to whole segments have scales and sums of -0: their products are -0, which changes no sum.
  */
-CHAIRLIFT_DEVICE GroupScale quantizeGroups(uint32_t* codes, int row, const Four& values, bool isPadding) {
+CHAIRLIFT_DEVICE GroupScale quantizeGroups(uint32_t* codes, int row, const Four& values, bool isPadding, bool stores = true) {
   const int lane = threadIndex() % 32, t = lane % 4, upper = lane / 4 % 2;
   uint32_t largest = 0;
 #pragma unroll
@@ -89,7 +96,7 @@ CHAIRLIFT_DEVICE GroupScale quantizeGroups(uint32_t* codes, int row, const Four&
     word |= (uint32_t(code) & 255u) << (8 * i);
     sum += code;
   }
-  codes[row * 8 + t * 2 + upper] = word;
+  if (stores) codes[row * 8 + t * 2 + upper] = word;
   sum += shuffleXor(sum, 1);
   sum += shuffleXor(sum, 2);
   const int other = shuffleXor(sum, 4);
@@ -110,9 +117,7 @@ CHAIRLIFT_DEVICE void storeScale(const CodesTarget& to, int64_t group, int row, 
  * A warp has four groups of one row or of a tile's rows, whose scales it stores together. Blocks: x are such pieces, y are tiles.
  * Rows that pad a tile have scales of zero, or what they had before: nobody reads their products.
  */
-CHAIRLIFT_DEVICE void makeInput(const MakeInputArgs& args) {
-  startNext();
-  waitForPrevious();
+CHAIRLIFT_DEVICE void makeInput(const MakeInputArgs& args, bool stores) {
   const int tile = blockY(), lane = threadIndex() % 32, piece = blockX() * (threadCount() / 32) + threadIndex() / 32;
   if (args.tileCount && tile >= *args.tileCount) return;
   const Tile own = args.tiles ? args.tiles[tile] : Tile{0, tile * rowsOfTile, args.rows - tile * rowsOfTile};
@@ -132,15 +137,29 @@ CHAIRLIFT_DEVICE void makeInput(const MakeInputArgs& args) {
       if (args.factors) {
         for (int i = 0; i < 4; i++) values.of[i] = values.of[i] * args.factors[input];
       }
-      if (args.values) {
+      if (args.values && stores) {
         *(Floats4*)(args.values + input * args.valueStride + first) = {values.of[0], values.of[1], values.of[2], values.of[3]};
       }
     }
     if (!args.to.codes) continue;
-    const GroupScale made = quantizeGroups(args.to.codes + at * 64, row, values, isPadding);
+    const GroupScale made = quantizeGroups(args.to.codes + at * 64, row, values, isPadding, stores);
     if (lane % 8 == row) kept = made;
   }
-  if (args.to.codes && lane % 8 >= firstRow && lane % 8 < afterRow) storeScale(args.to, at, lane % 8, kept);
+  if (stores && args.to.codes && lane % 8 >= firstRow && lane % 8 < afterRow) storeScale(args.to, at, lane % 8, kept);
+}
+
+/**
+ * Of a few rows, all is done twice: a rehearsal, while the kernel before is at work, brings code and arguments nearer. What it reads may
+ * be written at that time, and what it makes is not stored.
+ */
+CHAIRLIFT_DEVICE void makeInput(const MakeInputArgs& args) {
+  startNext();
+  const bool isRehearsed = args.rows <= rowsOfTile && !args.tiles && !args.places && !args.factors && args.form != formNormalized;
+#pragma unroll 1
+  for (int pass = isRehearsed ? 0 : 1; pass < 2; pass++) {
+    if (pass == 1) waitForPrevious();
+    makeInput(args, pass == 1);
+  }
 }
 
 /** Makes codes of a row in shared memory that all threads see, with a norm; `row` is padded with zeros to whole groups. */

@@ -18,6 +18,8 @@
 //
 #include "cuda/kernels/attention-staged.h"
 //
+#include "cuda/kernels/attention-one.h"
+//
 #include "cuda/kernels/attention-many.h"
 //
 #include "cuda/kernels/formats.h"
@@ -42,7 +44,7 @@ CHAIRLIFT_KERNEL(embed_rows, EmbedArgs, 128, 1, embed(args))
 CHAIRLIFT_KERNEL(measure_rows, MeasureArgs, 256, 1, measureRows(args))
 CHAIRLIFT_KERNEL(gather_rows, GatherRowsArgs, 256, 1, gatherRows(args))
 CHAIRLIFT_KERNEL(finish_part, FinishPartArgs, 512, 3, (finishPart<false, false>(args)))
-CHAIRLIFT_KERNEL(finish_part_plain, FinishPartArgs, 512, 3, (finishPart<false, true>(args)))
+CHAIRLIFT_KERNEL(finish_part_plain, FinishPartArgs, 1024, 1, (finishPart<false, true>(args)))
 CHAIRLIFT_KERNEL(finish_mixture, FinishPartArgs, 512, 1, (finishPart<true, false>(args)))
 CHAIRLIFT_KERNEL(finish_mixture_plain, FinishPartArgs, 512, 1, (finishPart<true, true>(args)))
 CHAIRLIFT_KERNEL(make_input, MakeInputArgs, 128, 1, makeInput(args))
@@ -55,6 +57,15 @@ CHAIRLIFT_KERNEL(attend_few_f16_128, AttentionArgs, 256, 2, (attendFew<kvHalf, f
 CHAIRLIFT_KERNEL(attend_few_f16_large, AttentionArgs, 128, 3, (attendFew<kvHalf, true>(args)))
 CHAIRLIFT_KERNEL(attend_few_q8_128, AttentionArgs, 256, 2, (attendFew<kvByte, false>(args)))
 CHAIRLIFT_KERNEL(attend_few_q8_large, AttentionArgs, 128, 3, (attendFew<kvByte, true>(args)))
+#define CHAIRLIFT_ATTEND_ONE(queries, size)                                                                                    \
+  CHAIRLIFT_KERNEL(attend_one##queries##_f16_##size, AttentionArgs, oneThreads, 1, (attendOne<kvHalf, queries, size>(args))) \
+  CHAIRLIFT_KERNEL(attend_one##queries##_q8_##size, AttentionArgs, oneThreads, 1, (attendOne<kvByte, queries, size>(args)))
+CHAIRLIFT_ATTEND_ONE(1, 64)
+CHAIRLIFT_ATTEND_ONE(1, 128)
+CHAIRLIFT_ATTEND_ONE(2, 64)
+CHAIRLIFT_ATTEND_ONE(2, 128)
+CHAIRLIFT_ATTEND_ONE(4, 64)
+CHAIRLIFT_ATTEND_ONE(4, 128)
 CHAIRLIFT_KERNEL(attend_many_f16_64, AttentionArgs, 128, 4, (attendMany<kvHalf, 64, 8, 4, 4>(args)))
 CHAIRLIFT_KERNEL(attend_many_f16_128, AttentionArgs, 128, 2, (attendMany<kvHalf, 64, 8, 4, 8>(args)))
 CHAIRLIFT_KERNEL(attend_many_f16_128_narrow, AttentionArgs, 128, 3, (attendMany<kvHalf, 32, 4, 4, 8>(args)))

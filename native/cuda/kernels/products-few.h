@@ -159,7 +159,8 @@ class FewRows {
         allPanels_(panelsOf(args)),
         ownBlock_(blockX()),
         blocks_(blocksX()),
-        firstTile_(blockY() * tiles) {}
+        firstTile_(blockY() * tiles),
+        isSingle_(args.rows == 1 && !args.tiles) {}
 
   CHAIRLIFT_METHOD void run() {
     if (args_.tiles) waitForPrevious();
@@ -284,8 +285,16 @@ class FewRows {
       const int to = tile * room + skipped;
       const uint8_t* const codes = (const uint8_t*)args_.input.codes + from * 256;
       const uint8_t* const scales = (const uint8_t*)args_.input.scales + from * 32;
+      if (tiles == 1 && isSingle_) {
+        // Other rows of the tile are left as they are: nobody reads their products.
+        for (int i = thread; i < count * 2; i += step) {
+          const int at = i / 2 * 256 + i % 2 * 16;
+          copyToShared(codesAt(buffer) + to * 256 + at, codes + at);
+        }
+      } else {
 #pragma unroll 8
-      for (int i = thread; i < count * 16; i += step) copyToShared(codesAt(buffer) + to * 256 + i * 16, codes + i * 16);
+        for (int i = thread; i < count * 16; i += step) copyToShared(codesAt(buffer) + to * 256 + i * 16, codes + i * 16);
+      }
       for (int i = thread; i < count * 2; i += step) copyToShared(scalesAt(buffer) + to * 32 + i * 16, scales + i * 16);
       if constexpr (F::hasMinimum) {
         // Those of whole groups, or of their halves.
@@ -389,6 +398,7 @@ class FewRows {
   // Of those that share the panels of a tile.
   int ownBlock_, blocks_;
   int firstTile_;
+  const bool isSingle_;
   Tile own_{};
   uint32_t book_[4] = {};
 };

@@ -115,7 +115,10 @@ export interface Addon {
   step(model: ModelHandle, batch: Batch, logits: Float32Array, states: Float32Array): Promise<void>;
   /** Whether a model on a GPU takes `stepAndSample`. */
   canSample(model: ModelHandle): boolean;
-  /** A step of a model on a GPU that samples there: `jobs` and `found` are those of device-sampling/sampling-layout.ts. */
+  /**
+   * A step of a model on a GPU that samples there: `jobs` and `found` are those of device-sampling/sampling-layout.ts. Without a
+   * promise the GPU is at work, and `isStepDone` must be asked; `found` and `states` must be kept until then.
+   */
   stepAndSample(
     model: ModelHandle,
     batch: Batch,
@@ -123,7 +126,9 @@ export interface Addon {
     lists: number,
     found: Uint32Array,
     states: Float32Array,
-  ): Promise<void>;
+  ): Promise<void> | undefined;
+  /** Once true, results are in place. */
+  isStepDone(model: ModelHandle): boolean;
   /** Logits of the last step of a model on a GPU: rows by their place among its `logitRows`. */
   readLogits(model: ModelHandle, rows: Int32Array, logits: Float32Array): Promise<void>;
   /** Samples rows of any logits on a GPU, for tests and benchmarks; returns the seconds of each further repetition. */
