@@ -124,7 +124,7 @@ export function runCompiler(compiler, args) {
 }
 
 /** Limits compilers to the number of cores. */
-class Slots {
+export class Slots {
   #free = availableParallelism();
   #waiting = [];
 
@@ -265,10 +265,11 @@ export async function buildNative({
     }));
     return compileObjects({ compiler, arch, sources: spelled, progress });
   };
-  const units = ['addon', ...unitNames, ...(simulatesGpu ? simulatorUnits : [])];
-  const [addon, ...others] = units.map((unit) => unitOf(unit, simulatorUnits.includes(unit) ? ['-O1'] : []));
+  const [addon, ...others] = ['addon', ...unitNames].map((unit) => unitOf(unit));
+  const simulator = simulatesGpu ? simulatorUnits.map((unit) => unitOf(unit, ['-O1'])) : [];
   const compiled = await Promise.all([
-    compile([...kernelSources(arch, sets), ...others]),
+    // What takes longest comes first.
+    compile([...simulator, ...kernelSources(arch, sets), ...others]),
     headers.then(() => compile([addon], [...headerFlags(), ...(simulatesGpu ? simulatorFlags : [])])),
   ]);
   const objects = compiled.flat();
@@ -282,9 +283,9 @@ export async function buildNative({
   return true;
 }
 
-/** The addon of tests, whose GPU is simulated; only its kernels for GPUs matter. */
-export async function buildSimulatedGpu(output, progress = noProgress) {
+/** The addon of tests, whose GPU is simulated; only its kernels for GPUs matter. `headers` as for `buildNative`. */
+export async function buildSimulatedGpu(output, { progress = noProgress, headers = Promise.resolve() } = {}) {
   const compiler = findCompiler();
   if (compiler === undefined) throw new Error('no C++ compiler found (c++, g++ or clang++)');
-  return buildNative({ compiler, output, sets: [], simulatesGpu: true, progress });
+  return buildNative({ compiler, output, sets: [], simulatesGpu: true, headers, progress });
 }

@@ -2,7 +2,7 @@
 // a GPU needs where one is likely, or asked for with --gpu. Needs nothing but Node, does only what has changed, and is quick
 // when nothing has. The addon of a checkout has kernels for this machine; --all-kernels compiles those of every instruction
 // set, as tests want them, --simulated-gpu one more addon for them, whose GPU is simulated, and --software-gpu brings the
-// GPU that other tests run on. As an installed package it takes the addon that came along, where that loads; --compile or
+// GPU that other tests run on; --no-native compiles no addon. As an installed package it takes the addon that came along, where that loads; --compile or
 // CHAIRLIFT_COMPILE=1 builds one all the same, for every machine of this architecture: an image may run elsewhere.
 
 import { spawn, spawnSync } from 'node:child_process';
@@ -173,12 +173,15 @@ async function bringGpu() {
   if (has('--software-gpu')) await run(process.execPath, ['scripts/software-gpu.js']);
 }
 
-/** Without it, tests that need it build it themselves and say why they cannot. */
-async function compileSimulatedGpu() {
+/** Without it, tests that need it build it themselves and say why they cannot. `headers` as for `compileNative`. */
+async function compileSimulatedGpu(headers) {
   const output = join(root, 'build', 'chairlift-simulated-gpu.node');
   try {
-    await progress.during('compiling C++ for tests', (pieces) => buildSimulatedGpu(output, pieces));
+    await progress.during('compiling C++ for tests', (progress) =>
+      buildSimulatedGpu(output, { progress, headers }),
+    );
   } catch (error) {
+    if (error instanceof SetupError) return;
     log(`no simulated GPU: ${error instanceof Error ? error.message : error}`);
   }
 }
@@ -188,12 +191,13 @@ mkdirSync(join(root, 'build'), { recursive: true });
 // Installed as a dependency, packages and compiled TypeScript are there already.
 const packages = has('--native') ? Promise.resolve() : installPackages();
 const parts = [
-  compileNative(packages),
+  // Its slowest file takes a core for half a minute: at the end that core would be alone.
+  ...(has('--simulated-gpu') ? [compileSimulatedGpu(packages)] : []),
+  ...(has('--no-native') ? [] : [compileNative(packages)]),
   ...(has('--native')
     ? []
     : [compileTypeScript, compileBenchmarks, buildPage].map((part) => packages.then(part))),
   packages.then(bringGpu),
-  ...(has('--simulated-gpu') ? [packages.then(compileSimulatedGpu)] : []),
 ];
 for (const part of await Promise.allSettled(parts)) {
   if (part.status === 'fulfilled') continue;
