@@ -1,7 +1,7 @@
 // Sends one request to an upstream and reads its answer. Every failure names the upstream, and none its key.
 
 import type { IncomingMessage } from 'node:http';
-import { bytesOf, letPass } from './connections.ts';
+import { bytesOf } from './connections.ts';
 import { EventStream } from './event-stream.ts';
 import { errorOf, type JsonObject, MOST_MESSAGE_CHARACTERS, parseObject } from './json.ts';
 import type { Upstream, UpstreamModel } from './upstream.ts';
@@ -101,7 +101,13 @@ async function* eventsOf(
   timeoutMs: number,
   signal: AbortSignal,
 ): AsyncGenerator<UpstreamEvent, void, void> {
-  const bytes = bytesOf(response, { timeoutMs, mostBytes: MOST_ANSWER_BYTES, signal });
+  let isComplete = false;
+  const bytes = bytesOf(response, {
+    timeoutMs,
+    mostBytes: MOST_ANSWER_BYTES,
+    signal,
+    isComplete: () => isComplete,
+  });
   if (!/^text\/event-stream\b/i.test(response.headers['content-type'] ?? '')) {
     yield* reader.whole(await textOf(bytes));
     return;
@@ -110,9 +116,9 @@ async function* eventsOf(
   for await (const chunk of bytes) {
     for (const data of stream.push(chunk)) {
       for (const event of reader.event(data)) {
-        if (event.kind === 'end') letPass(response);
+        isComplete = event.kind === 'end';
         yield event;
-        if (event.kind === 'end') return;
+        if (isComplete) return;
       }
     }
   }

@@ -101,6 +101,14 @@ export class Connections {
   }
 }
 
+interface ReadOptions {
+  readonly timeoutMs: number;
+  readonly mostBytes: number;
+  readonly signal: AbortSignal;
+  /** Whether what was read is all that matters of the answer. */
+  readonly isComplete?: () => boolean;
+}
+
 function silenceOf(timeoutMs: number): UpstreamError {
   return new UpstreamError('timeout', `did not answer for ${timeoutMs / 1000} s`);
 }
@@ -114,11 +122,11 @@ function failureOf(error: unknown, signal: AbortSignal): unknown {
 
 /**
  * The bytes of an answer. Throws where the upstream is silent for too long, where the connection breaks, where there are too
- * many, and the signal's reason once it is aborted. Leaving the loop early closes the connection.
+ * many, and the signal's reason once it is aborted. Leaving the loop early closes the connection, unless the answer is complete.
  */
 export async function* bytesOf(
   response: IncomingMessage,
-  { timeoutMs, mostBytes, signal }: { timeoutMs: number; mostBytes: number; signal: AbortSignal },
+  { timeoutMs, mostBytes, signal, isComplete = () => false }: ReadOptions,
 ): AsyncGenerator<Buffer, void, void> {
   let silence: NodeJS.Timeout | undefined;
   const listen = () => {
@@ -128,7 +136,8 @@ export async function* bytesOf(
   let bytes = 0;
   try {
     listen();
-    for await (const chunk of response as AsyncIterable<Buffer>) {
+    const chunks: AsyncIterable<Buffer> = response.iterator({ destroyOnReturn: false });
+    for await (const chunk of chunks) {
       bytes += chunk.length;
       if (bytes > mostBytes) throw new UpstreamError('invalid', `sent more than ${mostBytes} bytes`);
       // A client that reads slowly is not the upstream's silence.
@@ -142,11 +151,13 @@ export async function* bytesOf(
     throw new UpstreamError('cut', 'broke the connection before the answer was complete');
   } finally {
     clearTimeout(silence);
+    if (isComplete()) letPass(response);
+    else if (!response.readableEnded) response.destroy();
   }
 }
 
 /** Lets the rest of a complete answer pass, for a moment, so that the connection can be used again. */
-export function letPass(response: IncomingMessage): void {
+function letPass(response: IncomingMessage): void {
   if (response.readableEnded || response.destroyed) return;
   const timer = setTimeout(() => response.destroy(), LEFTOVER_MS);
   timer.unref();
