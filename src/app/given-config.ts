@@ -1,7 +1,7 @@
 // The configuration as a program gives it: an object with the names of docs/configuration.md. What it leaves out
 // comes from where the command line takes it, too: environment, config file, defaults.
 
-import { type Config, ConfigError, processInputs, resolveConfig } from '../config.ts';
+import { type Config, ConfigError, processInputs, type ResolvedConfig, resolveConfig } from '../config.ts';
 import {
   type configOptions,
   type exclusiveOptions,
@@ -26,13 +26,17 @@ export type GivenConfig = { readonly [Name in Exclude<OptionName, Exclusive>]?: 
 } & ExclusiveSettings;
 
 /** Refuses names that are not among `known`: a misspelt option must not be ignored. */
-export function configFrom(
+export function resolvedFrom(
   given: GivenConfig,
   known: readonly string[] = [...optionNames, 'config'],
-): Config {
+): ResolvedConfig {
   const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown !== undefined) {
     throw new ConfigError(`${unknown}: there is no such option; known are ${known.join(', ')}`);
   }
-  return resolveConfig(processInputs(given)).config;
+  return resolveConfig(processInputs(given));
+}
+
+export function configFrom(given: GivenConfig, known?: readonly string[]): Config {
+  return resolvedFrom(given, known).config;
 }

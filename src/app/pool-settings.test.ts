@@ -155,7 +155,7 @@ describe('the models of a server', () => {
     copyFileSync(embeddedModelPath, half);
     const { models, broken } = found({ model: ['owner/tiny:Q8_0', 'owner/tiny:half'] });
     expect(models.map(({ name }) => name)).toEqual(['owner/tiny:Q8_0']);
-    expect(broken).toMatchObject([
+    expect(broken()).toMatchObject([
       { name: 'owner/tiny:half', problem: expect.stringContaining('is missing') },
     ]);
   });

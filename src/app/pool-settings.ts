@@ -27,7 +27,8 @@ const MOST_STEP_TOKENS = 2048;
 type PoolModels = Pick<PoolOptions, 'models' | 'find'>;
 
 interface FoundModels extends PoolModels {
-  readonly broken: readonly ModelOnDisk[];
+  /** Those that cannot be served, with their problems, as of the last look. */
+  readonly broken: () => readonly ModelOnDisk[];
 }
 
 export function modelsFolder(config: Config, home: string): string {
@@ -78,12 +79,15 @@ export function poolModels(config: Config, home: string, homes = modelHomesOf(co
   const inspected: InspectedModels = new Map();
   let lastPaths: readonly string[] = [];
   let defaultName: string | undefined;
+  let lastFound: readonly ModelOnDisk[] = [];
   const look = () => {
-    const found = findModels({ folder, paths, lastPaths }, inspected);
-    if (lastPaths.length > 0 || config.model.length > 0 || found.some(isSound)) return found;
-    // It stays from now on: it may be in use when others appear.
-    lastPaths = [embeddedModelPath()];
-    return findModels({ folder, lastPaths }, inspected);
+    lastFound = findModels({ folder, paths, lastPaths }, inspected);
+    if (lastPaths.length === 0 && config.model.length === 0 && !lastFound.some(isSound)) {
+      // It stays from now on: it may be in use when others appear.
+      lastPaths = [embeddedModelPath()];
+      lastFound = findModels({ folder, lastPaths }, inspected);
+    }
+    return lastFound;
   };
   const servable = (found: readonly ModelOnDisk[]): PoolModel[] => {
     // Models that appear later never become the default.
@@ -121,7 +125,7 @@ export function poolModels(config: Config, home: string, homes = modelHomesOf(co
   for (const name of config.preload) mustExist('--preload', name, names);
   for (const name of templateOf.names) mustExist('--chat-template', name, names);
   for (const name of draftOf.names) mustExist('--draft', name, names);
-  return { models, find: () => servable(look()), broken: found.filter((one) => !isSound(one)) };
+  return { models, find: () => servable(look()), broken: () => lastFound.filter((one) => !isSound(one)) };
 }
 
 export function chosenTemplates({ chatTemplate }: Pick<Config, 'chatTemplate'>) {

@@ -1,7 +1,7 @@
 // The whole server from within a program.
 
 import { asLibraryError } from './chairlift-error.ts';
-import { configFrom, type GivenConfig } from './given-config.ts';
+import { type GivenConfig, resolvedFrom } from './given-config.ts';
 
 /** Every setting of docs/configuration.md, by its name. */
 export type ServeOptions = GivenConfig;
@@ -19,10 +19,10 @@ export interface RunningServer {
 /** Resolves when the default model is loaded and the server listens. */
 export async function serve(options: ServeOptions = {}): Promise<RunningServer> {
   try {
-    const config = configFrom(options);
+    const resolved = resolvedFrom(options);
     // A program that only loads models never loads the HTTP edge and the store.
     const { startService } = await import('./service.ts');
-    const service = await startService(config);
+    const service = await startService(resolved);
     let closed: Promise<void> | undefined;
     const close = () => {
       closed ??= service.close();

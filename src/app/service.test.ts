@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { KeyStore } from '../store/key-store.ts';
-import { configFrom } from './given-config.ts';
+import { resolvedFrom } from './given-config.ts';
 import { startService } from './service.ts';
 
 afterEach(() => {
@@ -16,8 +16,8 @@ describe('a reload', () => {
     const folder = mkdtempSync(join(tmpdir(), 'chairlift-service-'));
     const log: Record<string, unknown>[] = [];
     const logger = pino({}, { write: (line: string) => log.push(JSON.parse(line)) });
-    const config = configFrom({ port: 0, database: join(folder, 'a.db'), modelsFolder: folder });
-    const service = await startService(config, logger);
+    const resolved = resolvedFrom({ port: 0, database: join(folder, 'a.db'), modelsFolder: folder });
+    const service = await startService(resolved, logger);
     try {
       vi.spyOn(KeyStore.prototype, 'liveKeys').mockRejectedValueOnce(new Error('the disk is gone'));
       await service.reload();
@@ -39,8 +39,8 @@ describe('a reload', () => {
 describe('responses', () => {
   const start = (folder: string, keepResponses?: string) => {
     const given = { port: 0, database: join(folder, 'a.db'), modelsFolder: folder };
-    const config = configFrom(keepResponses === undefined ? given : { ...given, keepResponses });
-    return startService(config, pino({ level: 'silent' }));
+    const resolved = resolvedFrom(keepResponses === undefined ? given : { ...given, keepResponses });
+    return startService(resolved, pino({ level: 'silent' }));
   };
   const post = async (url: string, body: object) => {
     const headers = { 'content-type': 'application/json' };

@@ -7,7 +7,7 @@ import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { type Logger, pino } from 'pino';
-import { type Config, ConfigError, processInputs } from '../config.ts';
+import { type Config, ConfigError, processInputs, type ResolvedConfig } from '../config.ts';
 import type { NatsBus } from '../fleet/nats-bus.ts';
 import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
 import type { ModelEntry, ModelPool } from '../pool/model-pool.ts';
@@ -35,7 +35,8 @@ import { UsageStore } from '../store/usage-store.ts';
 import type { Upstreams } from '../upstream/upstreams.ts';
 import { readTls, tryAddress } from './addresses.ts';
 import { closeInOrder } from './close-steps.ts';
-import { chooseGpu, isGpuBackend } from './gpu-choice.ts';
+import { chosenSettings, effectiveSettings } from './effective-settings.ts';
+import { chooseGpu, type GpuChoice, isGpuBackend } from './gpu-choice.ts';
 import { hubSettings } from './hub-settings.ts';
 import {
   connectFleet,
@@ -107,11 +108,12 @@ type OnLoading = (model: string, share: number) => void;
 
 /** `stop` aborts a start, which may take minutes: it rejects with the signal's reason. */
 export async function startService(
-  config: Config,
-  logger: Logger = makeLogger(config),
+  resolved: ResolvedConfig,
+  logger: Logger = makeLogger(resolved.config),
   stop?: AbortSignal,
   onLoading?: OnLoading,
 ): Promise<Service> {
+  const { config } = resolved;
   checkAddresses(config);
   const tls = readTls(config);
   const upstreams = openUpstreams(config);
@@ -119,7 +121,7 @@ export async function startService(
   const store = await unlessStopped(stop, openStore(storedAt(config, rolesOf(config)), config, logger));
   const parts: Parts = { store };
   try {
-    const options = { config, logger, tls, upstreams, plan, stop, onLoading };
+    const options = { resolved, logger, tls, upstreams, plan, stop, onLoading };
     return await unlessStopped(stop, startParts(parts, options));
   } catch (error) {
     await closeParts(parts, 0, logger);
@@ -128,7 +130,7 @@ export async function startService(
 }
 
 interface StartOptions {
-  readonly config: Config;
+  readonly resolved: ResolvedConfig;
   readonly logger: Logger;
   readonly tls: TlsPair | undefined;
   readonly upstreams: Upstreams | undefined;
@@ -138,7 +140,8 @@ interface StartOptions {
 }
 
 async function startParts(parts: Parts, options: StartOptions): Promise<Service> {
-  const { config, logger, tls, upstreams, plan, stop, onLoading } = options;
+  const { resolved, logger, tls, upstreams, plan, stop, onLoading } = options;
+  const { config } = resolved;
   const { store } = parts;
   const roles = rolesOf(config);
   if (roles.gateway || config.adminPort !== undefined) await checkDoor(config, store.keys, logger);
@@ -146,7 +149,9 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
   parts.bus = plan && (await connectFleet(plan, logger));
   for (const { host, port } of addressesOf(config, roles)) await tryAddress(host, port);
   stop?.throwIfAborted();
-  parts.own = roles.worker ? await openPool(config, logger, onLoading) : undefined;
+  const gpu = roles.worker ? await chooseGpu(config) : { backend: config.backend };
+  const found = roles.worker ? poolModels(config, homedir()) : undefined;
+  parts.own = found && openPool(config, found, gpu, logger, onLoading);
   if (upstreams !== undefined) checkNames(upstreams, parts.own?.list() ?? [], logger);
   const model = parts.own && (await preload(parts.own, config));
   stop?.throwIfAborted();
@@ -161,9 +166,12 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
     // A worker alone has no address for requests.
     bench: roles.gateway ? benchOf(() => url) : undefined,
     ...store,
+    brokenModels: found?.broken,
     downloads: downloadsOf(config, logger),
     tls,
     settings: serverSettings(config),
+    effectiveSettings: async () =>
+      effectiveSettings(resolved, await chosenSettings(config, homedir(), async () => gpu)),
     logger,
     version: packageVersion(),
   };
@@ -171,8 +179,11 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
     config.adminPort === undefined ? { main: createServer(deps), admin: undefined } : createServerPair(deps);
   parts.main = main;
   parts.admin = admin;
-  if (roles.gateway) url = await main.listen(mainAddress(config));
-  const adminUrl = await admin?.listen(adminAddress(config) as Address);
+  if (roles.gateway) url = await listen(main, mainAddress(config));
+  const adminUrl = admin && (await listen(admin, adminAddress(config) as Address));
+  // People read it in what `serve` prints; a log that is kept needs it too.
+  if (!isLogText(config))
+    logger.info({ ...(url !== '' && { url }), adminUrl, version: deps.version }, 'listening');
   if (roles.gateway) await main.startBatches();
   const limitMs = config.shutdownLimit * 1000;
   let closed: Promise<void> | undefined;
@@ -191,6 +202,17 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
       void main.drain(0);
     },
   };
+}
+
+/** Without Fastify's line about it. */
+async function listen(app: FastifyInstance, address: Address): Promise<string> {
+  const { level } = app.log;
+  app.log.level = 'silent';
+  try {
+    return await app.listen(address);
+  } finally {
+    app.log.level = level;
+  }
 }
 
 /** A running step continues for nothing; the process ends soon. */
@@ -356,15 +378,15 @@ async function openLimiter(
   return limiter;
 }
 
-async function openPool(
+function openPool(
   config: Config,
+  { broken, ...models }: ReturnType<typeof poolModels>,
+  gpu: GpuChoice,
   logger: Logger,
   onProgress: OnLoading | undefined,
-): Promise<ManagedPool> {
-  const gpu = await chooseGpu(config);
+): ManagedPool {
   if (gpu.notice !== undefined) logger[isGpuBackend(gpu.backend) ? 'info' : 'warn'](gpu.notice);
-  const { broken, ...models } = poolModels(config, homedir());
-  for (const { name, problem } of broken) logger.warn({ model: name, problem }, 'a model cannot be served');
+  for (const { name, problem } of broken()) logger.warn({ model: name, problem }, 'a model cannot be served');
   const onEvent = ({ kind, model, message }: PoolEvent) => {
     const level = kind === 'failed' || kind === 'incident' ? 'error' : kind === 'fallback' ? 'warn' : 'info';
     logger[level]({ model, detail: message }, `model ${kind}`);

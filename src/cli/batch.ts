@@ -52,7 +52,7 @@ export function addBatch(program: Command): void {
   program
     .command('batch')
     .description('run many prompts through the engine, answers in input order')
-    .requiredOption('--model <path>', MODEL_MEANING, parseModel)
+    .requiredOption('-m, --model <path>', MODEL_MEANING, parseModel)
     .option('--adapter <path>', 'a LoRA adapter: a folder that PEFT or mlx-lm wrote, or a .gguf file')
     .requiredOption(
       '--prompts <file>',

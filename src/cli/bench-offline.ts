@@ -82,7 +82,7 @@ export function addBenchOffline(parent: Command): void {
       'measure a model on this machine, without a server: requests one by one and the same in a batch; ' +
         'with --streams, --prompt or --prefix how fast it computes prompts and decodes',
     )
-    .option('--model <path>', `${MODEL_MEANING}; else the embedded model`, parseModel)
+    .option('-m, --model <path>', `${MODEL_MEANING}; else the embedded model`, parseModel)
     .option('--dummy <shape:type>', `random weights in place of a model: ${dummyForms}`, parseDummyName)
     .option('--layers <n>', 'of the --dummy model, the first so many', parseCount)
     .option('--prompts <list>', 'compare: tokens of the prompts (default: 32,128,512)', parseLengths)

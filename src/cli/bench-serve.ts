@@ -59,7 +59,7 @@ export function addBenchServe(parent: Command): void {
     .command('serve')
     .description('put load on an OpenAI-compatible server; measure latency and throughput')
     .option('--url <url>', 'where the server is, with or without /v1', DEFAULT_URL)
-    .option('--model <model>', "the model; the server's first where unset")
+    .option('-m, --model <model>', "the model; the server's first where unset")
     .option('--key <key>', `API key, repeatable: ${KEY_FORMS}`, collectKey)
     .option('--requests <n>', 'requests to send', parseCount, 100)
     .option('--rate <r>', 'requests a second, arriving at random (Poisson)', parseRate)

@@ -17,6 +17,7 @@ const groups: Readonly<Record<string, Readonly<Record<string, CommandEntry>>>> =
     chat: { load: async () => (await import('./chat.ts')).addChat },
   },
   Models: {
+    search: { load: async () => (await import('./search.ts')).addSearch, aliases: ['find'] },
     pull: { load: async () => (await import('./pull.ts')).addPull, aliases: ['download'] },
     list: { load: async () => (await import('./list.ts')).addList, aliases: ['ls', 'models'] },
     inspect: { load: async () => (await import('./inspect.ts')).addInspect, aliases: ['show', 'info'] },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { chosenSettings } from '../app/effective-settings.ts';
+import { chosenSettings, effectiveSettings, withoutSecrets } from '../app/effective-settings.ts';
 import { resolveConfig } from '../config.ts';
-import { forPeople, layOut } from './config.ts';
+import { layOut } from './config.ts';
 
 describe('chairlift config', () => {
   it('shows no passwords and no tokens', () => {
@@ -16,7 +16,7 @@ describe('chairlift config', () => {
       ]),
       B_KEY: 'flounder',
     };
-    const shown = forPeople(resolveConfig({ flags: {}, environment, home: '/nonexistent' }));
+    const shown = withoutSecrets(resolveConfig({ flags: {}, environment, home: '/nonexistent' }));
     expect(JSON.stringify(shown)).not.toContain('floun');
     expect(shown.config.natsPassword).toBe('(hidden)');
     expect(shown.config.join).toEqual(['nats://a:4222', 'b:4222', 'nats://c:4222']);
@@ -24,7 +24,7 @@ describe('chairlift config', () => {
   });
 
   it('shows what is unset as unset', () => {
-    const shown = forPeople(resolveConfig({ flags: {}, environment: {}, home: '/nonexistent' }));
+    const shown = withoutSecrets(resolveConfig({ flags: {}, environment: {}, home: '/nonexistent' }));
     expect(shown.config.natsPassword).toBeUndefined();
   });
 
@@ -35,12 +35,12 @@ describe('chairlift config', () => {
       home: '/home/ann',
     });
     const chosen = await chosenSettings(resolved.config, '/home/ann', async () => ({ backend: undefined }));
-    const rows = layOut(resolved, chosen).split('\n');
+    const rows = layOut(effectiveSettings(resolved, chosen)).split('\n');
     const row = (name: string) => rows.find((one) => one.startsWith(`${name} `))?.split(/ {2,}/);
     expect(row('modelsFolder')).toEqual(['modelsFolder', '/home/ann/.chairlift/models', 'chosen here']);
     expect(row('backend')?.[1]).toMatch(/^(cpu|reference)$/);
     expect(row('threads')).toEqual(['threads', '3', 'flag']);
-    expect(row('memory')).toEqual(['memory', '2000000000', 'flag']);
+    expect(row('memory')).toEqual(['memory', '2GB', 'flag']);
     expect(row('natsUser')).toEqual(['natsUser', '(unset)', 'default']);
     const gpu = { backend: 'cuda', memoryBytes: 8e9 } as const;
     const { memory, ...onGpu } = await chosenSettings(

@@ -9,10 +9,10 @@ import {
   configOptions,
   flagOf,
   type OptionKind,
-  type OptionName,
   optionGroups,
   optionNames,
 } from '../config-options.ts';
+import { plainMeaning, settingText } from '../config-text.ts';
 import { GenerationError } from '../generation/generation-error.ts';
 import {
   grammarFormat,
@@ -119,39 +119,9 @@ function valuePart({ kind }: ConfigOption): string {
 export function helpOf({ kind, meaning, default: standard }: ConfigOption): string {
   const choices = kind.type === 'choice' ? [`one of ${kind.values.join(', ')}`] : [];
   const isShown = standard !== undefined && standard !== false && !Array.isArray(standard);
-  const defaults = isShown ? [`default: ${shownDefault(kind, standard)}`] : [];
+  const defaults = isShown ? [`default: ${settingText(kind, standard)}`] : [];
   const details = [...choices, ...defaults].join('; ');
-  return `${withoutMarkdown(meaning)}${details === '' ? '' : ` (${details})`}`;
-}
-
-function shownDefault({ type }: OptionKind, standard: unknown): string {
-  if (type === 'seconds') return formatSeconds(Number(standard));
-  if (type === 'bytes') return formatBinaryBytes(Number(standard));
-  return String(standard);
-}
-
-function formatSeconds(seconds: number): string {
-  const units = [
-    ['d', 86_400],
-    ['h', 3600],
-    ['m', 60],
-  ] as const;
-  const [unit, size] = units.find(([, length]) => seconds >= 2 * length && seconds % length === 0) ?? [
-    's',
-    1,
-  ];
-  return `${seconds / size}${unit}`;
-}
-
-function formatBinaryBytes(bytes: number): string {
-  const power = [4, 3, 2, 1].find((one) => bytes % 1024 ** one === 0);
-  return power === undefined ? String(bytes) : `${bytes / 1024 ** power}${' KMGT'[power]}iB`;
-}
-
-function withoutMarkdown(text: string): string {
-  return text
-    .replace(/\[([^\]]+)\]\([^)]*\)/g, '$1')
-    .replace(/`([^`]*)`/g, (_, code: string) => (code in configOptions ? flagOf(code as OptionName) : code));
+  return `${plainMeaning(meaning)}${details === '' ? '' : ` (${details})`}`;
 }
 
 export function addDatabaseOption(command: Command): Command {

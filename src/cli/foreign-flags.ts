@@ -1,4 +1,4 @@
-// What to give instead of options that other servers have and this one has not: llama.cpp's, vLLM's, Ollama's.
+// What to give instead of options and commands that other programs have and this one has not: llama.cpp's, vLLM's, Ollama's.
 
 /** Flags of several letters after one dash, which the parser would take for several flags. */
 const spelledOut: Readonly<Record<string, string>> = {
@@ -15,7 +15,7 @@ export function withLongFlags(words: readonly string[]): string[] {
   return words.map((word) => (Object.hasOwn(spelledOut, word) ? (spelledOut[word] as string) : word));
 }
 
-const alwaysOn = 'it is always on';
+const alwaysOn = 'it is always on; leave the option out';
 const oneBackend =
   'every layer is computed in one place; --backend cpu leaves the GPU alone, --gpu-memory limits its memory';
 const asInFile = 'weights are computed as their file has them; choose another file';
@@ -29,7 +29,7 @@ const hints: Readonly<Record<string, string>> = {
   '--api-key': "keys are made with 'chairlift keys create --name NAME'",
   '--dtype': asInFile,
   '--quantization': asInFile,
-  '--served-model-name': 'give --model NAME=PATH',
+  '--served-model-name': 'give the model as NAME=PATH, such as small=model.gguf',
   '--lora': 'give --adapter MODEL:NAME=PATH',
   '--enable-lora': 'give --adapter MODEL:NAME=PATH',
   '--temp': 'give --sampling-defaults temperature=0.7, or --temperature to run, chat and generate',
@@ -46,13 +46,49 @@ const hints: Readonly<Record<string, string>> = {
   '--enable-auto-tool-choice': alwaysOn,
   '--tool-call-parser': 'the format follows from the model; --tool-format overrides it',
   '--reasoning-parser': 'the format follows from the model',
-  '--mlock': 'weights are always in memory',
-  '--no-mmap': 'weights are always loaded into memory',
-  '--trust-remote-code': 'no code of a model is ever run',
+  '--mlock': 'weights are always in memory; leave the option out',
+  '--no-mmap': 'weights are always loaded into memory; leave the option out',
+  '--trust-remote-code': 'no code of a model is ever run; leave the option out',
 };
 
-/** Added to what the parser says. */
-export function hintFor(message: string): string {
-  const flag = /unknown option '(--?[\w-]+)/.exec(message)?.[1] ?? '';
-  return Object.hasOwn(hints, flag) ? `${flag}: ${hints[flag]}\n` : '';
+const noRegistry = 'models come from the Hugging Face hub, and go there with its own tools';
+const noAccount = 'there is no account; a token for gated models is given as HF_TOKEN in the environment';
+const runOrServe = "give a command first: 'chairlift run -m model.gguf', 'chairlift serve -m model.gguf'";
+
+const commandHints: Readonly<Record<string, string>> = {
+  create:
+    "serve a model as it is by another name ('chairlift serve NAME=PATH'), or with settings of its own; /api/create of a running server reads a Modelfile",
+  cp: "a model has another name with 'chairlift serve NAME=PATH'",
+  push: noRegistry,
+  launch: "start 'chairlift serve', and give the program its address",
+  signin: noAccount,
+  signout: noAccount,
+  login: noAccount,
+  cli: "'chairlift run' chats with a model",
+  complete: "'chairlift generate' continues a text",
+  completions: "'chairlift generate' continues a text; 'chairlift completion' is for a shell",
+  embed: "start 'chairlift serve', and ask /v1/embeddings",
+  embedding: "start 'chairlift serve', and ask /v1/embeddings",
+  perplexity: "'chairlift logits' shows log-probabilities",
+  quantize: 'quantized files are read as they are; llama.cpp makes them',
+  'run-batch': "'chairlift batch' answers a file of requests",
+  'collect-env': "'chairlift doctor' shows what this machine has",
+  update: "'npm install chairlift@latest' brings the latest version",
+};
+
+/** Of the program itself, where no command was given. */
+const startingFlags = ['-m', '--model', '-hf', '--hf-repo', '-p', '--prompt', '-c', '--port', '--host'];
+
+/** What the parser says, with what to give instead; a suggestion of something alike has no place beside that. */
+export function withHint(message: string, hasCommand: boolean): string {
+  const [, kind, word] = /unknown (option|command) '([^']+)'/.exec(message) ?? [];
+  const hint = word === undefined ? undefined : hintOn(kind === 'command', word, hasCommand);
+  if (hint === undefined) return message;
+  return `${message.replace(/\n?\(Did you mean .*\?\)/, '')}${word}: ${hint}\n`;
+}
+
+function hintOn(isCommand: boolean, word: string, hasCommand: boolean): string | undefined {
+  if (!isCommand && !hasCommand && startingFlags.includes(word)) return runOrServe;
+  const known = isCommand ? commandHints : hints;
+  return Object.hasOwn(known, word) ? known[word] : undefined;
 }

@@ -31,7 +31,7 @@ export function addGrammar(program: Command): void {
     .description('tell whether texts are what a schema, a regular expression or a grammar allows')
     .argument('<text-files...>');
   addStructureOptions(command)
-    .requiredOption('--model <path>', `whose tokens the texts are made of: ${MODEL_MEANING}`, parseModel)
+    .requiredOption('-m, --model <path>', `whose tokens the texts are made of: ${MODEL_MEANING}`, parseModel)
     .option('--json', 'print one JSON object for each file')
     .action((files: readonly string[], flags: GrammarFlags) => run(files, flags));
 }

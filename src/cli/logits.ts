@@ -29,7 +29,7 @@ export function addLogits(program: Command): void {
   program
     .command('logits')
     .description('show the logits after the last of some token ids')
-    .requiredOption('--model <path>', MODEL_MEANING, parseModel)
+    .requiredOption('-m, --model <path>', MODEL_MEANING, parseModel)
     .requiredOption('--ids <list>', 'token ids, separated by commas', parseIds)
     .option('--top <n>', 'how many of the largest logits to show', parseCount, 8)
     .option('--full', 'show all logits')

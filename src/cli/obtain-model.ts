@@ -27,6 +27,7 @@ export function addHubOptions(command: Command): Command {
 /** Ends with the usual status where Ctrl-C ends it; undefined then. */
 export async function interruptible<Result>(
   action: (signal: AbortSignal) => Promise<Result>,
+  note = 'stopped; what came is kept: pull again to go on',
 ): Promise<Result | undefined> {
   const interrupt = new AbortController();
   const onSignal = () => interrupt.abort();
@@ -36,7 +37,7 @@ export async function interruptible<Result>(
     return await action(interrupt.signal);
   } catch (error) {
     if (!interrupt.signal.aborted) throw error instanceof PullError ? new UsageError(error.message) : error;
-    process.stderr.write('stopped; what came is kept: pull again to go on\n');
+    process.stderr.write(`${note}\n`);
     process.exitCode = INTERRUPTED;
     return undefined;
   } finally {

@@ -44,7 +44,10 @@ export function addRun(program: Command): void {
 
 async function run(first: string | undefined, rest: readonly string[], options: RunOptions): Promise<void> {
   const model = options.model ?? first;
-  if (model === undefined) throw new UsageError("name a model, as in 'chairlift run llama3.2:1b'");
+  if (model === undefined)
+    throw new UsageError(
+      "name a model, as in 'chairlift run llama3.2:1b'; 'chairlift list' shows those that are here",
+    );
   const words = options.model === undefined || first === undefined ? rest : [first, ...rest];
   const question = await questionOf(words, options.prompt);
   const answers = await answersFrom(model, options);

@@ -42,7 +42,8 @@ Each setting can also be given in the environment, as CHAIRLIFT_MAX_BATCH_SIZE f
 maxBatchSize. 'chairlift config' shows which value counts.`;
 
 async function serve(models: readonly string[], flags: Readonly<Record<string, unknown>>): Promise<void> {
-  const { config } = resolveConfig(processInputs(withModels(models, flags)));
+  const resolved = resolveConfig(processInputs(withModels(models, flags)));
+  const { config } = resolved;
   const stopping = new AbortController();
   let service: Service | undefined;
   // Closed outputs must not end the server.
@@ -62,7 +63,7 @@ async function serve(models: readonly string[], flags: Readonly<Record<string, u
   const loading = new LoadingBar(notes);
   try {
     await pullMissing(config, flags, stopping.signal);
-    service = await startService(config, makeLogger(config, loading), stopping.signal, loading.update);
+    service = await startService(resolved, makeLogger(config, loading), stopping.signal, loading.update);
     loading.end();
     // At a terminal it must not overtake the log.
     const isTerminal = process.stdout.isTTY === true && process.stderr.isTTY === true;

@@ -100,14 +100,17 @@ function remove(path: string): void {
   }
 }
 
-/** Undefined where the system does not say. */
+/** Undefined where the system does not say; empty for a process that has just ended. */
 function commandOf(pid: number): string | undefined {
   const ofLinux = textOf(`/proc/${pid}/cmdline`);
   if (ofLinux !== '') return ofLinux.replaceAll('\0', ' ');
   try {
     return execFileSync('ps', ['-p', String(pid), '-o', 'args='], { encoding: 'utf8' });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    const { code, status } = error as NodeJS.ErrnoException & { readonly status?: number };
+    if (code === 'ENOENT') return undefined;
+    // `ps` found no such process.
+    if (status === 1) return '';
     throw error;
   }
 }

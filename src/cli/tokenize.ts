@@ -8,7 +8,7 @@ export function addTokenize(program: Command): void {
     .command('tokenize')
     .description('show the token ids of a text')
     .argument('<text>')
-    .requiredOption('--model <path>', MODEL_MEANING, parseModel)
+    .requiredOption('-m, --model <path>', MODEL_MEANING, parseModel)
     .option('--special', 'put BOS in front where the model wants it, and parse special tokens in the text')
     .option('--json', 'print JSON')
     .action((text: string, options: { model: string; special?: true; json?: true }) => {

@@ -169,7 +169,8 @@ describe('completion and manual', () => {
       )
         .trim()
         .split('\n');
-    expect(complete('se')).toEqual(['serve']);
+    expect(complete('serv')).toEqual(['serve']);
+    expect(complete('se')).toEqual(expect.arrayContaining(['serve', 'search']));
     expect(complete('serve', '--log-f')).toEqual(['--log-format']);
     expect(complete('serve', '--log-format', '')).toEqual(['auto', 'text', 'json']);
     expect(complete('run', 'chairlift-d')).toEqual(['chairlift-demo-14m-q8_0']);

@@ -9,7 +9,8 @@ import { type Answer, answersAlone, type StreamBody, StreamClient } from '../sup
 
 const bodies: readonly StreamBody[] = ['miller', 'fox', 'queen'].map((hero, n) => ({
   prompt: `Once upon a time there was a ${hero} who`,
-  max_tokens: 300,
+  // So many that they are under way still when the engine is struck, on a busy machine too.
+  max_tokens: 1500,
   ignore_eos: true,
   ...(n % 2 === 0 ? { temperature: 0 } : { temperature: 0.9, seed: n }),
 }));

@@ -123,10 +123,10 @@ describe('chairlift serve', () => {
     await waitUntil(() => output.includes('listens on') && readFileSync(file, 'utf8').includes('listening'));
     const shown = await run(place(), ['logs', '-n', '2']);
     expect(shown.output).toMatch(
-      /^\d\d:\d\d:\d\d {2}model loaded .*\n\d\d:\d\d:\d\d {2}Server listening at .*\n$/,
+      /^\d\d:\d\d:\d\d {2}model loaded .*\n\d\d:\d\d:\d\d {2}listening url=http:\/\/127\.0\.0\.1:\d+ version=\S+\n$/,
     );
     const raw = await run(place(), ['logs', '-n', '1', '--json']);
-    expect(JSON.parse(raw.output)).toMatchObject({ msg: expect.stringContaining('Server listening') });
+    expect(JSON.parse(raw.output)).toMatchObject({ msg: 'listening', url: expect.stringMatching(/^http:/) });
     const follower = execFile(process.execPath, [program, 'logs', '-f', '-n', '1'], {
       env: environmentOf(place()),
       cwd: home.folder,
@@ -135,7 +135,7 @@ describe('chairlift serve', () => {
     follower.stdout?.on('data', (text: string) => {
       followed += text;
     });
-    await waitUntil(() => followed.includes('Server listening'));
+    await waitUntil(() => followed.includes('listening'));
     expect((await run(place(), ['stop'])).code).toBe(0);
     await waitUntil(() => followed.includes('model unloaded'));
     follower.kill();
@@ -149,6 +149,7 @@ describe('chairlift serve', () => {
       const terminal = atTerminal(place(), ['serve', '-p', '0', '--database', home.database, ...flags]);
       await waitUntil(() => terminal.shown().includes('listens on'));
       expect(terminal.shown()).toMatch(expected);
+      expect(terminal.shown()).not.toContain('Server listening');
       terminal.type('\x03');
       expect(await terminal.ended).toBe(0);
     }
