@@ -81,11 +81,16 @@ const architectures: readonly Architecture[] = [
   gemmaEmbedding,
 ];
 
-export function architectureOf(config: Config, naming: Naming): Architecture {
-  const name = config.fields.model_type;
-  const found = architectures.find(({ modelTypes, ggufNames }) =>
+/** By the name that its files give it. */
+export function findArchitecture(name: unknown, naming: Naming): Architecture | undefined {
+  return architectures.find(({ modelTypes, ggufNames }) =>
     (naming === 'gguf' ? ggufNames : modelTypes).some((known) => known === name),
   );
+}
+
+export function architectureOf(config: Config, naming: Naming): Architecture {
+  const name = config.fields.model_type;
+  const found = findArchitecture(name, naming);
   if (found !== undefined) return found;
   throw configError(
     config,

@@ -23,6 +23,19 @@ const INDEX = 'model.safetensors.index.json';
 /** The quantization that is taken of several where none is named, as other programs do. */
 export const USUAL_QUANTIZATION = 'Q4_K_M';
 const SINGLE = 'model.safetensors';
+/** The quantization at the end of a file's name. */
+const TAG = /(?:^|[-._])((?:UD-)?(?:I?Q|TQ|MXFP|NVFP|B?F)\d\w*)$/i;
+
+/** A model that a repository holds, and what names it among others. */
+export interface PullChoice {
+  /** What stands after the colon in its name; absent for the repository's safetensors. */
+  readonly file?: string;
+  /** As its file says, such as Q4_K_M. */
+  readonly quantization?: string;
+  /** What opens it, inside the repository; empty for a folder. */
+  readonly path: string;
+  readonly sizeBytes: number;
+}
 
 interface GgufModel {
   readonly files: readonly HubFile[];
@@ -58,6 +71,25 @@ export function chooseFiles(files: readonly HubFile[], wanted: string | undefine
   throw new PullError(
     'the repository holds no model in GGUF or safetensors, which are the formats served here',
   );
+}
+
+/** Everything that `chooseFiles` would give for one name or another, the smallest first. */
+export function choicesIn(files: readonly HubFile[]): PullChoice[] {
+  const ggufs = ggufModels(files).filter((model) => model.files.length === model.partCount);
+  const folder = safetensors(files);
+  const choices = ggufs.map((model): PullChoice => {
+    const tag = TAG.exec(nameOf(model.stem))?.[1];
+    const isAlone =
+      tag !== undefined && ggufs.filter(({ stem }) => namesGguf(nameOf(stem), tag)).length === 1;
+    return {
+      file: isAlone ? tag : `${model.stem}.gguf`,
+      ...(tag === undefined ? {} : { quantization: tag }),
+      path: model.files[0]?.path ?? '',
+      sizeBytes: sumOf(model.files),
+    };
+  });
+  if (folder.length > 0) choices.push({ path: '', sizeBytes: sumOf(folder) });
+  return choices.toSorted((a, b) => a.sizeBytes - b.sizeBytes);
 }
 
 /** By its path, its file name, or the tag at the end of its name. */
@@ -114,8 +146,12 @@ function allParts({ files, stem, partCount }: GgufModel): readonly HubFile[] {
 function choices(ggufs: readonly GgufModel[]) {
   return ggufs.map(({ files, stem }) => ({
     path: `${stem}.gguf`,
-    sizeBytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+    sizeBytes: sumOf(files),
   }));
+}
+
+export function sumOf(files: readonly HubFile[]): number {
+  return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
 /** Nothing where the repository holds no such model. What else lies in its folders belongs to something else. */

@@ -3,7 +3,7 @@
 
 import { mkdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { chooseFiles } from './choose-files.ts';
+import { chooseFiles, sumOf } from './choose-files.ts';
 import { type Checksum, fileUrl, type Hub, type HubFile, listHubFiles } from './hub.ts';
 import { PART } from './model-files.ts';
 import type { ModelReference } from './model-reference.ts';
@@ -94,10 +94,6 @@ async function transferAll(
     earlierBytes += file.sizeBytes;
     onFile?.(file, outcome);
   }
-}
-
-function sumOf(files: readonly HubFile[]): number {
-  return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
 async function refuseFullDisk(

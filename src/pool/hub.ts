@@ -84,16 +84,11 @@ function checksumOf(kind: Checksum['kind'], hex: string | undefined): Checksum |
 }
 
 /** What a status of the hub means to the user. */
-export function refusal(status: number, hub: Hub, { owner, repo }: Repository): PullError {
-  const name = `${owner}/${repo}`;
+export function refusal(status: number, hub: Hub, repository: Repository): PullError {
+  const name = `${repository.owner}/${repository.repo}`;
   const page = `${hub.url}/${name}`;
   if (status === 404) return new PullError(`there is no model ${name} at ${hub.url}; check its name`);
-  if (status === 401 && hub.token !== undefined) {
-    return new PullError(
-      `${hub.url} does not accept the access token (401); make a new one and give it as HF_TOKEN`,
-    );
-  }
-  if (status === 401) {
+  if (status === 401 && hub.token === undefined) {
     return new PullError(
       `${name} does not exist, or needs an access token (401). Check its name; where it is gated, accept its ` +
         `terms at ${page}; then give a token of yours as HF_TOKEN or with --token`,
@@ -105,12 +100,24 @@ export function refusal(status: number, hub: Hub, { owner, repo }: Repository): 
         'and let the token read gated repositories',
     );
   }
-  if (status === 429) return new PullError(`${hub.url} asks for fewer requests (429); try again in a while`);
-  return new PullError(`${hub.url} answered with status ${status} for ${name}; try again in a while`);
+  return refusalOf(status, hub, name);
+}
+
+/** The same where no repository is to blame; `asked` is what it was asked for. */
+export function refusalOf(status: number, { url, token }: Hub, asked: string): PullError {
+  if (status === 401 && token !== undefined) {
+    return new PullError(
+      `${url} does not accept the access token (401); make a new one and give it as HF_TOKEN`,
+    );
+  }
+  if (status === 429) return new PullError(`${url} asks for fewer requests (429); try again in a while`);
+  return new PullError(`${url} answered with status ${status} for ${asked}; try again in a while`);
 }
 
 function unreachable({ url }: Hub, error: unknown): PullError {
   const { cause, message } = error as { cause?: { message?: string; code?: string }; message?: string };
   const detail = cause?.message || cause?.code || message;
-  return new PullError(`${url} cannot be reached (${detail}); check the network`);
+  return new PullError(
+    `${url} cannot be reached (${detail}); check the network, or set HF_ENDPOINT to a mirror`,
+  );
 }

@@ -86,7 +86,10 @@ export class MemoryLedger {
   }
 
   /** Takes note of what an engine says. */
-  report(name: string, { limit, held, used, wanted, short, required }: BlockDemand): void {
+  report(
+    name: string,
+    { limit, held, used, wanted, short, required }: Omit<BlockDemand, 'shared' | 'cached'>,
+  ): void {
     const holding = this.#open(name);
     holding.used = used;
     holding.wanted = wanted;

@@ -46,6 +46,11 @@ interface PlanOptions {
   readonly draft?: { readonly spec: ModelSpec; readonly weights: WeightSource } | undefined;
 }
 
+/** Whether weights of this size would fit, were no other model loaded. */
+export function weightsFit(sizeBytes: number, budgetBytes: number): boolean {
+  return sizeBytes <= budgetBytes;
+}
+
 /** `budgetBytes` is what all models share. */
 export function planMemory(
   spec: ModelSpec,

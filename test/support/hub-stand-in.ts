@@ -11,9 +11,24 @@ export interface StandInFile {
   readonly lfs?: boolean;
   /** Says another checksum than the content has. */
   readonly lies?: boolean;
+  /** Says another size. */
+  readonly saysBytes?: number;
+}
+
+/** What the hub says of a repository where it is found. */
+interface StandInModel {
+  readonly downloads?: number;
+  readonly gated?: boolean | string;
+  readonly gguf?: { readonly total: number; readonly architecture: string };
+  readonly safetensors?: { readonly total: number };
+  readonly config?: { readonly model_type: string };
 }
 
 interface Faults {
+  /** Every search is answered with this status. */
+  searchStatus?: number | undefined;
+  /** A search is answered by something else. */
+  searchBody?: string;
   /** How many bytes each next answer brings before its connection is cut. */
   cutAfter?: number[];
   /** Statuses of the next requests for content; 0 answers as usual. */
@@ -38,6 +53,8 @@ export interface HubStandIn {
   readonly faults: Faults;
   /** What the host behind the redirects was asked. */
   readonly contentRequests: ContentRequest[];
+  /** What was searched for, as the query of the address. */
+  readonly searches: URLSearchParams[];
   close(): Promise<void>;
 }
 
@@ -45,8 +62,12 @@ type Files = Readonly<Record<string, StandInFile>>;
 
 const PAGE = 3;
 
-export async function startHub(repositories: Readonly<Record<string, Files>>): Promise<HubStandIn> {
+export async function startHub(
+  repositories: Readonly<Record<string, Files>>,
+  models: Readonly<Record<string, StandInModel>> = {},
+): Promise<HubStandIn> {
   const faults: Faults = {};
+  const searches: URLSearchParams[] = [];
   const contentRequests: ContentRequest[] = [];
   const contentHost = createServer((request, response) => {
     const path = decodeURIComponent(request.url ?? '').slice(1);
@@ -62,7 +83,12 @@ export async function startHub(repositories: Readonly<Record<string, Files>>): P
     const content = /^\/([^/]+\/[^/]+)\/resolve\/main\/(.+)$/.exec(pathname);
     const files = repositories[decodeURIComponent(list?.[1] ?? content?.[1] ?? '')];
     const refused = faults.token !== undefined && request.headers.authorization !== `Bearer ${faults.token}`;
-    if (refused || files === undefined) return refuse(response, refused ? 401 : 404);
+    if (refused) return refuse(response, 401);
+    if (pathname === '/api/models') {
+      searches.push(searchParams);
+      return sendFound(response, searchParams, repositories, models, faults);
+    }
+    if (files === undefined) return refuse(response, 404);
     if (list) return sendList(response, files, Number(searchParams.get('cursor') ?? 0), url + pathname);
     if (faults.gated !== undefined) return refuse(response, faults.gated);
     if (files[decodeURIComponent(content?.[2] ?? '')] === undefined) return refuse(response, 404);
@@ -72,7 +98,30 @@ export async function startHub(repositories: Readonly<Record<string, Files>>): P
   const close = async () => {
     await Promise.all([hub, contentHost].map(stop));
   };
-  return { url, faults, contentRequests, close };
+  return { url, faults, contentRequests, searches, close };
+}
+
+/** By words of its name, and by the tag of its format, as the hub does. */
+function sendFound(
+  response: ServerResponse,
+  query: URLSearchParams,
+  repositories: Readonly<Record<string, Files>>,
+  models: Readonly<Record<string, StandInModel>>,
+  { searchStatus, searchBody }: Faults,
+): void {
+  if (searchStatus !== undefined) {
+    refuse(response, searchStatus);
+    return;
+  }
+  const words = (query.get('search') ?? '').toLowerCase().split(/\s+/);
+  const ending = `.${query.get('filter')}`;
+  const found = Object.entries(repositories)
+    .filter(([name]) => words.every((word) => name.toLowerCase().includes(word)))
+    .filter(([, files]) => Object.keys(files).some((path) => path.endsWith(ending)))
+    .map(([id]) => ({ _id: 'made', id, likes: 7, lastModified: '2026-05-01T12:00:00.000Z', ...models[id] }))
+    .toSorted((one, other) => (other.downloads ?? 0) - (one.downloads ?? 0));
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.end(searchBody ?? JSON.stringify(found.slice(0, Number(query.get('limit')))));
 }
 
 function sendList(response: ServerResponse, files: Files, cursor: number, address: string): void {
@@ -85,7 +134,8 @@ function sendList(response: ServerResponse, files: Files, cursor: number, addres
   response.end(JSON.stringify(entries.slice(cursor, next)));
 }
 
-function entryOf(path: string, { bytes, lfs = false, lies = false }: StandInFile): object {
+function entryOf(path: string, file: StandInFile): object {
+  const { bytes, lfs = false, lies = false, saysBytes: size = bytes.length } = file;
   const content = lies ? Buffer.from('other') : bytes;
   const sha256 = createHash('sha256').update(content).digest('hex');
   const git = createHash('sha1').update(`blob ${bytes.length}\0`).update(content).digest('hex');
@@ -93,11 +143,11 @@ function entryOf(path: string, { bytes, lfs = false, lies = false }: StandInFile
     ? {
         type: 'file',
         path,
-        size: bytes.length,
+        size,
         oid: 'pointer',
-        lfs: { oid: sha256, size: bytes.length, pointerSize: 134 },
+        lfs: { oid: sha256, size, pointerSize: 134 },
       }
-    : { type: 'file', path, size: bytes.length, oid: git };
+    : { type: 'file', path, size, oid: git };
 }
 
 function sendContent(

@@ -23,17 +23,13 @@ interface Pull {
   readonly send: (line: object) => void;
 }
 
-/** Repositories being pulled; two pulls of one would write the same files. */
-export type RunningPulls = Set<string>;
-
 export async function pull(
   context: ServerContext,
   { model, stream }: { readonly model: string; readonly stream: boolean },
-  running: RunningPulls,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const { activity, downloads, pool, settings } = context;
+  const { activity, downloads, pool, runningPulls: running, settings } = context;
   const reference = referenceOf(model, downloads);
   const repository = `${reference.owner}/${reference.repo}`;
   if (downloads === undefined)

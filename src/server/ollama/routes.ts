@@ -3,7 +3,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { ModelCards } from '../../pool/model-card.ts';
-import { liesIn, removeModel } from '../../pool/remove-model.ts';
+import { removeModel } from '../../pool/remove-model.ts';
+import { brokenModelsOf, canDelete } from '../admin/models.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError, badRequest, warnOfUnknown } from '../http/errors.ts';
 import { type BodyRules, parseBody, rulesFor } from '../http/parse-body.ts';
@@ -33,7 +34,7 @@ import {
   templatedChatProtocol,
   templatedProtocol,
 } from './protocol.ts';
-import { pull, type RunningPulls, untilListed } from './pull.ts';
+import { pull, untilListed } from './pull.ts';
 import { templateOf } from './read.ts';
 import {
   chatRules,
@@ -74,7 +75,6 @@ const pullRules: BodyRules<typeof pullSchema> = {
 /** Pulling and deleting change which models there are, and so need an admin key. */
 export function ollamaRoutes(context: ServerContext): readonly Route[] {
   const cards = new ModelCards();
-  const runningPulls: RunningPulls = new Set();
   const common = {
     access: 'key',
     config,
@@ -166,7 +166,7 @@ export function ollamaRoutes(context: ServerContext): readonly Route[] {
       handler: async (request, reply) => {
         const { body } = parseBody(pullRules, request.body);
         const wanted = { model: nameOf(body), stream: body.stream ?? true };
-        return pull(context, wanted, runningPulls, request, reply);
+        return pull(context, wanted, request, reply);
       },
     },
     {
@@ -249,17 +249,17 @@ async function answerPrompt(
 async function deleteModel(context: ServerContext, given: string): Promise<void> {
   const { pool, downloads, createdModels } = context;
   if (createdModels.remove(withoutTag(given))) return;
-  const { name, path, adapterOf, upstream } = findOwnModel(context, given);
-  const hasFiles = adapterOf === undefined && upstream === undefined;
-  if (downloads === undefined || !hasFiles || !liesIn(downloads.folder, path)) {
+  const broken = brokenModelsOf(context).find(({ name }) => name === given);
+  const entry = broken ?? findOwnModel(context, given);
+  if (downloads === undefined || !canDelete(context, entry)) {
     const message = `model '${given}' is not in the models folder, and only what lies there can be deleted`;
     throw new ApiError(409, message, { code: 'model_not_deletable' });
   }
-  if (!(await pool.unload(name))) {
+  if (broken === undefined && !(await pool.unload(entry.name))) {
     throw new ApiError(409, `model '${given}' is in use; try again later`, { code: 'model_busy' });
   }
-  await removeModel(downloads.folder, path);
-  await untilListed(pool, path, false);
+  await removeModel(downloads.folder, entry.path);
+  await untilListed(pool, entry.path, false);
 }
 
 function nameOf({ model, name }: z.infer<typeof showSchema>): string {

@@ -7,12 +7,14 @@ import { usePolled } from '../polled.ts';
 import { Confirm } from '../shell/confirm.tsx';
 import { type Column, DataTable, NONE } from '../shell/data-table.tsx';
 import { Problem } from '../shell/problem.tsx';
-import { bytes, count, day, rate } from '../text/format.ts';
+import { bytes, count, day, parameterCount } from '../text/format.ts';
+import { Lazy, useLazy } from '../text/lazy.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import { PullForm } from './pull-form.tsx';
 import type { Pulls } from './pulls.ts';
 
 const ASK_EVERY_MS = 2000;
+const hubSearch = new Lazy(() => import('./hub-search.tsx'));
 
 interface ModelsViewProps {
   readonly server: Server;
@@ -26,6 +28,7 @@ export function ModelsView({ server, pulls, canPull }: ModelsViewProps) {
     'admin/models',
     ASK_EVERY_MS,
   );
+  const hub = useLazy(hubSearch);
   const [failure, setFailure] = useState<string>();
   const [busy, setBusy] = useState<string>();
   const [doomed, setDoomed] = useState<ListedModel>();
@@ -46,6 +49,7 @@ export function ModelsView({ server, pulls, canPull }: ModelsViewProps) {
       <h1>Models</h1>
       <Problem text={failure ?? problem} />
       {canPull && <PullForm pulls={pulls} onDone={refresh} />}
+      {canPull && hub && <hub.HubSearch server={server} pulls={pulls} />}
       <section class="panel">
         <DataTable
           caption="Models of this server"
@@ -97,9 +101,13 @@ function columnsOf(actions: ModelActions): readonly Column<ListedModel>[] {
     { name: 'Name', cell: (model) => <ModelName model={model} isDefault={actions.isDefault(model)} /> },
     {
       name: 'State',
-      cell: ({ state, upstream }) => (
+      cell: ({ state, upstream, problem }) => (
         <span class="lamp" data-lamp={state}>
-          {upstream === undefined ? state : 'elsewhere'}
+          {upstream !== undefined
+            ? 'elsewhere'
+            : problem !== undefined && state === 'failed'
+              ? 'broken'
+              : state}
         </span>
       ),
     },
@@ -110,7 +118,7 @@ function columnsOf(actions: ModelActions): readonly Column<ListedModel>[] {
     {
       name: 'Size',
       isNumber: true,
-      cell: ({ about }) => (about === undefined ? NONE : bytes(about.sizeBytes)),
+      cell: ({ about, sizeBytes = about?.sizeBytes }) => (sizeBytes === undefined ? NONE : bytes(sizeBytes)),
     },
     {
       name: 'Context',
@@ -122,7 +130,11 @@ function columnsOf(actions: ModelActions): readonly Column<ListedModel>[] {
       isNumber: true,
       cell: ({ memoryBytes }) => (memoryBytes === undefined ? NONE : bytes(memoryBytes)),
     },
-    { name: 'In use', isNumber: true, cell: ({ busy }) => count(busy) },
+    {
+      name: 'In use',
+      isNumber: true,
+      cell: ({ busy, state }) => (state === 'failed' ? NONE : count(busy)),
+    },
     {
       name: 'Computed by',
       cell: ({ computedBy }) => (computedBy === undefined ? NONE : <SafeText text={computedBy} most={60} />),
@@ -133,13 +145,7 @@ function columnsOf(actions: ModelActions): readonly Column<ListedModel>[] {
 }
 
 function weightsOf({ architecture, parameters, quantization }: NonNullable<ListedModel['about']>): string {
-  return `${architecture} · ${short(parameters)} · ${quantization}`;
-}
-
-/** As models are called by their size: 1.24B, 135M. */
-function short(parameters: number): string {
-  const [unit, name] = parameters >= 1e9 ? [1e9, 'B'] : [1e6, 'M'];
-  return `${rate(parameters / Number(unit))}${name}`;
+  return `${architecture} · ${parameterCount(parameters)} · ${quantization}`;
 }
 
 function ModelName({ model, isDefault }: { readonly model: ListedModel; readonly isDefault: boolean }) {
@@ -163,8 +169,8 @@ function ModelName({ model, isDefault }: { readonly model: ListedModel; readonly
       )}
       {fits === false && <span class="badge">too large for the memory limit</span>}
       {problem !== undefined && (
-        <div class="problem">
-          <SafeText text={problem} most={200} />
+        <div class="problem sentence">
+          <SafeText text={problem} most={300} />
         </div>
       )}
       {aliases.length > 0 && (
@@ -176,27 +182,45 @@ function ModelName({ model, isDefault }: { readonly model: ListedModel; readonly
   );
 }
 
+/** What must fail now is not offered, or not yet. */
 function Buttons({ model, actions }: { readonly model: ListedModel; readonly actions: ModelActions }) {
-  const { name, state, upstream } = model;
+  const { name, state, upstream, problem, fits, busy, isDeletable } = model;
   if (upstream !== undefined) return null;
   const disabled = actions.isBusy(model);
   const inMemory = state === 'loaded' || state === 'loading';
-  // A load that must fail is not offered.
-  const loadable = inMemory || (model.problem === undefined && model.fits !== false);
+  const inUse = busy > 0;
+  const reason = inUse ? { title: 'It is in use' } : {};
+  const isLoadable = problem === undefined && fits !== false;
   return (
     <>
-      <button
-        type="button"
-        class="small"
-        disabled={disabled || !loadable}
-        onClick={() => (inMemory ? actions.onUnload(model) : actions.onLoad(model))}
-      >
-        {inMemory ? 'Unload' : 'Load'}
-        <span class="offscreen"> {name}</span>
-      </button>
-      <button type="button" class="small danger" disabled={disabled} onClick={() => actions.onDelete(model)}>
-        Delete<span class="offscreen"> {name}</span>
-      </button>
+      {inMemory ? (
+        <button
+          type="button"
+          class="small"
+          disabled={disabled || inUse}
+          {...reason}
+          onClick={() => actions.onUnload(model)}
+        >
+          Unload<span class="offscreen"> {name}</span>
+        </button>
+      ) : (
+        isLoadable && (
+          <button type="button" class="small" disabled={disabled} onClick={() => actions.onLoad(model)}>
+            Load<span class="offscreen"> {name}</span>
+          </button>
+        )
+      )}
+      {isDeletable && (
+        <button
+          type="button"
+          class="small danger"
+          disabled={disabled || inUse}
+          {...reason}
+          onClick={() => actions.onDelete(model)}
+        >
+          Delete<span class="offscreen"> {name}</span>
+        </button>
+      )}
     </>
   );
 }
