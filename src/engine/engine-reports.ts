@@ -174,6 +174,8 @@ function isSame(a: BlockDemand, b: BlockDemand | undefined): boolean {
     a.limit === b?.limit &&
     a.held === b.held &&
     a.used === b.used &&
+    a.shared === b.shared &&
+    a.cached === b.cached &&
     a.wanted === b.wanted &&
     a.short === b.short &&
     a.required === b.required

@@ -3,6 +3,7 @@
 
 import type { EngineStats } from '../engine/engine.ts';
 import type { EngineRequest, FinishEvent, Logprobs } from '../engine/request.ts';
+import type { BlockDemand } from '../engine/scheduler/stats.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { ModelState } from '../pool/model-pool.ts';
 import type { StopToken } from '../sampling/stop-condition.ts';
@@ -51,7 +52,27 @@ export interface ModelStatus {
   readonly load?: ModelLoad | undefined;
 }
 
-export type ModelLoad = Omit<ModelReport, 'modelKey'>;
+export interface ModelLoad extends Omit<ModelReport, 'modelKey'> {
+  /** Absent from workers of earlier versions. */
+  readonly work?: ModelWork | undefined;
+}
+
+/** What the scheduler does, for people: nothing is decided by it. */
+export interface ModelWork {
+  readonly steps: StepRates;
+  readonly blocks: WorkBlocks;
+}
+
+/** Over the last second or two. */
+export interface StepRates {
+  readonly stepsPerSecond: number;
+  /** Means of these steps. */
+  readonly tokensPerStep: number;
+  readonly sequencesPerStep: number;
+}
+
+/** `limit`: those that may hold memory now; `cached`: not in use, and found by prefix; `shared`: of those in use, by several. */
+export type WorkBlocks = Pick<BlockDemand, 'limit' | 'used' | 'cached' | 'shared'>;
 
 /** One attempt at a request. Later attempts have higher numbers, and the higher one counts. */
 export interface Attempt {

@@ -258,6 +258,29 @@ describe.skipIf(refusal !== undefined)(`a fleet${refusal === undefined ? '' : ` 
         await page.getByRole('button', { name: 'Place' }).click();
         await page.getByText('on 2 workers').waitFor();
         expect(await hindrances(page)).toEqual([]);
+        await page.goto(`${lab.url('gateway1')}/#/lift`);
+        const work = page.getByRole('table', { name: 'Steps and blocks of each worker' });
+        await page.getByText(/^[23] engines together: /).waitFor();
+        // However long the page takes to show it.
+        let isSeen = false;
+        const asking = [1, 2].map(async (i) => {
+          for (let n = 0; !isSeen; n++)
+            await askFleet(client(), `watched-${i}-${n}`, bodyOf(i, STRUCK_TOKENS));
+        });
+        const busiest = (label: string) => work.locator(`tbody tr:first-child td[data-label="${label}"]`);
+        await busiest('Running')
+          .getByText(/^[12]$/)
+          .waitFor();
+        await busiest('Steps/s')
+          .getByText(/^[1-9]/)
+          .waitFor();
+        await busiest('Blocks in use')
+          .getByText(/^[1-9]\d* of [1-9]/)
+          .waitFor();
+        isSeen = true;
+        await Promise.all(asking);
+        await busiest('Steps/s').getByText(/^0$/).waitFor();
+        expect(await hindrances(page)).toEqual([]);
       } finally {
         await browser.close();
       }

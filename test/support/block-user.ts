@@ -79,7 +79,8 @@ export class BlockUser {
     const next = this.#sequences.find(({ running }) => !running)?.length ?? 1;
     const wanted = this.#short ? Math.max(2 * this.#limit, this.#used + next) : this.#limit;
     const required = (this.#sequences.find(({ running }) => running) ?? this.#sequences[0])?.length ?? 0;
-    return { limit: this.#limit, held: this.held, used: this.#used, wanted, short: this.#short, required };
+    const blocks = { limit: this.#limit, held: this.held, used: this.#used, shared: 0, cached: this.#cached };
+    return { ...blocks, wanted, short: this.#short, required };
   }
 
   get #used(): number {

@@ -36,6 +36,7 @@ export class BlockPool {
   #limit: number;
   #residentCount = 0;
   #usedCount = 0;
+  #sharedCount = 0;
   #cachedFreeCount = 0;
   #evictions = 0;
   #newlyUncommitted: number[] = [];
@@ -82,6 +83,11 @@ export class BlockPool {
 
   get usedCount(): number {
     return this.#usedCount;
+  }
+
+  /** Blocks with more than one reference. */
+  get sharedCount(): number {
+    return this.#sharedCount;
   }
 
   /** Cached blocks that were taken for something else, since the start. */
@@ -133,21 +139,14 @@ export class BlockPool {
     return ((this.#flags[block] as number) & LOW_WRITTEN) !== 0;
   }
 
-  /**
-   * What each block is: 0 without memory, 1 not in the cache, 2 in it, 3 held by several, wherever. Returns how many
-   * of the last there are.
-   */
-  describe(states: Int32Array): number {
+  /** What each block is: 0 without memory, 1 not in the cache, 2 in it, 3 held by several, wherever. */
+  describe(states: Int32Array): void {
     const references = this.#references;
     const flags = this.#flags;
-    let shared = 0;
     for (let block = 0; block < states.length; block++) {
       const state = stateOfFlags[flags[block] as number] as number;
-      const several = (references[block] as number) > 1;
-      if (several) shared += 1;
-      states[block] = several ? 3 : state;
+      states[block] = (references[block] as number) > 1 ? 3 : state;
     }
-    return shared;
   }
 
   /** A block with one reference and no content, evicting a cached one where it must. It counts for the owner, if there is one. */
@@ -178,7 +177,9 @@ export class BlockPool {
       this.#usedCount += 1;
       this.#cachedFreeCount -= 1;
     }
-    this.#references[block] = this.references(block) + 1;
+    const references = this.references(block) + 1;
+    this.#references[block] = references;
+    if (references === 2) this.#sharedCount += 1;
     if (!low) this.#flags[block] = (this.#flags[block] as number) & ~LOW_WRITTEN;
   }
 
@@ -186,6 +187,7 @@ export class BlockPool {
     const references = this.references(block) - 1;
     if (references < 0) throw new Error(`block ${block} was released more often than held`);
     this.#references[block] = references;
+    if (references === 1) this.#sharedCount -= 1;
     if (references > 0) return;
     this.#usedCount -= 1;
     if (!this.isCached(block)) {

@@ -134,6 +134,8 @@ function checkReferences(
     const isFree = free.has(block) || uncommitted.has(block);
     invariant(isFree === (references === 0), `block ${block} is either free or referenced`);
   }
+  const shared = held.filter((holdersOfBlock) => holdersOfBlock > 1).length;
+  invariant(shared === pool.sharedCount, `${shared} blocks are shared, ${pool.sharedCount} counted`);
 }
 
 function checkPrefixes({ pool, prefixes }: BlockTables, free: ReadonlyMap<number, number>): void {

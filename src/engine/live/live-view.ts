@@ -56,7 +56,7 @@ export class LiveView {
     const { pool } = this.#scheduler.tables;
     const { queues, counters } = this.#scheduler.stats(nowMs);
     const running = this.#scheduler.running.map((sequence) => this.#running(sequence, nowMs));
-    const shared = this.#mapBlocks();
+    this.#mapBlocks();
     const snapshot: EngineSnapshot = {
       blockCount: pool.blockCount,
       whole: this.#whole,
@@ -77,7 +77,7 @@ export class LiveView {
         held: pool.residentCount,
         used: pool.usedCount,
         cached: pool.cachedFreeCount,
-        shared,
+        shared: pool.sharedCount,
       },
       preemptions: counters.preemptions,
       evictions: pool.evictions,
@@ -97,15 +97,13 @@ export class LiveView {
     this.#whole = false;
   }
 
-  /** Returns how many blocks are shared. */
-  #mapBlocks(): number {
+  #mapBlocks(): void {
     const map = this.#map;
-    const shared = this.#scheduler.tables.pool.describe(map);
+    this.#scheduler.tables.pool.describe(map);
     for (const sequence of this.#scheduler.running) {
       const own = FIRST_LANE + this.#lanes.of(sequence);
       for (const block of sequence.blocks) if (map[block] !== SHARED) map[block] = own;
     }
-    return shared;
   }
 
   #running(sequence: Sequence, nowMs: number): RunningSequence {

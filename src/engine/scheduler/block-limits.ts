@@ -76,12 +76,17 @@ export class BlockLimits {
   /** As of the last plan. */
   demand(): BlockDemand {
     const { tables, running, queue } = this.#batch;
-    const { residentCount: held, usedCount: used } = tables.pool;
+    const {
+      residentCount: held,
+      usedCount: used,
+      sharedCount: shared,
+      cachedFreeCount: cached,
+    } = tables.pool;
     const limit = this.#granted;
     // More would not help where the device has no memory for what is allowed.
     const wanted = this.#pressed && !this.isLimitedByDevice ? this.#wanted() : limit;
     const required = blocksFor((running[0] ?? queue.peek())?.length ?? 0);
-    return { limit, held, used, wanted, short: this.#short, required };
+    return { limit, held, used, shared, cached, wanted, short: this.#short, required };
   }
 
   #apply(): void {

@@ -39,6 +39,10 @@ export interface BlockDemand {
   readonly limit: number;
   readonly held: number;
   readonly used: number;
+  /** Of those in use, by several sequences. */
+  readonly shared: number;
+  /** Not in use, and found by prefix. */
+  readonly cached: number;
   /** Above the limit where more blocks would serve. */
   readonly wanted: number;
   /** Sequences wait or were preempted for want of blocks; otherwise more would serve the prefix cache alone. */

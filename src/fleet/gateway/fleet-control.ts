@@ -1,7 +1,7 @@
 // What operators see and change in a fleet, at any gateway.
 
 import type { Membership } from '../membership.ts';
-import type { Answer, NodeStatus, Question } from '../messages.ts';
+import type { Answer, ModelWork, NodeStatus, Question } from '../messages.ts';
 import { type DesiredState, type Placement, placedOn } from '../placement.ts';
 
 const ASK_MS = 5000;
@@ -14,6 +14,23 @@ interface PlacedModel extends Placement {
 export interface FleetView {
   readonly nodes: readonly NodeStatus[];
   readonly placements: readonly PlacedModel[];
+}
+
+/** What the scheduler of a worker does with a model. */
+export interface WorkerWork extends ModelWork {
+  readonly node: string;
+  readonly model: string;
+  readonly running: number;
+  readonly waiting: number;
+}
+
+export interface FleetWork {
+  /** Of all workers together, however many are listed. */
+  readonly all: Omit<WorkerWork, 'node' | 'model'>;
+  /** Workers with a model that is loaded. */
+  readonly count: number;
+  /** The busiest first. */
+  readonly workers: readonly WorkerWork[];
 }
 
 type Refusal = string | undefined;
@@ -43,6 +60,14 @@ export class FleetControl {
     };
   }
 
+  /** `most`: how many are listed; the rest is in the sums alone, so that answers stay small in large fleets. */
+  work(most: number): FleetWork {
+    const workers = this.#membership.workers().flatMap(workOf);
+    const load = ({ running, waiting }: WorkerWork) => running + waiting;
+    workers.sort((a, b) => load(b) - load(a) || (a.node < b.node ? -1 : 1));
+    return { all: sumOf(workers), count: workers.length, workers: workers.slice(0, most) };
+  }
+
   async place(placement: Placement): Promise<Refusal> {
     if (this.#desired === undefined) return 'the message system keeps nothing: run NATS with JetStream';
     const workers = this.#membership.workers();
@@ -61,4 +86,46 @@ export class FleetControl {
     const answer = await this.#ask(node, { kind: 'drain', on }, ASK_MS);
     return answer.kind === 'refused' ? answer.reason : undefined;
   }
+}
+
+/** An adapter's requests run in the engine of its model, which says the same of its steps and blocks. */
+function workOf({ node, models }: NodeStatus): WorkerWork[] {
+  return models.flatMap(({ name, adapterOf, load }) => {
+    if (load?.work === undefined || adapterOf !== undefined) return [];
+    const own = models.filter((one) => one.name === name || one.adapterOf === name);
+    const total = (of: (waiting: readonly number[], running: number) => number) =>
+      own.reduce((sum, one) => sum + (one.load ? of(one.load.waiting, one.load.running) : 0), 0);
+    return [
+      {
+        ...load.work,
+        node,
+        model: name,
+        running: total((_, running) => running),
+        waiting: total((waiting) => waiting.reduce((sum, count) => sum + count, 0)),
+      },
+    ];
+  });
+}
+
+/** Sizes of steps are means over all steps. */
+function sumOf(workers: readonly WorkerWork[]): FleetWork['all'] {
+  const sum = (of: (one: WorkerWork) => number) => workers.reduce((all, one) => all + of(one), 0);
+  const stepsPerSecond = sum(({ steps }) => steps.stepsPerSecond);
+  const mean = (of: (steps: ModelWork['steps']) => number) =>
+    stepsPerSecond === 0 ? 0 : sum(({ steps }) => steps.stepsPerSecond * of(steps)) / stepsPerSecond;
+  return {
+    running: sum(({ running }) => running),
+    waiting: sum(({ waiting }) => waiting),
+    steps: {
+      stepsPerSecond,
+      tokensPerStep: mean(({ tokensPerStep }) => tokensPerStep),
+      sequencesPerStep: mean(({ sequencesPerStep }) => sequencesPerStep),
+    },
+    blocks: {
+      limit: sum(({ blocks }) => blocks.limit),
+      used: sum(({ blocks }) => blocks.used),
+      cached: sum(({ blocks }) => blocks.cached),
+      shared: sum(({ blocks }) => blocks.shared),
+    },
+  };
 }

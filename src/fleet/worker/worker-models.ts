@@ -12,10 +12,12 @@ import type { ModelLoad, ModelStatus } from '../messages.ts';
 import { folderOf, modelParts } from '../text-side.ts';
 import type { Ledger } from './ledger.ts';
 import type { ModelKeys } from './model-key.ts';
+import { RecentSteps } from './step-rates.ts';
 import { StepSpeeds } from './step-speeds.ts';
 
 interface Watched {
   readonly speeds: StepSpeeds;
+  readonly steps: RecentSteps;
   blocks: BlockDemand | undefined;
 }
 
@@ -86,7 +88,12 @@ export class WorkerModels {
     const nowMs = Date.now();
     const oldest = (priority: Priority) =>
       Math.max(0, ...of(priority).map(({ enqueuedMs }) => nowMs - enqueuedMs));
-    const { limit, used } = watched.blocks ?? { limit: blockCount, used: 0 };
+    const { limit, used, cached, shared } = watched.blocks ?? {
+      limit: blockCount,
+      used: 0,
+      cached: 0,
+      shared: 0,
+    };
     return {
       totalBlocks: blockCount,
       freeBlocks: Math.max(0, limit - used),
@@ -97,16 +104,27 @@ export class WorkerModels {
       oldestMs: [oldest(0), oldest(1), oldest(2)],
       speeds: watched.speeds.speeds,
       answerTokens: this.#options.ledger.answerTokens,
+      work: {
+        steps: watched.steps.rates(performance.now()),
+        blocks: { limit, used, cached, shared },
+      },
     };
   }
 
   #watch(engine: EngineClient): Watched {
     const known = this.#watched.get(engine);
     if (known !== undefined) return known;
-    const watched: Watched = { speeds: new StepSpeeds(), blocks: undefined };
+    const watched: Watched = {
+      speeds: new StepSpeeds(),
+      steps: new RecentSteps(performance.now()),
+      blocks: undefined,
+    };
     this.#watched.set(engine, watched);
     engine.monitor?.subscribe({
-      step: (step) => watched.speeds.observe(step),
+      step: (step) => {
+        watched.speeds.observe(step);
+        watched.steps.observe(step, performance.now());
+      },
       blocks: (demand) => {
         watched.blocks = demand;
       },

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { ServerContext } from '../context.ts';
-import { ApiError } from '../http/errors.ts';
+import { ApiError, badRequest } from '../http/errors.ts';
 import { parseBody, rulesFor } from '../http/parse-body.ts';
 import type { Route } from '../route.ts';
 
@@ -16,6 +16,15 @@ const drainSchema = z.object({
   node: z.string().meta({ description: "A worker's name." }),
   on: z.boolean().optional().meta({ description: 'False lets it take requests again. Default true.' }),
 });
+
+const LISTED_WORKERS = 16;
+const MOST_LISTED_WORKERS = 10_000;
+
+function limitOf({ limit = LISTED_WORKERS }: Readonly<Record<string, unknown>>): number {
+  const count = Number(limit);
+  if (Number.isInteger(count) && count >= 0 && count <= MOST_LISTED_WORKERS) return count;
+  throw badRequest('limit', `must be a whole number from 0 to ${MOST_LISTED_WORKERS}`);
+}
 
 export function fleetRoutes({ fleet }: ServerContext): readonly Route[] {
   const joined = () => {
@@ -35,6 +44,14 @@ export function fleetRoutes({ fleet }: ServerContext): readonly Route[] {
       access: 'admin',
       summary: 'Nodes of the fleet, their models and load',
       handler: async () => joined().view(),
+    },
+    {
+      method: 'GET',
+      url: '/admin/fleet/work',
+      access: 'admin',
+      summary: "Steps and blocks of the fleet's workers",
+      description: '`limit`: how many workers are listed, the busiest first; 16 where it is not given.',
+      handler: async ({ query }) => joined().work(limitOf(query as Readonly<Record<string, unknown>>)),
     },
     {
       method: 'POST',
