@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { AnswerGrammars } from '../generation/answer-grammars.ts';
 import type { Hub } from '../pool/hub.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
+import type { ModelOnDisk } from '../pool/model-registry.ts';
 import type { ShortNames } from '../pool/short-names.ts';
 import type { Seed } from '../sampling/random.ts';
 import type { BatchLines } from '../store/batch-lines.ts';
@@ -14,6 +15,7 @@ import type { ResponseStore } from '../store/response-store.ts';
 import type { UsageStore } from '../store/usage-store.ts';
 import type { EncodeWorkers } from '../text/encode-workers.ts';
 import type { Upstreams } from '../upstream/upstreams.ts';
+import type { EffectiveSettings } from './effective-settings.ts';
 import type { ApiError } from './http/errors.ts';
 import type { KeyLimiter } from './limits/key-limiter.ts';
 import type { TypicalAnswer } from './limits/typical-answer.ts';
@@ -67,6 +69,7 @@ export type Bench = (asked: BenchRequest, run: BenchRun) => Promise<BenchResult>
 
 interface Fleet {
   view(): Promise<object>;
+  work(most: number): object;
   place(placement: {
     readonly model: string;
     readonly replicas: number;
@@ -108,9 +111,13 @@ export interface ServerDeps {
   /** Stores the files of clients; without it there are neither files nor batches. */
   readonly files?: FileStore | undefined;
   readonly batches?: BatchDeps | undefined;
+  /** Models on this machine that cannot be served, and why. */
+  readonly brokenModels?: (() => readonly ModelOnDisk[]) | undefined;
   /** Where models are pulled from and to; without it pulls are refused. */
   readonly downloads?: ModelDownloads | undefined;
   readonly settings: ServerSettings;
+  /** For admins to read. */
+  readonly effectiveSettings?: (() => Promise<EffectiveSettings>) | undefined;
   readonly tls?: TlsPair | undefined;
   readonly logger: FastifyBaseLogger;
   readonly version: string;
@@ -119,6 +126,8 @@ export interface ServerDeps {
 }
 
 export interface ServerContext extends ServerDeps {
+  /** Repositories being pulled, `owner/repo`: two pulls of one would write the same files, and its files are not whole yet. */
+  readonly runningPulls: Set<string>;
   readonly admission: Admission;
   readonly activity: Activity;
   readonly encoders: EncodeWorkers;

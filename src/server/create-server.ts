@@ -83,7 +83,8 @@ function makeApp(context: ServerContext): FastifyInstance {
   const { logger, settings, tls } = context;
   const parserErrors = new ParserErrors();
   const options = {
-    loggerInstance: logger,
+    // One of its own: its level is changed for a moment when the server begins to listen.
+    loggerInstance: logger.child({}),
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: settings.bodyLimitBytes,
     routerOptions: { maxParamLength: LONGEST_PARAMETER },
@@ -195,6 +196,7 @@ function makeContext(deps: ServerDeps): ServerContext {
     readiness: new Readiness(pool, health),
     metrics: new Metrics(pool, deps.settings),
     typicalAnswer: new TypicalAnswer(),
+    runningPulls: new Set(),
     createdModels: new CreatedModels(deps.downloads?.folder),
     defaultAdapters: new DefaultAdapters(),
   };

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { errorSchema } from './openai/schemas/answers.ts';
+import { requestExamples } from './request-examples.ts';
 import type { Route } from './route.ts';
 
 export function openApiDocument(version: string, routes: readonly Route[]): object {
@@ -41,7 +42,7 @@ function describe(route: Route): object {
       : { parameters: [{ name: parameter, in: 'path', required: true, schema: { type: 'string' } }] }),
     ...(body === undefined
       ? {}
-      : { requestBody: { required: true, content: content(body, 'input', bodyType) } }),
+      : { requestBody: { required: true, content: content(body, 'input', bodyType, requestExamples[url]) } }),
     responses: {
       200: { description: 'The answer', ...answerContent(route) },
       default: { description: 'What is wrong', content: content(error, 'output') },
@@ -56,8 +57,13 @@ function answerContent({ answer, chunk, mediaType, chunkType = 'text/event-strea
   return { content: { ...content(answer, 'output'), ...events } };
 }
 
-function content(schema: z.ZodType, io: 'input' | 'output', type = 'application/json'): object {
-  return { [type]: { schema: schemaOf(schema, io) } };
+function content(
+  schema: z.ZodType,
+  io: 'input' | 'output',
+  type = 'application/json',
+  example?: object,
+): object {
+  return { [type]: { schema: schemaOf(schema, io), ...(example === undefined ? {} : { example }) } };
 }
 
 function schemaOf(schema: z.ZodType, io: 'input' | 'output'): object {

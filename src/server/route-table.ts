@@ -14,7 +14,8 @@ import { modelRoutes } from './openai/models.ts';
 import { openAiRoutes } from './openai/routes.ts';
 import { tokenRoutes } from './openai/tokens.ts';
 import { openApiDocument } from './openapi.ts';
-import { documentationRoutes, pageRoutes, whoamiRoute } from './page/routes.ts';
+import { documentRoute, pageRoutes, whoamiRoute } from './page/routes.ts';
+import { usageRoute } from './page/usage.ts';
 import { responseRoutes } from './responses/routes.ts';
 import type { Route } from './route.ts';
 import { scoringRoutes } from './scoring/routes.ts';
@@ -34,16 +35,13 @@ export function routeTable(context: ServerContext, runner?: Pick<BatchRunner, 'w
     ...tokenRoutes(context),
     whoamiRoute(context),
     ...requestRoutes(context),
+    usageRoute(context),
     ...statusRoutes(context),
-    ...adminRoutes(context),
+    ...adminRoutes(context, runner),
     liveRoute(context),
     ...ollamaRoutes(context),
     ...llamaServerRoutes(context),
     ...vllmRoutes(context),
   ];
-  return [
-    ...routes,
-    ...documentationRoutes(() => openApiDocument(context.version, routes)),
-    ...pageRoutes(context),
-  ];
+  return [...routes, documentRoute(() => openApiDocument(context.version, routes)), ...pageRoutes(context)];
 }

@@ -61,23 +61,22 @@ export class BatchStore {
     return batchOf(row);
   }
 
-  async find(keyId: string, id: string): Promise<BatchRecord | undefined> {
-    const row = await this.#database.tables
-      .selectFrom('batch')
-      .selectAll()
-      .where('id', '=', id)
-      .where('key_id', '=', keyId)
-      .executeTakeFirst();
+  /** `keyId`: undefined for any key. */
+  async find(keyId: string | undefined, id: string): Promise<BatchRecord | undefined> {
+    let select = this.#database.tables.selectFrom('batch').selectAll().where('id', '=', id);
+    if (keyId !== undefined) select = select.where('key_id', '=', keyId);
+    const row = await select.executeTakeFirst();
     return row && batchOf(row);
   }
 
-  /** `endpoint`: only batches of that one. */
+  /** `keyId`: undefined for all keys. `endpoint`: only batches of that one. */
   async list(
-    keyId: string,
+    keyId: string | undefined,
     { after, limit, order }: PageQuery,
     endpoint?: string,
   ): Promise<Page<BatchRecord>> {
-    let select = this.#database.tables.selectFrom('batch').selectAll().where('key_id', '=', keyId);
+    let select = this.#database.tables.selectFrom('batch').selectAll();
+    if (keyId !== undefined) select = select.where('key_id', '=', keyId);
     if (endpoint !== undefined) select = select.where('endpoint', '=', endpoint);
     if (after !== undefined) select = select.where('id', order === 'asc' ? '>' : '<', after);
     const rows = await select

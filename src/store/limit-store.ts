@@ -85,6 +85,14 @@ export class LimitStore {
     return this.#stand(request, 'limit_admit');
   }
 
+  /** Changes nothing. */
+  look(keyId: string, { requestsPerMinute, tokensPerMinute, maxConcurrent, dailyTokens }: KeyLimits) {
+    return this.#ask(this.#sql<LimitStatus>`limit_look(
+      ${keyId}, ${requestsPerMinute ?? null}::bigint, ${tokensPerMinute ?? null}::bigint,
+      ${maxConcurrent ?? null}::bigint, ${dailyTokens ?? null}::bigint, ${ALIVE_MS}::bigint,
+      ${this.#clock()}::bigint)`);
+  }
+
   weigh(request: LimitedRequest): Promise<LimitStatus> {
     return this.#stand(request, 'limit_weigh');
   }

@@ -171,13 +171,15 @@ export async function waitUntil(holds: () => boolean | Promise<boolean>): Promis
   while (!(await holds())) await sleep(10);
 }
 
-/** The engine's own numbers, with an admin key. */
+/** The engine's own numbers, with an admin key. One that is busy may leave the server without them for a moment. */
 export async function engineStats({ url }: ServerProcess, adminKey: string): Promise<EngineStats> {
-  const response = await fetch(`${url}/admin/stats`, { headers: { authorization: `Bearer ${adminKey}` } });
-  const { engines } = (await response.json()) as { engines: { stats: EngineStats }[] };
-  const [engine] = engines;
-  if (engine?.stats === undefined) throw new Error('no engine answers');
-  return engine.stats;
+  for (;;) {
+    const response = await fetch(`${url}/admin/stats`, { headers: { authorization: `Bearer ${adminKey}` } });
+    const { engines } = (await response.json()) as { engines: { stats?: EngineStats }[] };
+    const stats = engines[0]?.stats;
+    if (stats !== undefined) return stats;
+    await sleep(10);
+  }
 }
 
 /** Memory of a process that is really there. */

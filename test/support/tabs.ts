@@ -1,8 +1,11 @@
 // Tabs of a real browser for tests of the page, and what a reader does in them.
 
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
-import { startBrowser } from './browser.ts';
+import { browserName, type ColorScheme, startBrowser } from './browser.ts';
 
 /** However slow the machine is: the test's own limit ends what never comes true. */
 const PATIENCE_MS = 120_000;
@@ -20,25 +23,39 @@ interface PageOptions {
 
 /** Closes its tabs after each test. */
 export class Tabs {
-  #browser: Browser | undefined;
+  /** By the colours they prefer, which Firefox cannot change while it runs. */
+  readonly #browsers = new Map<ColorScheme, Promise<Browser>>();
   readonly #contexts: BrowserContext[] = [];
   /** What the browser complained of in this test. */
   complaints: string[] = [];
+  readonly #downloads = mkdtempSync(join(tmpdir(), 'chairlift-downloads-'));
 
   constructor() {
     beforeAll(async () => {
-      this.#browser = await startBrowser();
+      await this.#browserFor('light');
     });
     afterEach(async () => {
       for (const context of this.#contexts.splice(0)) await context.close();
       this.complaints = [];
     });
-    afterAll(() => this.#browser?.close());
+    afterAll(async () => {
+      for (const browser of this.#browsers.values()) await (await browser).close();
+      rmSync(this.#downloads, { recursive: true, force: true });
+    });
+  }
+
+  #browserFor(scheme: ColorScheme): Promise<Browser> {
+    const which = browserName === 'firefox' ? scheme : 'light';
+    const browser = this.#browsers.get(which) ?? startBrowser({ scheme: which, downloads: this.#downloads });
+    this.#browsers.set(which, browser);
+    return browser;
   }
 
   async open(view: string, { url, key, dark, screen }: PageOptions): Promise<Page> {
-    const context = await (this.#browser as Browser).newContext({
-      colorScheme: dark ? 'dark' : 'light',
+    const scheme = dark ? 'dark' : 'light';
+    const browser = await this.#browserFor(scheme);
+    const context = await browser.newContext({
+      colorScheme: scheme,
       viewport: screen ?? { width: 1280, height: 720 },
     });
     context.setDefaultTimeout(PATIENCE_MS);
@@ -53,10 +70,35 @@ export class Tabs {
     await page.goto(`${url}/#/${view}`);
     return page;
   }
+
+  /** What the browser saves, once it is whole; Firefox's BiDi names no download that Playwright could wait for. */
+  async saved(save: () => Promise<void>): Promise<string> {
+    const files = () =>
+      readdirSync(this.#downloads, { withFileTypes: true, recursive: true })
+        .filter(
+          (entry) => entry.isFile() && !entry.name.endsWith('.part') && !entry.name.endsWith('.crdownload'),
+        )
+        .map((entry) => join(entry.parentPath, entry.name))
+        .filter((path) => statSync(path).size > 0);
+    const before = new Set(files());
+    await save();
+    const added = () => files().filter((path) => !before.has(path));
+    await eventually(() => added().length).toBe(1);
+    return readFileSync(added()[0] as string, 'utf8');
+  }
 }
 
 export async function withKey(page: Page, key: string): Promise<void> {
-  await page.addInitScript(`sessionStorage.setItem('chairlift.key', ${JSON.stringify(key)})`);
+  // An empty page, with which a tab begins, has no storage.
+  await page.addInitScript(
+    `if (location.protocol === 'http:') sessionStorage.setItem('chairlift.key', ${JSON.stringify(key)})`,
+  );
+}
+
+/** Firefox is started so that it allows it always, and has no such permission. */
+export async function allowClipboard(page: Page): Promise<void> {
+  if (browserName === 'chromium')
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
 }
 
 export const isLive = (page: Page) => page.locator('.lamp[data-lamp="live"]').waitFor();

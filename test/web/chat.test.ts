@@ -1,9 +1,9 @@
 // The chat in a real browser, on the real program: long conversations, branches, outages, files.
 
-import { readFileSync } from 'node:fs';
 import type { Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { missingBrowser } from '../support/browser.ts';
+import { changeRequests, type RequestBody } from '../support/page-requests.ts';
 import { ServerHome, type ServerProcess } from '../support/server-process.ts';
 import { eventually, isFilled, isLive, say, Tabs, withKey } from '../support/tabs.ts';
 
@@ -174,7 +174,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     const pageOverflow = () => page.evaluate<number>('document.documentElement.scrollHeight - innerHeight');
     const composerEnd = async () => {
       const box = await page.locator('.composer').boundingBox();
-      return (box?.y ?? 0) + (box?.height ?? 0);
+      return Math.round((box?.y ?? 0) + (box?.height ?? 0));
     };
     for (let turn = 1; turn <= 5; turn++) {
       await page.getByRole('textbox', { name: 'Message' }).fill(`Question ${turn}`);
@@ -220,15 +220,18 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
   it('shows reasoning and calls as what they are, and hands on what tools gave back', async () => {
     const page = await openChat();
     await isFilled(page, 'chat');
-    const asked: { messages: { role: string; content: string; tool_call_id?: string }[] }[] = [];
+    const asked: RequestBody[] = [];
     const call = {
       index: 0,
       id: 'call_1',
       type: 'function',
       function: { name: 'weather', arguments: '{"in":"Bern"}' },
     };
+    await changeRequests(page, 'v1/chat/completions', (body) => {
+      asked.push(body);
+      return body;
+    });
     await page.route('**/v1/chat/completions', (route) => {
-      asked.push(route.request().postDataJSON());
       const deltas =
         asked.length === 1
           ? [{ reasoning_content: 'They want to know the weather.' }, { tool_calls: [call] }]
@@ -328,11 +331,9 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await list.getByRole('link', { name: 'Horses & co' }).waitFor();
     const exported = async (name: string) => {
       await list.getByRole('button', { name: /^Actions for/ }).click();
-      const download = page.waitForEvent('download');
-      await list.getByRole('button', { name }).click();
-      return (await download).path();
+      return tabs.saved(() => list.getByRole('button', { name }).click());
     };
-    expect(readFileSync(await exported('Export as Markdown'), 'utf8')).toMatch(
+    expect(await exported('Export as Markdown')).toMatch(
       /^# Horses & co\n\n## You\n\nAbout horses\n\n## .+\n\nThe \*first\* answer\n$/,
     );
     const json = await exported('Export as JSON');
@@ -340,12 +341,10 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await list.getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
     await list.getByText('None has these words.').waitFor();
-    await list.getByLabel('Import').setInputFiles(json);
+    await list.getByLabel('Import').setInputFiles(file('horses.json', json));
     await list.getByRole('link', { name: 'Horses & co' }).waitFor();
     await eventually(() => page.locator('.said-text').allInnerTexts()).toEqual(['About horses']);
-    await list
-      .getByLabel('Import')
-      .setInputFiles({ name: 'x.json', mimeType: '', buffer: Buffer.from('{}') });
+    await list.getByLabel('Import').setInputFiles(file('x.json', '{}'));
     await list.getByText('x.json is no conversation').waitFor();
     expect(tabs.complaints).toEqual([]);
   });
@@ -354,11 +353,6 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     const page = await openChat();
     await isFilled(page, 'chat');
     expect(await page.evaluate('document.activeElement.tagName')).toBe('TEXTAREA');
-    const file = (name: string, text: string | Buffer) => ({
-      name,
-      mimeType: '',
-      buffer: Buffer.from(text as string),
-    });
     const attach = page.getByLabel('Attach files of text');
     await attach.setInputFiles([
       file('notes.md', 'Buy *milk*.'),
@@ -375,9 +369,13 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
       additionalProperties: false,
     };
     await page.getByLabel('Answers keep to it').fill(JSON.stringify(schema));
-    const asked = page.waitForRequest('**/v1/chat/completions');
+    const asked: RequestBody[] = [];
+    await changeRequests(page, 'v1/chat/completions', (body) => {
+      asked.push(body);
+      return body;
+    });
     const answer = await say(page, 'What is to be bought?');
-    expect((await asked).postDataJSON().messages).toEqual([
+    expect(asked[0].messages).toEqual([
       { role: 'user', content: 'What is to be bought?\n\nnotes.md:\n```\nBuy *milk*.\n```' },
     ]);
     expect(JSON.parse(await answer.locator('.markdown').innerText())).toEqual({ n: expect.any(Number) });
@@ -387,10 +385,10 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
   /** Makes answers long, until they are to end by themselves again. */
   async function longAnswers(page: Page): Promise<{ end(tokens?: number): Promise<void> }> {
     let most: number | undefined = 3000;
-    await page.route('**/v1/chat/completions', (route) => {
-      const body = { ...route.request().postDataJSON(), ...(most && { ignore_eos: true, max_tokens: most }) };
-      return route.continue({ postData: JSON.stringify(body) });
-    });
+    await changeRequests(page, 'v1/chat/completions', (body) => ({
+      ...body,
+      ...(most && { ignore_eos: true, max_tokens: most }),
+    }));
     return {
       end: async (tokens) => {
         most = tokens;
@@ -398,3 +396,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     };
   }
 });
+
+function file(name: string, content: string | Buffer): { name: string; mimeType: string; buffer: Buffer } {
+  return { name, mimeType: '', buffer: Buffer.from(content as string) };
+}

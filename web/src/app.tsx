@@ -5,6 +5,7 @@ import type { WhoAmI } from '../../src/server/live/live-event.ts';
 import { KeyForm } from './access/key-form.tsx';
 import { forgetKey, type Refusal, Server, storedKey, storeKey, wordsFor } from './access/server.ts';
 import { Inside } from './inside.tsx';
+import { BareHeader } from './shell/header.tsx';
 import { SafeText } from './text/safe-text.tsx';
 
 type Access =
@@ -67,7 +68,12 @@ export function App() {
   };
   switch (access.state) {
     case 'asking':
-      return <main class="gate" aria-busy="true" />;
+      return (
+        <>
+          <BareHeader />
+          <main class="gate" aria-busy="true" />
+        </>
+      );
     case 'away':
       return (
         <main class="gate">

@@ -16,8 +16,13 @@ import { useValue } from './observable.ts';
 import { RequestPage } from './requests/request-page.tsx';
 import { RequestsView } from './requests/requests-view.tsx';
 import { Header } from './shell/header.tsx';
+import { loadWhenIdle, onDemand } from './shell/on-demand.tsx';
 import { followHash, hashOf, type Route, type View, views, viewTitles } from './shell/route.ts';
 import { ThemeChoice } from './shell/theme.ts';
+
+const BatchesView = onDemand(async () => (await import('./batches/batches-view.tsx')).BatchesView);
+const SettingsView = onDemand(async () => (await import('./settings/settings-view.tsx')).SettingsView);
+const UsageView = onDemand(async () => (await import('./usage/usage-view.tsx')).UsageView);
 
 interface InsideProps {
   readonly server: Server;
@@ -27,7 +32,7 @@ interface InsideProps {
 }
 
 function viewsOf({ admin, hasKeyStore, inFleet }: WhoAmI): readonly View[] {
-  if (!admin) return ['chat', 'requests'];
+  if (!admin) return ['chat', 'requests', 'batches', 'usage'];
   return views.filter((view) => (view !== 'keys' || hasKeyStore) && (view !== 'fleet' || inFleet));
 }
 
@@ -53,6 +58,7 @@ export function Inside({ server, who, onLeave, onFirstKey }: InsideProps) {
     entered.current = place;
   }, [place, route.view]);
   useEffect(() => () => room.close(), [room]);
+  useEffect(() => loadWhenIdle([BatchesView, SettingsView, UsageView]), []);
   return (
     <>
       <a class="skip" href={place} onClick={(event) => skipTo(event, main.current)}>
@@ -82,7 +88,13 @@ export function Inside({ server, who, onLeave, onFirstKey }: InsideProps) {
       case 'models':
         return <ModelsView server={server} pulls={pulls} canPull={who.canPull} />;
       case 'keys':
-        return <KeysView server={server} theme={theme} onFirstKey={who.anonymous ? onFirstKey : undefined} />;
+        return <KeysView server={server} onFirstKey={who.anonymous ? onFirstKey : undefined} />;
+      case 'batches':
+        return <BatchesView server={server} admin={who.admin} query={query ?? {}} />;
+      case 'usage':
+        return <UsageView server={server} theme={theme} query={query ?? {}} />;
+      case 'settings':
+        return <SettingsView server={server} query={query ?? {}} />;
       case 'bench':
         return <BenchView server={server} />;
     }

@@ -1,10 +1,14 @@
 // /admin/models: lists models with their state, loads and unloads them.
 
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { ModelCards } from '../../pool/model-card.ts';
+import { weightsFit } from '../../pool/model-memory.ts';
 import type { ModelEntry, ModelPool } from '../../pool/model-pool.ts';
+import type { ModelOnDisk } from '../../pool/model-registry.ts';
+import { liesIn } from '../../pool/remove-model.ts';
 import { messageOf } from '../../runtime/error-message.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError, acquireError } from '../http/errors.ts';
@@ -25,14 +29,51 @@ export interface ListedModel extends ModelEntry {
   };
   /** Whether its weights would fit, were no other model loaded. */
   readonly fits?: boolean;
-  /** Why its files cannot be read. */
+  /** Why it cannot be served. */
   readonly problem?: string;
+  /** Of one that cannot be described. */
+  readonly sizeBytes?: number;
+  /** Whether its files may be removed from here. */
+  readonly isDeletable: boolean;
 }
 
-async function listed({ pool }: ServerContext, cards: ModelCards): Promise<ListedModel[]> {
+/** Those that cannot be served come last. */
+async function listed(context: ServerContext, cards: ModelCards): Promise<ListedModel[]> {
+  const { pool } = context;
   const models: ListedModel[] = [];
-  for (const entry of pool.list()) models.push({ ...entry, ...(await describe(entry, pool, cards)) });
-  return models;
+  for (const entry of pool.list()) {
+    const isDeletable = canDelete(context, entry);
+    models.push({ ...entry, ...(await describe(entry, pool, cards)), isDeletable });
+  }
+  return [...models, ...brokenModelsOf(context).map((model) => brokenEntry(context, model))];
+}
+
+/** One that is in use stays in the pool, though its files were damaged meanwhile; one that is being pulled is not broken. */
+export function brokenModelsOf({
+  pool,
+  brokenModels,
+  downloads,
+  runningPulls,
+}: ServerContext): readonly ModelOnDisk[] {
+  const served = new Set(pool.list().map(({ path }) => path));
+  const pulled = downloads === undefined ? [] : [...runningPulls].map((one) => join(downloads.folder, one));
+  const isPulled = (path: string) => pulled.some((folder) => path === folder || liesIn(folder, path));
+  return (brokenModels?.() ?? []).filter(({ path }) => !served.has(path) && !isPulled(path));
+}
+
+function brokenEntry(context: ServerContext, model: ModelOnDisk): ListedModel {
+  const { name, path, createdSeconds, sizeBytes, problem = 'its files cannot be read' } = model;
+  const entry = { name, path, createdSeconds, aliases: [], state: 'failed', pinned: false, busy: 0 } as const;
+  return { ...entry, sizeBytes, problem, isDeletable: canDelete(context, entry) };
+}
+
+/** Only what lies in the models folder. */
+export function canDelete(
+  { downloads }: Pick<ServerContext, 'downloads'>,
+  { path, adapterOf, upstream }: Pick<ModelEntry, 'path' | 'adapterOf' | 'upstream'>,
+): boolean {
+  const hasFiles = adapterOf === undefined && upstream === undefined;
+  return downloads !== undefined && hasFiles && liesIn(downloads.folder, path);
 }
 
 async function describe(
@@ -53,7 +94,7 @@ async function describe(
         sizeBytes,
         ...(typeof contextLength === 'number' ? { contextLength } : {}),
       },
-      fits: sizeBytes <= memoryBytes,
+      fits: weightsFit(sizeBytes, memoryBytes),
     };
   } catch (error) {
     return { problem: messageOf(error) };

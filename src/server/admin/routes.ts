@@ -1,24 +1,33 @@
-// /admin/*: keys, models, the fleet, numbers, events and a benchmark. All of it needs an admin key.
+// /admin/*: keys, models, batches, settings, the fleet, numbers, events and a benchmark. All of it needs an admin key.
 
-import type { FastifyRequest } from 'fastify';
 import { messageOf } from '../../runtime/error-message.ts';
 import { within } from '../../runtime/timers.ts';
 import { StoreError } from '../../store/database.ts';
+import type { BatchRunner } from '../batches/batch-runner.ts';
 import type { ServerContext } from '../context.ts';
-import { ApiError, badRequest } from '../http/errors.ts';
+import { ApiError } from '../http/errors.ts';
+import { daysOf, usageStoreOf } from '../page/usage.ts';
 import type { Route } from '../route.ts';
+import { adminBatchRoutes } from './batches.ts';
 import { benchRoute } from './bench.ts';
 import { eventsRoute } from './events.ts';
 import { fleetRoutes } from './fleet.ts';
+import { hubRoutes } from './hub.ts';
 import { keyRoutes } from './keys.ts';
 import { adminModelRoutes } from './models.ts';
+import { settingsRoute } from './settings.ts';
 
 const STATS_TIMEOUT_MS = 1000;
 
-export function adminRoutes(context: ServerContext): readonly Route[] {
+export function adminRoutes(
+  context: ServerContext,
+  runner: Pick<BatchRunner, 'wake'> | undefined,
+): readonly Route[] {
   const routes: readonly Route[] = [
     ...keyRoutes(context),
     ...adminModelRoutes(context),
+    ...adminBatchRoutes(context, runner),
+    ...hubRoutes(context),
     ...fleetRoutes(context),
     {
       method: 'GET',
@@ -32,8 +41,12 @@ export function adminRoutes(context: ServerContext): readonly Route[] {
       url: '/admin/usage',
       access: 'admin',
       summary: 'Usage by key and day; from and to are days',
-      handler: (request) => usage(context, request),
+      handler: async (request) => ({
+        object: 'list',
+        data: await usageStoreOf(context).report(daysOf(request)),
+      }),
     },
+    settingsRoute(context),
     eventsRoute(context),
     benchRoute(context),
   ];
@@ -65,22 +78,4 @@ async function stats({ activity, pool, version }: ServerContext): Promise<object
     models: pool.list(),
     engines,
   };
-}
-
-async function usage({ usage: store }: ServerContext, request: FastifyRequest): Promise<object> {
-  if (store === undefined) throw new ApiError(501, 'this server keeps no usage', { code: 'no_usage_store' });
-  const { from, to } = request.query as Readonly<Record<string, unknown>>;
-  const fromDay = dayOf('from', from);
-  const toDay = dayOf('to', to);
-  const rows = await store.report({
-    ...(fromDay === undefined ? {} : { fromDay }),
-    ...(toDay === undefined ? {} : { toDay }),
-  });
-  return { object: 'list', data: rows };
-}
-
-function dayOf(name: string, value: unknown): string | undefined {
-  if (value === undefined) return undefined;
-  if (typeof value === 'string' && /^\d{4}-\d\d-\d\d$/.test(value)) return value;
-  throw badRequest(name, 'must be a day, as in 2026-01-31');
 }

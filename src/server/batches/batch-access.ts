@@ -32,10 +32,10 @@ export async function createBatch(
   );
 }
 
-/** `endpoint`: only a batch of that one. */
+/** `keyId`: undefined for any key. `endpoint`: only a batch of that one. */
 export async function findBatch(
   context: ServerContext,
-  keyId: string,
+  keyId: string | undefined,
   id: string,
   endpoint?: string,
 ): Promise<BatchRecord> {
@@ -45,7 +45,12 @@ export async function findBatch(
   throw new ApiError(404, message, { param: 'id', code: 'batch_not_found' });
 }
 
-export async function cancelBatch(context: ServerContext, keyId: string, id: string): Promise<BatchRecord> {
+/** `keyId`: undefined for any key. */
+export async function cancelBatch(
+  context: ServerContext,
+  keyId: string | undefined,
+  id: string,
+): Promise<BatchRecord> {
   const cancelled = await explained(() => storeOf(context).cancel(id, Date.now()));
   const batch = await findBatch(context, keyId, id);
   if (cancelled || batch.state === 'cancelling') return batch;

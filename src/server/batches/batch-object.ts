@@ -68,13 +68,15 @@ export const batchSchema = z.strictObject({
   metadata: z.record(z.string(), z.string()).nullable(),
 });
 
-export function batchObject(batch: BatchRecord): z.infer<typeof batchSchema> {
+export type BatchObject = z.infer<typeof batchSchema>;
+
+export function batchObject(batch: BatchRecord): BatchObject {
   const { id, state, errors, total, completed, failed } = batch;
   const endedAs = (ending: BatchState) => (state === ending ? seconds(batch.endedMs) : null);
   return {
     id,
     object: 'batch',
-    endpoint: batch.endpoint as z.infer<typeof batchSchema>['endpoint'],
+    endpoint: batch.endpoint as BatchObject['endpoint'],
     errors: errors.length === 0 ? null : { object: 'list', data: errors.map(problemObject) },
     input_file_id: batch.inputFileId,
     completion_window: '24h',

@@ -60,6 +60,15 @@ export type LimitResult =
   | { readonly ok: true; readonly permit: Permit; readonly headers: LimitHeaders }
   | ({ readonly ok: false } & LimitRefusal);
 
+/** What is left of one limit of a key. */
+export interface RemainingLimit {
+  readonly kind: LimitKind;
+  readonly limit: number;
+  readonly remaining: number;
+  /** The time until all of it is left again, or until the next day; absent for concurrent requests, whose ends are not known. */
+  readonly resetMs?: number;
+}
+
 export interface KeyLimiter {
   /**
    * Called before anything is done for the request: its key must have a request, a concurrent request and the known part of
@@ -67,6 +76,8 @@ export interface KeyLimiter {
    * has, the rest of the day or the whole minute is enough.
    */
   admit(keyId: string, limits: KeyLimits, nowMs: number, demand?: TokenDemand): Awaitable<LimitResult>;
+  /** Of each limit that the key has; takes nothing. */
+  remaining(keyId: string, limits: KeyLimits, nowMs: number): Awaitable<readonly RemainingLimit[]>;
   /**
    * A limiter for background requests, with minutes and concurrent requests of its own, as large as the key's, so that it
    * takes none from clients that wait. Daily tokens are shared.

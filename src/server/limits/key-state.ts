@@ -3,7 +3,7 @@
 
 import type { KeyLimits } from '../../store/key-record.ts';
 import type { DailyBudget } from './daily-budget.ts';
-import type { LimitHeaders, LimitRefusal, TokenDemand, Weighed } from './key-limiter.ts';
+import type { LimitHeaders, LimitRefusal, RemainingLimit, TokenDemand, Weighed } from './key-limiter.ts';
 import type { MinuteBucket } from './minute-bucket.ts';
 import type { RunningRequests } from './running-requests.ts';
 
@@ -97,40 +97,44 @@ export function weighed(state: KeyState, limits: KeyLimits, heldTokens: number, 
   return { ok: true, headers: limitHeaders(state, limits, nowMs), heldTokens, mostTokens: heldTokens + left };
 }
 
-export function limitHeaders(
-  { requests, tokens, daily }: KeyState,
-  { requestsPerMinute, tokensPerMinute, dailyTokens }: KeyLimits,
+export function remainingLimits(
+  { requests, tokens, daily, running }: KeyState,
+  { requestsPerMinute, tokensPerMinute, dailyTokens, maxConcurrent }: KeyLimits,
   nowMs: number,
-): LimitHeaders {
-  const headers: Record<string, string> = {};
-  for (const [name, bucket, limit] of [
+): RemainingLimit[] {
+  const found: RemainingLimit[] = [];
+  for (const [kind, bucket, limit] of [
     ['requests', requests, requestsPerMinute],
     ['tokens', tokens, tokensPerMinute],
   ] as const) {
     if (limit === undefined) continue;
     const remaining = bucket.remaining(limit, nowMs);
-    Object.assign(headers, headersOf(name, { limit, remaining, resetMs: bucket.resetMs(limit, nowMs) }));
+    found.push({ kind, limit, remaining, resetMs: bucket.resetMs(limit, nowMs) });
   }
   if (dailyTokens !== undefined) {
     const remaining = daily.remaining(dailyTokens, nowMs);
-    const resetMs = daily.resetMs(nowMs);
-    Object.assign(headers, headersOf('daily-tokens', { limit: dailyTokens, remaining, resetMs }));
+    found.push({ kind: 'daily', limit: dailyTokens, remaining, resetMs: daily.resetMs(nowMs) });
+  }
+  if (maxConcurrent !== undefined) {
+    const remaining = Math.max(0, maxConcurrent - running.count);
+    found.push({ kind: 'concurrent', limit: maxConcurrent, remaining });
+  }
+  return found;
+}
+
+/** Clients know no header for concurrent requests. */
+const headerNames = { requests: 'requests', tokens: 'tokens', daily: 'daily-tokens' } as const;
+
+export function limitHeaders(state: KeyState, limits: KeyLimits, nowMs: number): LimitHeaders {
+  const headers: Record<string, string> = {};
+  for (const { kind, limit, remaining, resetMs } of remainingLimits(state, limits, nowMs)) {
+    if (kind === 'concurrent' || resetMs === undefined) continue;
+    const name = headerNames[kind];
+    headers[`x-ratelimit-limit-${name}`] = String(limit);
+    headers[`x-ratelimit-remaining-${name}`] = String(remaining);
+    headers[`x-ratelimit-reset-${name}`] = formatDuration(resetMs);
   }
   return headers;
-}
-
-interface LimitStatus {
-  readonly limit: number;
-  readonly remaining: number;
-  readonly resetMs: number;
-}
-
-function headersOf(name: string, status: LimitStatus): LimitHeaders {
-  return {
-    [`x-ratelimit-limit-${name}`]: String(status.limit),
-    [`x-ratelimit-remaining-${name}`]: String(status.remaining),
-    [`x-ratelimit-reset-${name}`]: formatDuration(status.resetMs),
-  };
 }
 
 /** The standard header has whole seconds only; clients that read the second one need not wait longer. */

@@ -3,16 +3,25 @@
 
 import type { KeyLimits } from '../../store/key-record.ts';
 import { DailyBudget } from './daily-budget.ts';
-import type { LimitHeaders } from './key-limiter.ts';
 import {
   type KeyLimiter,
   LEAST_DEMAND,
+  type LimitHeaders,
   type LimitRefusal,
   type Permit,
+  type RemainingLimit,
   type TokenDemand,
   type Weighed,
 } from './key-limiter.ts';
-import { heldTokens, type KeyState, limitHeaders, refusalOf, tokenWaits, weighed } from './key-state.ts';
+import {
+  heldTokens,
+  type KeyState,
+  limitHeaders,
+  refusalOf,
+  remainingLimits,
+  tokenWaits,
+  weighed,
+} from './key-state.ts';
 import { type Hold, MinuteBucket } from './minute-bucket.ts';
 import { RunningRequests } from './running-requests.ts';
 
@@ -71,6 +80,10 @@ export class Limiter implements KeyLimiter {
 
   headers(keyId: string, limits: KeyLimits, timeMs: number): LimitHeaders {
     return limitHeaders(this.#state(keyId), limits, Math.floor(timeMs));
+  }
+
+  remaining(keyId: string, limits: KeyLimits, timeMs: number): RemainingLimit[] {
+    return remainingLimits(this.#state(keyId), limits, Math.floor(timeMs));
   }
 
   #state(keyId: string): HeldState {

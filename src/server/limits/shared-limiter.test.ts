@@ -45,6 +45,7 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
     const settling: Promise<void>[] = [];
     const calls = {
       admit: store.admit.bind(store),
+      look: store.look.bind(store),
       weigh: store.weigh.bind(store),
       grow: store.grow.bind(store),
       beat: store.beat.bind(store),
@@ -110,6 +111,7 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
             alone.admit(keyId, key, nowMs, demand),
           ];
           expect({ ...result, permit: {} }).toEqual({ ...expected, permit: {} });
+          expect(await limiter.remaining(keyId, key, nowMs)).toEqual(alone.remaining(keyId, key, nowMs));
           if (!result.ok || !expected.ok) continue;
           const { permit } = result;
           const { permit: twin } = expected;

@@ -16,10 +16,11 @@ import {
   type LimitRefusal,
   type LimitResult,
   type Permit,
+  type RemainingLimit,
   type TokenDemand,
   type Weighed,
 } from './key-limiter.ts';
-import { type KeyState, limitHeaders, refusalOf, weighed } from './key-state.ts';
+import { type KeyState, limitHeaders, refusalOf, remainingLimits, weighed } from './key-state.ts';
 import { Limiter } from './limiter.ts';
 import { MinuteBucket } from './minute-bucket.ts';
 import { expectedWait } from './running-requests.ts';
@@ -34,7 +35,7 @@ export interface SharedLimiterOptions {
   readonly onChange: (lost: unknown) => void;
 }
 
-type Calls = Pick<LimitStore, 'admit' | 'weigh' | 'grow' | 'settle' | 'beat' | 'leave'>;
+type Calls = Pick<LimitStore, 'admit' | 'look' | 'weigh' | 'grow' | 'settle' | 'beat' | 'leave'>;
 
 const unlimited: LimitResult = { ok: true, headers: {}, permit: passed({}) };
 
@@ -67,11 +68,23 @@ export class SharedLimiter implements KeyLimiter {
     return this.#admit(keyId, limits, nowMs, demand);
   }
 
+  /** Of this gateway's share while the database does not answer. */
+  async remaining(keyId: string, limits: KeyLimits, nowMs: number): Promise<RemainingLimit[]> {
+    if (isUnlimited(limits)) return [];
+    const status = await this.#ask(keyId, () => this.#store.look(keyId, limits));
+    if (status === undefined) return this.#alone.remaining(keyId, shareOf(limits, this.#gateways), nowMs);
+    return remainingLimits(stateOf(status), limits, status.now_ms);
+  }
+
   /** Daily tokens are shared by all gateways; of minutes and concurrent requests each has its own share. */
   apart(): KeyLimiter {
     const own = new Limiter();
     return {
       apart: () => this.apart(),
+      remaining: async (keyId, { dailyTokens, ...minutes }, nowMs) => [
+        ...own.remaining(keyId, shareOf(minutes, this.#gateways), nowMs),
+        ...(await this.remaining(keyId, { dailyTokens }, nowMs)),
+      ],
       admit: async (keyId, limits, nowMs, demand) => {
         const { dailyTokens, ...minutes } = limits;
         const day = await this.admit(keyId, { dailyTokens }, nowMs, demand);

@@ -79,7 +79,7 @@ function find({ traces }: ServerContext, request: FastifyRequest): RequestTrace 
 }
 
 /** Callers without a key are distinguished by their address. */
-function maySee(
+export function maySee(
   request: FastifyRequest,
   of: { readonly keyId: string | undefined; readonly address: string },
 ): boolean {

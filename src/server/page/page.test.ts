@@ -21,6 +21,7 @@ function writePage(): void {
   mkdirSync(join(pageFolder, 'assets'));
   for (const [name, text] of [
     ['index.html', index],
+    ['docs.html', `${index}docs`],
     ['assets/index-1a2b.js', script],
     ['assets/style-3c.css', 'body{}'],
   ] as const) {
@@ -119,10 +120,16 @@ describe('the page', () => {
     expect(body).toContain('npm run setup');
   });
 
-  it('of the documentation is as well guarded', async () => {
-    const { app } = await start();
-    const { headers } = await app.inject({ url: '/docs' });
-    expect(headers).toMatchObject({ 'x-frame-options': 'DENY', 'x-content-type-options': 'nosniff' });
-    expect(headers['content-security-policy']).toContain("default-src 'none'");
+  it('of the documentation is as well guarded, and says as well that it is not built', async () => {
+    const call = await startPage();
+    const { headers, body } = await call('/docs');
+    expect(body).toBe(`${index}docs`);
+    expect(headers).toEqual(expect.objectContaining({ 'content-type': 'text/html; charset=utf-8' }));
+    const { headers: ofPage } = await call('/');
+    for (const name of ['content-security-policy', 'x-frame-options', 'x-content-type-options']) {
+      expect(headers[name]).toBe(ofPage[name]);
+    }
+    const { app } = await start({ pageFolder: join(pageFolder, 'missing') });
+    expect((await app.inject({ url: '/docs' })).body).toContain('npm run setup');
   });
 });

@@ -1,4 +1,5 @@
-// The page at /, its files under /assets, /whoami, /openapi.json, and /docs, the page to read it. Only /whoami needs a key.
+// The page at /, its files under /assets, /whoami, /openapi.json, and /docs, the page to read it and to try it. Only /whoami needs
+// a key.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ANONYMOUS_KEY_ID } from '../../store/key-record.ts';
@@ -7,24 +8,30 @@ import { ApiError } from '../http/errors.ts';
 import type { WhoAmI } from '../live/live-event.ts';
 import { callerOf } from '../request/auth.ts';
 import type { Route } from '../route.ts';
-import { docsPage } from './docs-page.ts';
 import { builtPage, formFor, isKnown, type PageFile, readPageFiles } from './page-files.ts';
 
 const notBuilt = 'Chairlift serves, but its page is not built: run npm run setup, then start it again.\n';
+
+const pages = [
+  { url: '/', name: 'index.html' },
+  { url: '/docs', name: 'docs.html' },
+] as const;
 
 export function pageRoutes({ pageFolder = builtPage }: ServerContext): readonly Route[] {
   const files = readPageFiles(pageFolder);
   const common = { method: 'GET', access: 'open', atBothAddresses: true } as const;
   return [
-    {
-      ...common,
-      url: '/',
-      handler: async (request, reply) => {
-        const page = files.get('index.html');
-        if (page !== undefined) return send(request, reply, page, 'no-cache');
-        return reply.headers(pageHeaders).type('text/plain; charset=utf-8').send(notBuilt);
-      },
-    },
+    ...pages.map(
+      ({ url, name }): Route => ({
+        ...common,
+        url,
+        handler: async (request, reply) => {
+          const page = files.get(name);
+          if (page !== undefined) return send(request, reply, page, 'no-cache');
+          return reply.headers(pageHeaders).type('text/plain; charset=utf-8').send(notBuilt);
+        },
+      }),
+    ),
     {
       ...common,
       url: '/assets/*',
@@ -49,29 +56,18 @@ function send(request: FastifyRequest, reply: FastifyReply, file: PageFile, cach
 }
 
 /** The document takes as long to make as all else that a server does before it listens: it is made when it is first asked for. */
-export function documentationRoutes(makeDocument: () => object): readonly Route[] {
+export function documentRoute(makeDocument: () => object): Route {
   let document: object | undefined;
-  return [
-    {
-      method: 'GET',
-      url: '/openapi.json',
-      access: 'open',
-      handler: async () => {
-        document ??= makeDocument();
-        return document;
-      },
+  return {
+    method: 'GET',
+    url: '/openapi.json',
+    access: 'open',
+    atBothAddresses: true,
+    handler: async () => {
+      document ??= makeDocument();
+      return document;
     },
-    {
-      method: 'GET',
-      url: '/docs',
-      access: 'open',
-      handler: async (_request, reply) =>
-        reply
-          .type('text/html; charset=utf-8')
-          .headers({ ...pageHeaders, 'content-security-policy': inlinePolicy })
-          .send(docsPage),
-    },
-  ];
+  };
 }
 
 const pageHeaders = {
@@ -81,32 +77,17 @@ const pageHeaders = {
   'cross-origin-opener-policy': 'same-origin',
 } as const;
 
-const filesPolicy = policy({
-  'script-src': "'self'",
-  'style-src': "'self'",
-  'img-src': "'self' data:",
-  'connect-src': "'self'",
-  'font-src': "'self'",
-});
-
-const inlinePolicy = policy({
-  'script-src': "'unsafe-inline'",
-  'style-src': "'unsafe-inline'",
-  'connect-src': "'self'",
-});
-
-function policy(allowed: Readonly<Record<string, string>>): string {
-  const rules = {
-    'default-src': "'none'",
-    ...allowed,
-    'base-uri': "'none'",
-    'form-action': "'none'",
-    'frame-ancestors': "'none'",
-  };
-  return Object.entries(rules)
-    .map(([name, value]) => `${name} ${value}`)
-    .join('; ');
-}
+const filesPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "font-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
 
 export function whoamiRoute(context: ServerContext): Route {
   return {

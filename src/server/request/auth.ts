@@ -38,7 +38,10 @@ export function priorityOf({ tier }: Caller): Priority {
   return priorities[tier];
 }
 
-export function kvShareOf({ limits, tier }: Caller, { kvShares }: ServerSettings): number | undefined {
+export function kvShareOf(
+  { limits, tier }: Pick<Caller, 'limits' | 'tier'>,
+  { kvShares }: ServerSettings,
+): number | undefined {
   return limits.kvShare ?? kvShares[tier];
 }
 
@@ -120,7 +123,7 @@ export async function bindRefusal(
   if (allowAnonymous || host === 'localhost' || isLoopback(host)) return undefined;
   // Where all keys were revoked no request is served.
   if (keys !== undefined && (await keys.status(Date.now())) !== 'none') return undefined;
-  return `there are no API keys, so listening on ${host} would serve anyone; make a key, listen on 127.0.0.1, or allow anonymous requests`;
+  return `there are no API keys, so listening on ${host} would serve anyone; make a key ('chairlift keys create --name NAME'), listen on 127.0.0.1, or allow anonymous requests (--allow-anonymous)`;
 }
 
 /** Set by proxies: a request with one of them was not sent by the other end of the socket. */

@@ -27,7 +27,7 @@ export function Composer({ askable, answering, onSay, onStop, onEditLast }: Comp
   const sayable = askable && (text.trim() !== '' || files.length > 0);
   useEffect(() => {
     // On a phone the keyboard would cover the page.
-    if (matchMedia('(pointer: fine)').matches) area.current?.focus({ preventScroll: true });
+    if (!matchMedia('(pointer: coarse)').matches) area.current?.focus({ preventScroll: true });
   }, []);
   const say = () => {
     if (answering || !sayable) return;

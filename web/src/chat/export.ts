@@ -1,5 +1,6 @@
 // A conversation as a file: Markdown of the branch that is shown, for people, or JSON with all branches, to be imported again.
 
+import { saveFile } from '../shell/save-file.ts';
 import { messageText } from './chat-body.ts';
 import { type Conversation, shownTurns, titleOf } from './conversation.ts';
 import { storedForm } from './kept-conversations.ts';
@@ -19,10 +20,5 @@ export function asJson(conversation: Conversation): string {
 }
 
 export function save(name: string, type: string, text: string): void {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([text], { type }));
-  // What file systems do not take.
-  link.download = name.replaceAll(/[\\/:*?"<>|\s]+/g, ' ').trim();
-  link.click();
-  URL.revokeObjectURL(link.href);
+  saveFile(name, new Blob([text], { type }));
 }

@@ -1,4 +1,4 @@
-// The keys: their tiers, limits and usage.
+// The keys: their tiers and limits.
 
 import { useState } from 'preact/hooks';
 import { type Server, wordsFor } from '../access/server.ts';
@@ -7,20 +7,19 @@ import { Confirm } from '../shell/confirm.tsx';
 import { type Column, DataTable, NONE } from '../shell/data-table.tsx';
 import { TierMark } from '../shell/marks.tsx';
 import { Problem } from '../shell/problem.tsx';
-import type { ThemeChoice } from '../shell/theme.ts';
+import { hashOf } from '../shell/route.ts';
 import { count, day } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import { NewKeyForm } from './new-key-form.tsx';
-import { UsagePanel, type WireKey } from './usage-panel.tsx';
+import type { WireKey } from './wire-key.ts';
 
 interface KeysViewProps {
   readonly server: Server;
-  readonly theme: ThemeChoice;
   /** Called with the first key, where there was none. */
   readonly onFirstKey: ((key: string) => void) | undefined;
 }
 
-export function KeysView({ server, theme, onFirstKey }: KeysViewProps) {
+export function KeysView({ server, onFirstKey }: KeysViewProps) {
   const { answer, problem, refresh } = usePolled<{ data: readonly WireKey[] }>(server, 'admin/keys');
   const [doomed, setDoomed] = useState<WireKey>();
   const [failure, setFailure] = useState<string>();
@@ -51,7 +50,6 @@ export function KeysView({ server, theme, onFirstKey }: KeysViewProps) {
           <p class="empty">There are no keys: requests from this machine are served without.</p>
         )}
       </section>
-      <UsagePanel server={server} keys={keys} theme={theme} />
       {doomed && (
         <Confirm
           title="Revoke this key?"
@@ -98,14 +96,20 @@ function columnsOf(onRevoke: (record: WireKey) => void): readonly Column<WireKey
     {
       name: 'Actions',
       isHidden: true,
-      cell: (record) =>
-        record.revoked === null ? (
-          <button type="button" class="small danger" onClick={() => onRevoke(record)}>
-            Revoke<span class="offscreen"> {record.name}</span>
-          </button>
-        ) : (
-          <span class="quiet">revoked {day(1000 * record.revoked)}</span>
-        ),
+      cell: (record) => (
+        <>
+          <a href={hashOf({ view: 'usage', query: { key: record.id } })}>
+            Usage<span class="offscreen"> of {record.name}</span>
+          </a>{' '}
+          {record.revoked === null ? (
+            <button type="button" class="small danger" onClick={() => onRevoke(record)}>
+              Revoke<span class="offscreen"> {record.name}</span>
+            </button>
+          ) : (
+            <span class="quiet">revoked {day(1000 * record.revoked)}</span>
+          )}
+        </>
+      ),
     },
   ];
 }

@@ -6,7 +6,7 @@ import { type Server, wordsFor } from '../access/server.ts';
 import { Problem } from '../shell/problem.tsx';
 import { CopyButton } from '../text/code-block.tsx';
 import { SafeText } from '../text/safe-text.tsx';
-import type { WireKey } from './usage-panel.tsx';
+import type { WireKey } from './wire-key.ts';
 
 const tiers: readonly Tier[] = ['high', 'normal', 'low'];
 

@@ -5,20 +5,20 @@ import type { ModelEntry } from '../../../src/pool/model-pool.ts';
 import type { Server } from '../access/server.ts';
 import { hashOf } from '../shell/route.ts';
 import { CopyButton } from '../text/code-block.tsx';
-import { Highlighted } from '../text/highlight.tsx';
+import { baseUrl, masked, Snippet } from '../text/snippet.tsx';
 
 interface BeginHereProps {
   readonly server: Server;
   readonly models: readonly ModelEntry[];
 }
 
-interface Snippet {
+interface Example {
   readonly name: string;
   readonly language: string;
   readonly text: (url: string, key: string | undefined, model: string) => string;
 }
 
-const snippets: readonly Snippet[] = [
+const examples: readonly Example[] = [
   {
     name: 'curl',
     language: 'bash',
@@ -54,8 +54,8 @@ console.log(answer.choices[0].message.content);`,
 
 export function BeginHere({ server, models }: BeginHereProps) {
   const [name, setName] = useState('curl');
-  const { text, language } = snippets.find((one) => one.name === name) as Snippet;
-  const url = new URL('v1', location.href.replace(/[?#].*/, '')).href;
+  const { text, language } = examples.find((one) => one.name === name) as Example;
+  const url = baseUrl();
   const model = quotable(models);
   const { key } = server;
   return (
@@ -87,7 +87,7 @@ export function BeginHere({ server, models }: BeginHereProps) {
         </dd>
       </dl>
       <div class="row" role="tablist" aria-label="Languages">
-        {snippets.map((one) => (
+        {examples.map((one) => (
           <button
             key={one.name}
             type="button"
@@ -102,18 +102,9 @@ export function BeginHere({ server, models }: BeginHereProps) {
           </button>
         ))}
       </div>
-      <figure class="code" role="tabpanel" id="begin-snippet" aria-labelledby={`begin-${language}`}>
-        <figcaption>
-          <span>{key === undefined ? name : `${name}; what is copied has the whole key`}</span>
-          <CopyButton text={() => text(url, key, model)} />
-        </figcaption>
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable with the keyboard */}
-        <pre tabIndex={0}>
-          <code>
-            <Highlighted text={text(url, key && masked(key), model)} language={language} />
-          </code>
-        </pre>
-      </figure>
+      <div role="tabpanel" id="begin-snippet" aria-labelledby={`begin-${language}`}>
+        <Snippet name={name} language={language} apiKey={key} text={(shown) => text(url, shown, model)} />
+      </div>
     </section>
   );
 }
@@ -122,8 +113,4 @@ export function BeginHere({ server, models }: BeginHereProps) {
 function quotable(models: readonly ModelEntry[]): string {
   const first = models.find(({ state }) => state === 'loaded') ?? models[0];
   return first !== undefined && /^[\w.:@/+-]+$/.test(first.name) ? first.name : 'default';
-}
-
-function masked(key: string): string {
-  return `${key.slice(0, 6)}…${key.slice(-2)}`;
 }

@@ -1,6 +1,7 @@
 // The server's figures: rates, counts, latencies, and the memory of each model.
 
 import type { LiveTick } from '../../../src/server/live/live-event.ts';
+import { FigureList } from '../shell/figure-list.tsx';
 import { bytes, count, duration, rate } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import type { Series } from './series.ts';
@@ -35,18 +36,7 @@ export function Figures({ tick, series }: FiguresProps) {
     ['Between tokens', betweenTokens ? duration(betweenTokens.p50) : '–', 'median'],
     ['Memory', bytes(memory.usedBytes), `of ${bytes(memory.allowedBytes)}`],
   ] as const;
-  return (
-    <dl class="figures">
-      {figures.map(([name, value, about]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>
-            <span class="figure-value">{value}</span> <span class="quiet">{about}</span>
-          </dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <FigureList figures={figures} />;
 }
 
 export function MemoryPanel({ tick }: { readonly tick: LiveTick }) {

@@ -4,9 +4,9 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Server } from '../access/server.ts';
 import { useValue } from '../observable.ts';
 import { EndedTable } from '../requests/ended-table.tsx';
-import { hashOf } from '../shell/route.ts';
 import { SeriesPlot } from '../shell/series-plot.tsx';
 import type { ThemeChoice } from '../shell/theme.ts';
+import { Lazy, useLazy } from '../text/lazy.ts';
 import { BeginHere } from './begin-here.tsx';
 import { EnginePanel } from './engine-panel.tsx';
 import { FeedBar } from './feed-bar.tsx';
@@ -15,11 +15,15 @@ import type { EngineBoard, LiftBoard } from './lift-board.ts';
 import { LiveFeed } from './live-feed.ts';
 import { SERIES_SECONDS } from './series.ts';
 
+/** Of gateways alone. */
+const workersPanel = new Lazy(() => import('./workers-panel.tsx'));
+const nothing = new Lazy(async () => undefined);
+
 interface LiftViewProps {
   readonly server: Server;
   readonly board: LiftBoard;
   readonly theme: ThemeChoice;
-  /** Other machines compute: their steps and blocks are not visible here. */
+  /** Other machines compute: their steps and blocks come with their statuses. */
   readonly inFleet: boolean;
 }
 
@@ -37,6 +41,7 @@ export function LiftView({ server, board, theme, inFleet }: LiftViewProps) {
   }, [feed]);
   const { tick, engines, ended, notices } = useValue(board);
   const { state } = useValue(feed);
+  const workers = useLazy(inFleet ? workersPanel : nothing);
   return (
     <>
       <h1 class="offscreen">Lift</h1>
@@ -47,10 +52,7 @@ export function LiftView({ server, board, theme, inFleet }: LiftViewProps) {
           <Figures tick={tick} series={inFleet ? undefined : board.series} />
           {!board.isIdle && <Plots board={board} theme={theme} inFleet={inFleet} />}
           {inFleet ? (
-            <p class="empty panel">
-              Each worker's own page shows its steps and blocks. What all workers do is in the{' '}
-              <a href={hashOf({ view: 'fleet' })}>Fleet</a> view.
-            </p>
+            workers && <workers.WorkersPanel server={server} />
           ) : (
             <Engines engines={engines} nowMs={tick.atMs} theme={theme} />
           )}

@@ -111,7 +111,7 @@ const columns: readonly Column<Entry>[] = [
   {
     name: 'Status',
     cell: ({ outcome, request, refusal }) => (
-      <span class="outcome" data-outcome={outcome}>
+      <span class={refusal ? 'outcome sentence' : 'outcome'} data-outcome={outcome}>
         {refusal ? (
           <>
             {refusal.status} <SafeText text={refusal.reason} most={120} />

@@ -6,12 +6,14 @@ import { useEffect, useRef } from 'preact/hooks';
 interface ConfirmProps {
   readonly title: string;
   readonly action: string;
+  /** What closes it without doing anything. */
+  readonly dismissal?: string;
   readonly children: ComponentChildren;
   readonly onConfirm: () => void;
   readonly onClose: () => void;
 }
 
-export function Confirm({ title, action, children, onConfirm, onClose }: ConfirmProps) {
+export function Confirm({ title, action, dismissal = 'Cancel', children, onConfirm, onClose }: ConfirmProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   return (
@@ -19,7 +21,7 @@ export function Confirm({ title, action, children, onConfirm, onClose }: Confirm
       <h2 id="confirm-title">{title}</h2>
       <div>{children}</div>
       <form method="dialog" class="row">
-        <button type="submit">Cancel</button>
+        <button type="submit">{dismissal}</button>
         <button type="submit" class="danger" onClick={onConfirm}>
           {action}
         </button>

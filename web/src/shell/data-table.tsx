@@ -61,7 +61,7 @@ export function DataTable<Row>({
                     data-label={isHidden ? undefined : name}
                     data-none={value === NONE}
                   >
-                    {value}
+                    <div class="cell">{value}</div>
                   </td>
                 );
               })}

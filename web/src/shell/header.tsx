@@ -1,11 +1,12 @@
-// The header: the views, the caller, and the choice of colours.
+// The header: the views, the reference of the API, the caller, and the choice of colours.
 
+import { useEffect, useRef } from 'preact/hooks';
 import type { WhoAmI } from '../../../src/server/live/live-event.ts';
-import { useValue } from '../observable.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import { Mark } from './marks.tsx';
 import { hashOf, type View, viewTitles } from './route.ts';
-import type { Theme, ThemeChoice } from './theme.ts';
+import type { ThemeChoice } from './theme.ts';
+import { ThemeButton } from './theme-button.tsx';
 
 interface HeaderProps {
   readonly who: WhoAmI;
@@ -15,10 +16,25 @@ interface HeaderProps {
   readonly onLeave: () => void;
 }
 
-const themeWords: Readonly<Record<Theme, string>> = { auto: 'Auto', dark: 'Dark', light: 'Light' };
+/** While nothing is known; index.html has the same. */
+export function BareHeader() {
+  return (
+    <header class="top">
+      <span class="brand">
+        <Mark />
+        <span class="brand-name">Chairlift</span>
+      </span>
+    </header>
+  );
+}
 
 export function Header({ who, views, current, theme, onLeave }: HeaderProps) {
-  const chosen = useValue(theme);
+  const stations = useRef<HTMLUListElement>(null);
+  // On a narrow screen the list scrolls.
+  useEffect(() => {
+    const here = stations.current?.querySelector('[aria-current="page"]');
+    here?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }, [current]);
   return (
     <header class="top">
       <a class="brand" href={hashOf({ view: current })}>
@@ -27,7 +43,7 @@ export function Header({ who, views, current, theme, onLeave }: HeaderProps) {
         <span class="brand-version">{who.version}</span>
       </a>
       <nav aria-label="Views">
-        <ul class="stations">
+        <ul ref={stations} class="stations">
           {views.map((view) => (
             <li key={view}>
               <a href={hashOf({ view })} aria-current={view === current ? 'page' : undefined}>
@@ -35,6 +51,9 @@ export function Header({ who, views, current, theme, onLeave }: HeaderProps) {
               </a>
             </li>
           ))}
+          <li>
+            <a href="docs">API</a>
+          </li>
         </ul>
       </nav>
       <div class="top-end">
@@ -45,15 +64,7 @@ export function Header({ who, views, current, theme, onLeave }: HeaderProps) {
         <button type="button" class="small" onClick={onLeave}>
           {who.anonymous ? 'Sign in' : 'Sign out'}
         </button>
-        <button
-          type="button"
-          class="small"
-          title="Theme"
-          aria-label={`Theme: ${themeWords[chosen]}. Change`}
-          onClick={() => theme.next()}
-        >
-          {themeWords[chosen]}
-        </button>
+        <ThemeButton theme={theme} />
       </div>
     </header>
   );

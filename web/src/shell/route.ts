@@ -2,7 +2,18 @@
 
 import { Observable } from '../observable.ts';
 
-export const views = ['lift', 'fleet', 'chat', 'requests', 'models', 'keys', 'bench'] as const;
+export const views = [
+  'lift',
+  'fleet',
+  'chat',
+  'requests',
+  'batches',
+  'models',
+  'keys',
+  'usage',
+  'bench',
+  'settings',
+] as const;
 export type View = (typeof views)[number];
 
 export const viewTitles: Readonly<Record<View, string>> = {
@@ -10,9 +21,12 @@ export const viewTitles: Readonly<Record<View, string>> = {
   fleet: 'Fleet',
   chat: 'Chat',
   requests: 'Requests',
+  batches: 'Batches',
   models: 'Models',
   keys: 'Keys',
+  usage: 'Usage',
   bench: 'Bench',
+  settings: 'Settings',
 };
 
 export interface Route {

@@ -28,6 +28,9 @@ interface SeriesPlotProps {
 
 const HEIGHT_REM = 10;
 const DAY_SECONDS = 86_400;
+const RIGHT_PIXELS = 8;
+/** Half of the longest label under the plot. */
+const HALF_LABEL_REM = 1.8;
 
 export function SeriesPlot(props: SeriesPlotProps) {
   const { label, series, unit, theme, bars } = props;
@@ -78,6 +81,12 @@ function lastOf({ values }: PlotSeries, unit: string): string {
   return value === null || value === undefined ? '–' : unit === 'ms' ? `${rate(value)} ms` : rate(value);
 }
 
+/** A label near the right end would be cut. */
+function hasRoom(plot: UPlot, mark: number): boolean {
+  const right = plot.bbox.width / devicePixelRatio - plot.valToPos(mark, 'x') + RIGHT_PIXELS;
+  return right >= pixelsOf(HALF_LABEL_REM);
+}
+
 function dataOf({ times, series }: SeriesPlotProps): UPlot.AlignedData {
   return [times as number[], ...series.map(({ values }) => values as (number | null)[])];
 }
@@ -100,7 +109,7 @@ function optionsOf(
     height: pixelsOf(HEIGHT_REM),
     legend: { show: false },
     cursor: { show: false },
-    padding: [6, 8, 0, 0],
+    padding: [6, RIGHT_PIXELS, 0, 0],
     scales: {
       x: {
         time: true,
@@ -116,7 +125,8 @@ function optionsOf(
         ...axis,
         size: pixelsOf(1.7),
         space: pixelsOf(5),
-        values: (_: UPlot, marks: number[]) => marks.map(bars ? dayOf : clockOf),
+        values: (plot: UPlot, marks: number[]) =>
+          marks.map((mark) => (hasRoom(plot, mark) ? (bars ? dayOf : clockOf)(mark) : '')),
       },
       {
         ...axis,

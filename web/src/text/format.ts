@@ -23,6 +23,11 @@ export function bytes(value: number): string {
   return `${unit === 0 ? whole.format(amount) : rate(amount)} ${units[unit]}`;
 }
 
+/** As models are called by their size: 1.24B, 135M. */
+export function parameterCount(value: number): string {
+  return value >= 1e9 ? `${rate(value / 1e9)}B` : `${rate(value / 1e6)}M`;
+}
+
 export function duration(ms: number): string {
   if (ms < 1000) return `${ms > 0 && ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
   const seconds = ms / 1000;
