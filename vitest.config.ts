@@ -3,6 +3,7 @@ import { defaultServerConditions } from 'vite';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { SlowFirst } from './test/support/slow-first.ts';
 import { softwareGpus } from './test/support/software-gpus.ts';
+import { thorough } from './test/support/thorough.ts';
 
 const onGpus = 'test/gpu/**/*.test.ts';
 const fastestGpu = softwareGpus.at(-1)?.name;
@@ -25,8 +26,10 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 180_000,
     setupFiles: ['test/support/close-opened.ts', 'test/support/equal-arrays.ts'],
-    // Tests wait for processes and timers as much as they compute: on two cores two files at a time take half as long.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // A third of their time tests wait for processes and timers: three files at a time keep two cores busy.
+    maxWorkers: Math.max(3, availableParallelism() - 1),
+    // Of what is compiled once, by its content: for the next project, and for the next run.
+    experimental: { fsModuleCache: true, fsModuleCachePath: 'build/vitest-cache' },
     sequence: { sequencer: SlowFirst },
     reporters: ['default', './test/support/run-report.ts'],
     projects: [
@@ -51,6 +54,15 @@ export default defineConfig({
       },
       { extends: true, test: { name: 'isolated', include: replacingModules } },
       { extends: true, test: { name: 'system', include: ofTheSystem } },
+      {
+        extends: true,
+        test: {
+          name: 'system-firefox',
+          // Every test of the page runs in Chromium; what a first visit needs, or all of them, here as well.
+          include: [`test/web/${thorough ? '*' : 'first-visit'}.test.ts`],
+          env: { CHAIRLIFT_BROWSER: 'firefox' },
+        },
+      },
       ...softwareGpus.map((gpu) => ({
         extends: true as const,
         test: {

@@ -45,6 +45,7 @@ const benchmarks = {
   fairness: { file: built('fairness'), says: 'how evenly ten kinds of tenants share a simulated machine' },
   overhead: { file: built('overhead'), says: 'what a step costs besides forward pass and sampling' },
   viewers: { file: built('viewers'), says: 'what viewers of the live page cost 16 streams' },
+  page: { file: built('page'), says: 'frames of the live view in a browser at 64 streams, and first paint' },
   routing: { file: built('routing'), says: 'what choosing a worker costs a gateway' },
   simulate: { file: built('simulate/simulate'), says: 'ways to choose a worker, on simulated fleets' },
   fleet: {

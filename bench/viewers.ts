@@ -4,19 +4,17 @@
 // machine is not quiet, the processor time of the server and of its engine's event loop tells more, where the system tells
 // it (Linux). Ends in one JSON line.
 
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once, setMaxListeners } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { Agent, type ClientRequest, get, type IncomingMessage, request } from 'node:http';
+import { Agent, type ClientRequest, get, type IncomingMessage } from 'node:http';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { dummyModel } from '#src/bench/dummy-model.ts';
 import { median } from '#src/bench/statistics.ts';
 import { writeGguf } from '#src/bench/write-gguf.ts';
 import { print, report } from './harness.ts';
+import { generated, keepStreaming, type StreamedServer, startServer, stopServer } from './streamed-server.ts';
 
 const STREAMS = 16;
 const VIEWERS = [0, 1, 50] as const;
@@ -26,76 +24,7 @@ const SETTLE_MS = 500;
 /** A quarter of the model's layers: steps are short, so that the share of viewers is large. */
 const LAYERS = 4;
 
-const program = fileURLToPath(new URL('../../bin/chairlift.js', import.meta.url));
-
-interface Server {
-  readonly url: string;
-  readonly headers: { readonly authorization: string };
-  readonly child: ChildProcess;
-}
-
-async function startServer(folder: string, model: string): Promise<Server> {
-  const database = ['--database', join(folder, 'viewers.db')];
-  const made = execFileSync(
-    process.execPath,
-    [program, 'keys', 'create', '--name', 'viewer', '--admin', '--json', ...database],
-    { encoding: 'utf8' },
-  );
-  const { key } = JSON.parse(made) as { key: string };
-  const child = spawn(
-    process.execPath,
-    [
-      program,
-      'serve',
-      '--port',
-      '0',
-      '--model',
-      model,
-      '--speculation',
-      'off',
-      '--log-level',
-      'warn',
-      ...database,
-    ],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  );
-  for await (const line of createInterface({ input: child.stdout })) {
-    const url = /https?:\/\/[^\s/]+/.exec(line)?.[0];
-    if (url !== undefined) return { url, headers: { authorization: `Bearer ${key}` }, child };
-  }
-  throw new Error('the server did not start');
-}
-
-function keepStreaming({ url, headers }: Server, agent: Agent, number: number, signal: AbortSignal): void {
-  const again = () => {
-    if (signal.aborted) return;
-    const stream = request(`${url}/v1/completions`, {
-      method: 'POST',
-      agent,
-      headers: { ...headers, 'content-type': 'application/json' },
-      signal,
-    });
-    stream.on('response', (response) =>
-      response
-        .resume()
-        .on('end', again)
-        .on('error', () => {}),
-    );
-    stream.on('error', () => {});
-    const body = { prompt: `Story ${number}`, max_tokens: 8000, ignore_eos: true, stream: true };
-    stream.end(JSON.stringify(body));
-  };
-  again();
-}
-
-async function generated({ url, headers }: Server): Promise<{ tokens: number; atMs: number }> {
-  const { engines } = (await (await fetch(`${url}/admin/stats`, { headers })).json()) as {
-    engines: readonly { stats: { generatedTokens: number; running: readonly unknown[] } }[];
-  };
-  return { tokens: engines[0]?.stats.generatedTokens ?? 0, atMs: performance.now() };
-}
-
-async function open({ url, headers }: Server): Promise<ClientRequest> {
+async function open({ url, headers }: StreamedServer): Promise<ClientRequest> {
   const viewer = get(`${url}/live`, { headers, agent: false });
   viewer.on('error', () => {});
   const [response] = (await once(viewer, 'response')) as [IncomingMessage];
@@ -133,7 +62,7 @@ interface Measured {
   readonly processorShare: number | undefined;
 }
 
-async function measure(server: Server, viewers: number): Promise<Measured> {
+async function measure(server: StreamedServer, viewers: number): Promise<Measured> {
   const watching = await Promise.all(Array.from({ length: viewers }, () => open(server)));
   await sleep(SETTLE_MS);
   const pid = server.child.pid as number;
@@ -151,11 +80,13 @@ async function measure(server: Server, viewers: number): Promise<Measured> {
   };
 }
 
-async function run(server: Server): Promise<void> {
+async function run(server: StreamedServer): Promise<void> {
   const ending = new AbortController();
   setMaxListeners(0, ending.signal);
   const agent = new Agent({ maxSockets: Number.POSITIVE_INFINITY });
-  for (let number = 0; number < STREAMS; number++) keepStreaming(server, agent, number, ending.signal);
+  const { signal } = ending;
+  for (let number = 0; number < STREAMS; number++)
+    keepStreaming(server, { prompt: `Story ${number}`, tokens: 8000, agent, signal });
   await measure(server, 0);
   const measured = new Map<number, Measured[]>(VIEWERS.map((count) => [count, []]));
   for (let turn = 0; turn < TURNS; turn++) {
@@ -201,21 +132,17 @@ function percent(share: number): string {
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'viewers-'));
-let server: Server | undefined;
+let server: StreamedServer | undefined;
 try {
   let [, , model] = process.argv;
   if (model === undefined) {
     model = join(folder, 'dummy.gguf');
     await writeGguf(dummyModel('llama-3.2-1b', 'Q4_0', LAYERS), model, () => {});
   }
-  server = await startServer(folder, model);
+  server = await startServer(folder, ['--model', model]);
   await run(server);
 } finally {
-  const { child } = server ?? {};
-  if (child !== undefined && child.exitCode === null) {
-    child.kill('SIGTERM');
-    await once(child, 'exit');
-  }
+  if (server !== undefined) await stopServer(server);
   rmSync(folder, { recursive: true, force: true });
 }
 process.exit();

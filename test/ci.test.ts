@@ -22,7 +22,7 @@ describe('.ci/run', () => {
       '[ "$*" != "$TO_FAIL" ]',
     ];
     const nothing = '#!/bin/sh\n';
-    const others = ['node', 'c++', 'chromium', 'initdb'].map((name) => [name, nothing]);
+    const others = ['node', 'c++', 'chromium', 'firefox-esr', 'initdb'].map((name) => [name, nothing]);
     const stands: Record<string, string> = { npm: npm.join('\n'), ...Object.fromEntries(others) };
     for (const [name, text] of Object.entries(stands)) {
       writeFileSync(join(folder, name), text);
