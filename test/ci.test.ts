@@ -1,4 +1,4 @@
-// What continuous integration promises: lint, types and tests all count, and the last line tells how many tests.
+// What continuous integration promises: lint, types and tests all count, and the last lines tell which failed and how many there were.
 
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ describe('.ci/run', () => {
     const npm = [
       '#!/bin/sh',
       'echo "npm $*"',
-      '[ "$*" = test ] && echo "30 passed, 1 failed, 4 skipped"',
+      '[ "$*" = test ] && echo "FAILED some test" && echo "30 passed, 1 failed, 4 skipped"',
       '[ "$*" = "run test:system" ] && echo "7 passed, 0 failed, 2 skipped"',
       '[ "$*" != "$TO_FAIL" ]',
     ];
@@ -45,11 +45,11 @@ describe('.ci/run', () => {
   });
 
   it.each(['run lint', 'run typecheck', 'test', 'run test:system'])(
-    'fails with npm %s, and still counts the tests of both commands',
+    'fails with npm %s, and still names what failed and counts the tests of both commands',
     (command) => {
       const { status, lines } = run(command);
       expect(status).not.toBe(0);
-      expect(lines.at(-1)).toBe('37 passed, 1 failed, 6 skipped');
+      expect(lines.slice(-2)).toEqual(['FAILED some test', '37 passed, 1 failed, 6 skipped']);
     },
   );
 });

@@ -1,5 +1,5 @@
-// Closes a test run: seconds by file in build/test-times.json and the slowest of them in words, then one plain line with
-// how many tests passed, failed and were skipped.
+// Closes a test run: seconds by file in build/test-times.json and the slowest of them in words, a line for each test that
+// failed, then one plain line with how many passed, failed and were skipped.
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -10,6 +10,8 @@ import type { Reporter, TestModule } from 'vitest/node';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const file = new URL('../../build/test-times.json', import.meta.url);
 const SLOWEST = 10;
+/** Of the line of a failed test. */
+const MOST_CHARACTERS = 500;
 
 /** Seconds of the last run of each file, by project and path. */
 export type TestTimes = Readonly<Record<string, number>>;
@@ -32,15 +34,31 @@ export default class RunReport implements Reporter {
     reportTimes(modules);
     const counts = { passed: 0, failed: 0, skipped: 0, pending: 0 };
     for (const module of modules) {
+      const name = timeKey(module.project.name, module.moduleId);
       const failedBefore = counts.failed;
-      for (const test of module.children.allTests()) counts[test.result().state]++;
+      for (const test of module.children.allTests()) {
+        const result = test.result();
+        counts[result.state]++;
+        if (result.state === 'failed') reportFailure(`${name} > ${test.fullName}`, result.errors);
+      }
       // A file that breaks before its tests are known has none to count.
-      if (module.state() === 'failed' && counts.failed === failedBefore) counts.failed++;
+      if (module.state() === 'failed' && counts.failed === failedBefore) {
+        counts.failed++;
+        reportFailure(name, module.errors());
+      }
     }
     // What went wrong outside of any test, such as a process that died.
     counts.failed += errors.length;
+    if (errors.length > 0) reportFailure('outside of any test', errors);
     process.stdout.write(`\n${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped\n`);
   }
+}
+
+/** In one line, so that the end of a long log still tells what went wrong. */
+function reportFailure(name: string, errors: readonly { message: string }[]): void {
+  const message = errors.map((error) => error.message).join('; ');
+  const line = `${name}: ${message}`.replace(/\s+/g, ' ').slice(0, MOST_CHARACTERS);
+  process.stdout.write(`FAILED ${line}\n`);
 }
 
 function reportTimes(modules: readonly TestModule[]): void {
