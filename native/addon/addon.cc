@@ -36,6 +36,8 @@ struct Handle {
   std::shared_ptr<cuda::CudaModel> cudaModel;
   // Set while a task runs off the JavaScript thread, or a step on a GPU: nothing else may touch the model.
   bool busy = false;
+  // The latter: the next step may be prepared meanwhile.
+  bool isComputing = false;
 };
 
 Handle& toAnyHandle(napi_env env, napi_value value) {
@@ -381,13 +383,14 @@ napi_value profileStep(napi_env env, napi_callback_info info) {
   });
 }
 
-/** How many words of results a step's sampling has; `words` are jobs of all rows and their lists. */
-size_t foundWords(const cuda::SamplingInput& input) {
+/** Jobs of `rows` rows and their lists. */
+cuda::SamplingInput readSampling(napi_env env, napi_value jobs, napi_value lists, size_t rows) {
   using namespace cuda::sampling;
-  if (input.lists < 0 || input.lists > jobsOfRow || input.words.size() < size_t(input.rows) * jobsOfRow * wordsOfJob) {
+  cuda::SamplingInput input{toWordArray(env, jobs, "jobs").copy(), int(rows), toInt(env, lists)};
+  if (input.lists < 0 || input.lists > jobsOfRow || input.words.size() < rows * jobsOfRow * wordsOfJob) {
     throw ScriptError("native addon: too few jobs of sampling");
   }
-  return size_t(input.rows) * size_t(jobsOfRow * wordsOfHead + input.lists * wordsOfList);
+  return input;
 }
 
 /** canSample(handle): whether a GPU samples in its steps */
@@ -409,15 +412,15 @@ napi_value stepAndSample(napi_env env, napi_callback_info info) {
     cuda::CudaModel& model = toCudaModel(env, args[0]);
     Handle& handle = toHandle(env, args[0]);
     StepInput input = readBatch(env, args[1], model.isRecurrent());
-    cuda::SamplingInput sampling{toWordArray(env, args[2], "jobs").copy(), int(input.logitRows.size()), toInt(env, args[3])};
+    cuda::SamplingInput sampling = readSampling(env, args[2], args[3], input.logitRows.size());
     const auto found = toWordArray(env, args[4], "found");
     const auto states = toFloatArray(env, args[5], "states");
-    if (found.length < foundWords(sampling) || states.length < input.stateRows.size() * size_t(model.hiddenSize())) {
+    if (found.length < sampling.foundWords() || states.length < input.stateRows.size() * size_t(model.hiddenSize())) {
       throw ScriptError("native addon: too little room for the results");
     }
     if (model.isRecorded(input, sampling)) {
       model.start(input, sampling, found.data, states.data);
-      handle.busy = true;
+      handle.busy = handle.isComputing = true;
       napi_value nothing;
       check(napi_get_undefined(env, &nothing), "cannot make undefined");
       return nothing;
@@ -441,13 +444,44 @@ napi_value isStepDone(napi_env env, napi_callback_info info) {
       isDone = handle.cudaModel->isFinished();
       if (isDone) handle.cudaModel->finish();
     } catch (...) {
-      handle.busy = false;
+      handle.busy = handle.isComputing = false;
       throw;
     }
-    if (isDone) handle.busy = false;
+    if (isDone) handle.busy = handle.isComputing = false;
     napi_value result;
     check(napi_get_boolean(env, isDone, &result), "cannot make a boolean");
     return result;
+  });
+}
+
+/** prepareStep(handle, batch, jobs: Uint32Array, lists): boolean; while `stepAndSample` has left a step at work */
+napi_value prepareStep(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 4);
+    Handle& handle = toAnyHandle(env, args[0]);
+    if (!handle.isComputing) throw ScriptError("native addon: no step is under way on a GPU");
+    cuda::CudaModel& model = *handle.cudaModel;
+    const StepInput input = readBatch(env, args[1], model.isRecurrent());
+    const cuda::SamplingInput sampling = readSampling(env, args[2], args[3], input.logitRows.size());
+    napi_value result;
+    check(napi_get_boolean(env, model.prepareNext(input, sampling), &result), "cannot make a boolean");
+    return result;
+  });
+}
+
+/** startPrepared(handle, tokens: Int32Array, found: Uint32Array): void; what `prepareStep` has prepared, `isStepDone` says when it is done */
+napi_value startPrepared(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 3);
+    cuda::CudaModel& model = toCudaModel(env, args[0]);
+    Handle& handle = toHandle(env, args[0]);
+    const auto found = toWordArray(env, args[2], "found");
+    if (found.length < model.preparedWords()) throw ScriptError("native addon: too little room for the results");
+    model.startPrepared(toInt32Array(env, args[1], "tokens").copy(), found.data);
+    handle.busy = handle.isComputing = true;
+    napi_value nothing;
+    check(napi_get_undefined(env, &nothing), "cannot make undefined");
+    return nothing;
   });
 }
 
@@ -474,10 +508,9 @@ napi_value probeSampling(napi_env env, napi_callback_info info) {
     const auto args = arguments(env, info, 8);
     const auto logits = toFloatArray(env, args[2], "logits");
     const int vocabSize = toInt(env, args[3]);
-    const cuda::SamplingInput input{toWordArray(env, args[4], "jobs").copy(), int(logits.length / size_t(vocabSize)),
-                                    toInt(env, args[5])};
+    const cuda::SamplingInput input = readSampling(env, args[4], args[5], logits.length / size_t(vocabSize));
     const auto found = toWordArray(env, args[7], "found");
-    if (found.length < foundWords(input)) throw ScriptError("native addon: too little room for the results");
+    if (found.length < input.foundWords()) throw ScriptError("native addon: too little room for the results");
     const auto device = openDevice(toInt(env, args[0]), toByteArray(env, args[1], "kernels").data);
     return fromNumber(env, cuda::probeSampling(*device, logits.copy(), vocabSize, input, toInt(env, args[6]), found.data));
   });
@@ -689,7 +722,8 @@ NAPI_MODULE_INIT() {
       {"profileStep", profileStep},
       {"gpuFreeBytes", gpuFreeBytes}, {"moveBlocks", moveBlocks},
       {"timeGpuCopy", timeGpuCopy},
-      {"canSample", canSample},   {"stepAndSample", stepAndSample}, {"isStepDone", isStepDone}, {"readLogits", readLogits},
+      {"canSample", canSample},   {"stepAndSample", stepAndSample}, {"isStepDone", isStepDone}, {"prepareStep", prepareStep},
+      {"startPrepared", startPrepared}, {"readLogits", readLogits},
       {"probeSampling", probeSampling},
       {"multiplyOnGpu", multiplyOnGpu}, {"timeMultiplyOnGpu", timeMultiplyOnGpu},
   };

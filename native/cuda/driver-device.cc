@@ -16,8 +16,9 @@ namespace {
 
 constexpr int hopper = 90;
 // Uploads go through pinned memory in pieces, some on their way while the next is copied.
-constexpr size_t stagingBytes = 8 << 20;
-constexpr size_t stagingPieces = 3;
+constexpr size_t stagingBytes = 4 << 20;
+// More than a step has uploads: those of the next one do not wait for its end.
+constexpr size_t stagingPieces = 8;
 // Smaller downloads go through pinned memory, too: the driver would make the thread wait for each.
 constexpr size_t pinnedDownloadBytes = 4 << 20;
 // KV memory is committed in pieces of this size: each is a call of its own.

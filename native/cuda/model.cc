@@ -101,6 +101,7 @@ bool CudaModel::commitPage() {
 }
 
 int CudaModel::fitBlocks(int needed, int most) {
+  prepared_.reset();
   const auto bytesOf = [&](int blocks) {
     return std::min(kvBytes_, roundUp(kvStride_ * size_t(std::min(blocks, blockCount_)), device_->pageBytes()));
   };
@@ -118,6 +119,7 @@ int CudaModel::fitBlocks(int needed, int most) {
 }
 
 void CudaModel::moveBlock(int from, int to) {
+  prepared_.reset();
   device_->copy(kv_ + size_t(to) * kvStride_, kv_ + size_t(from) * kvStride_, kvStride_);
 }
 
@@ -195,10 +197,11 @@ void CudaModel::prepare(const StepInput& input, const SamplingInput* sampling, c
   states_.room(work_, kept * size_t(parts_.hiddenSize) * sizeof(float));
   samplingJobs_ = device + placeAt;
   if (sampling) sampler_.prepare(shape.logitRows, shape.lists);
-  lastLogitRows_ = int(input.logitRows.size());
 }
 
 void CudaModel::run(const StepInput& input, const SamplingInput* sampling) {
+  prepared_.reset();
+  lastLogitRows_ = int(input.logitRows.size());
   work_.adapters.used = usedAdapters(input);
   const Shape shape = shapeOf(input, sampling);
   prepare(input, sampling, shape);
@@ -249,6 +252,29 @@ bool CudaModel::isRecorded(const StepInput& input, const SamplingInput& sampling
   const auto found = graphs_.find(shapeOf(input, &sampling));
   return work_.adapters.used.size() <= 1 && found != graphs_.end() && found->second.graph &&
          found->second.generation == work_.generation;
+}
+
+bool CudaModel::prepareNext(const StepInput& input, const SamplingInput& sampling) {
+  prepared_.reset();
+  if (!input.stateRows.empty() || !isRecorded(input, sampling)) return false;
+  const Shape shape = shapeOf(input, &sampling);
+  prepare(input, &sampling, shape);
+  const Recorded& recorded = graphs_.at(shape);
+  // Longer tables may have moved.
+  if (recorded.generation != work_.generation) return false;
+  prepared_ = Prepared{recorded.graph.get(), input.tokens.size(), sampling.rows, sampling.lists};
+  return true;
+}
+
+void CudaModel::startPrepared(const std::vector<int32_t>& tokens, uint32_t* found) {
+  if (!prepared_ || prepared_->tokens != tokens.size()) throw std::runtime_error("no such step is prepared");
+  const Prepared own = *prepared_;
+  prepared_.reset();
+  lastLogitRows_ = own.logitRows;
+  // They are the first of the tables.
+  device_->upload(tables_.as<int32_t>(), tokens.data(), tokens.size() * sizeof(int32_t));
+  device_->replay(*own.graph);
+  sampler_.download(found, own.logitRows, own.lists);
 }
 
 void CudaModel::readLogits(const std::vector<int32_t>& rows, float* to) {

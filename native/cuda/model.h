@@ -35,6 +35,15 @@ class CudaModel {
   bool isFinished() { return device_->isIdle(); }
   /** Whether `start` only replays what is recorded, which takes some 50 µs. */
   bool isRecorded(const StepInput& input, const SamplingInput& sampling);
+  /**
+   * While a step is under way: uploads all that the one after it needs but its tokens, which that one gives. False where it is
+   * not recorded. It holds until another step is started.
+   */
+  bool prepareNext(const StepInput& input, const SamplingInput& sampling);
+  /** Words of that one's results. */
+  size_t preparedWords() const { return prepared_ ? SamplingInput::foundWords(prepared_->logitRows, prepared_->lists) : 0; }
+  /** Starts it, as `start`. */
+  void startPrepared(const std::vector<int32_t>& tokens, uint32_t* found);
   /** Whether the GPU can sample. */
   bool canSample() const { return sampler_.fits(); }
   /** Logits of the last step, by their place among its `logitRows`. */
@@ -70,6 +79,11 @@ class CudaModel {
   struct Recorded {
     std::unique_ptr<Graph> graph;
     uint64_t generation;
+  };
+  struct Prepared {
+    Graph* graph;
+    size_t tokens;
+    int logitRows, lists;
   };
 
   bool commitPage();
@@ -109,6 +123,7 @@ class CudaModel {
   const int32_t* samplingJobs_ = nullptr;
   int lastLogitRows_ = 0;
   std::map<Shape, Recorded> graphs_;
+  std::optional<Prepared> prepared_;
 };
 
 }  // namespace cuda

@@ -25,13 +25,13 @@ int jobsOf(int rows, int lists) { return rows * std::max(lists, 1); }
 
 bool DeviceSampler::fits() const { return pieceBytes(vocabSize_, pieceThreads) <= work_.device.sharedBytes(); }
 
-size_t DeviceSampler::foundWords(int rows, int lists) {
+size_t SamplingInput::foundWords(int rows, int lists) {
   return size_t(rows) * (sampling::jobsOfRow * sampling::wordsOfHead + size_t(lists) * sampling::wordsOfList);
 }
 
 void DeviceSampler::prepare(int rows, int lists) {
   states_.room(work_, size_t(jobsOf(rows, lists)) * sizeof(sampling::SampleState));
-  found_.room(work_, foundWords(rows, lists) * sizeof(uint32_t));
+  found_.room(work_, SamplingInput::foundWords(rows, lists) * sizeof(uint32_t));
 }
 
 void DeviceSampler::launch(const float* logits, int rows, int lists, const int32_t* jobs) {
@@ -59,7 +59,7 @@ void DeviceSampler::launch(const float* logits, int rows, int lists, const int32
 }
 
 void DeviceSampler::download(uint32_t* found, int rows, int lists) {
-  work_.device.download(found, found_.room(work_, 0).as<uint32_t>(), foundWords(rows, lists) * sizeof(uint32_t));
+  work_.device.download(found, found_.room(work_, 0).as<uint32_t>(), SamplingInput::foundWords(rows, lists) * sizeof(uint32_t));
 }
 
 double probeSampling(Device& device, const std::vector<float>& logits, int vocabSize, const SamplingInput& input, int repeats,

@@ -16,6 +16,10 @@ struct SamplingInput {
   int rows = 0;
   // How many jobs of a row list candidates: none, the first or both.
   int lists = 0;
+
+  /** Of its results. */
+  size_t foundWords() const { return foundWords(rows, lists); }
+  static size_t foundWords(int rows, int lists);
 };
 
 class DeviceSampler {
@@ -32,8 +36,6 @@ class DeviceSampler {
   void download(uint32_t* found, int rows, int lists);
 
  private:
-  static size_t foundWords(int rows, int lists);
-
   Work& work_;
   const int vocabSize_;
   Growing states_, found_;

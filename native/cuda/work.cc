@@ -9,7 +9,8 @@ namespace cuda {
 
 DeviceMemory& Growing::room(Work& work, size_t bytes) {
   if (memory_.bytes() < bytes) {
-    // The old is released first: both at once may not fit.
+    // A step may be under way that reads the old, which is released first: both at once may not fit.
+    if (memory_.bytes() > 0) work.device.wait();
     memory_ = DeviceMemory();
     memory_ = DeviceMemory(work.device, bytes);
     work.device.clear(memory_.as<uint8_t>(), bytes);

@@ -52,6 +52,9 @@ export interface StepResult {
   readonly sampled?: readonly SampleResult[];
 }
 
+/** Begins a step that was prepared, now that its tokens are known. */
+export type StartStep = (tokens: Int32Array) => Promise<StepResult>;
+
 export interface Backend {
   /** One of `backendNames`, or any other for a backend that a program brings. */
   readonly name: string;
@@ -67,6 +70,12 @@ export interface Backend {
    * may sample them itself.
    */
   step(batch: Batch, rows?: readonly SampleRow[]): Promise<StepResult>;
+  /**
+   * While a step runs: prepares the one after it, whose tokens are not known yet, those of the batch count for nothing. Undefined
+   * where it cannot. What is prepared holds until another step begins or
+   * memory of blocks changes. Absent where nothing is gained by it.
+   */
+  prepareStep?(batch: Batch, rows: readonly SampleRow[]): StartStep | undefined;
   /** Samples one token per row of logits; rows never affect each other. */
   readonly sampleRows: SampleRows;
   /** Releases the memory of unused blocks, between steps; their content is lost, their next use commits them again. */

@@ -8,7 +8,7 @@ import type { Scheduler } from './scheduler/scheduler.ts';
 import type { Sequence } from './scheduler/sequence.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
-import { type EngineRecord, StepRecorder } from './step-recorder.ts';
+import { type EngineRecord, type RecordedStep, StepRecorder } from './step-recorder.ts';
 import type { PrefixLookup, StepReport, StepSummary } from './step-report.ts';
 import { WaitEstimates } from './wait-estimates.ts';
 
@@ -18,6 +18,11 @@ const MOST_EVENTS = 256;
 const POSITIONS_MS = 500;
 /** The same where one of those that wait has just come: in time for the headers of its stream. */
 const FIRST_POSITIONS_MS = 100;
+
+interface Stepped {
+  readonly plan: StepPlan;
+  readonly recorded: RecordedStep;
+}
 
 export type ReportListener = (report: StepReport) => void;
 
@@ -96,21 +101,20 @@ export class EngineReports {
     this.report(events);
   }
 
-  /** A step is committed. */
-  stepped(plan: StepPlan, events: readonly RequestEvent[]): void {
-    this.recorder.lap('emitMs');
+  /** A step is committed; the next one may be under way. */
+  stepped(plan: StepPlan, events: readonly RequestEvent[], recorded: RecordedStep): void {
     const tokens = events.reduce((count, { kind }) => count + Number(kind === 'token'), 0);
     this.#estimates.stepped(plan, tokens, this.#scheduler, this.#nowMs());
-    this.report(events, plan);
-    this.recorder.end(plan);
-    this.#live?.stepped(plan, this.recorder.lastStepAt(Date.now()));
+    this.report(events, { plan, recorded });
+    const { step, ms } = recorded;
+    this.#live?.stepped(plan, { step, atMs: Date.now() - ms, ms });
   }
 
   /** Between steps there is something to say where requests have ended, or blocks have been given back or are wanted. */
-  report(events: readonly RequestEvent[], plan?: StepPlan): void {
+  report(events: readonly RequestEvent[], stepped?: Stepped): void {
     const blocks = this.#scheduler.demand();
     const prefixes = this.#scheduler.tables.prefixes.takeEvents();
-    const isNews = plan !== undefined || events.length > 0 || prefixes !== undefined;
+    const isNews = stepped !== undefined || events.length > 0 || prefixes !== undefined;
     if (!isNews && isSame(blocks, this.#publishedBlocks)) return;
     this.#publishedBlocks = blocks;
     const parts = inParts(events);
@@ -119,31 +123,18 @@ export class EngineReports {
       events: parts.at(-1) ?? [],
       blocks,
       ...(prefixes === undefined ? {} : { prefixes }),
-      ...(plan === undefined ? {} : this.#ofStep(plan, events)),
+      ...(stepped === undefined ? {} : this.#ofStep(stepped, events)),
     });
   }
 
-  #ofStep(plan: StepPlan, events: readonly RequestEvent[]): Partial<StepReport> {
-    const lookups = lookupsOf(plan);
+  #ofStep(stepped: Stepped, events: readonly RequestEvent[]): Partial<StepReport> {
+    const lookups = lookupsOf(stepped.plan);
     const places = this.#positions();
     return {
-      step: this.#summary(plan, events),
+      step: summaryOf(stepped, events),
       ...(lookups === undefined ? {} : { lookups }),
       ...(places === undefined ? {} : { places }),
       ...(this.#withStats ? { stats: this.#scheduler.stats(Date.now()) } : {}),
-    };
-  }
-
-  #summary(plan: StepPlan, events: readonly RequestEvent[]): StepSummary {
-    const ids = (sequences: readonly Sequence[]) => sequences.map(({ id }) => id);
-    return {
-      step: this.recorder.count(),
-      tokens: plan.load.tokens,
-      sequences: plan.load.sequences,
-      admitted: ids(plan.admitted),
-      preempted: ids(plan.preempted),
-      finished: events.filter(({ kind }) => kind === 'finish').map(({ id }) => id),
-      times: this.recorder.times,
     };
   }
 
@@ -159,6 +150,19 @@ export class EngineReports {
     this.#hasNewcomers = false;
     return places;
   }
+}
+
+function summaryOf({ plan, recorded }: Stepped, events: readonly RequestEvent[]): StepSummary {
+  const ids = (sequences: readonly Sequence[]) => sequences.map(({ id }) => id);
+  return {
+    step: recorded.step,
+    tokens: plan.load.tokens,
+    sequences: plan.load.sequences,
+    admitted: ids(plan.admitted),
+    preempted: ids(plan.preempted),
+    finished: events.filter(({ kind }) => kind === 'finish').map(({ id }) => id),
+    times: recorded.times,
+  };
 }
 
 /** Of those that run for the first time. */

@@ -12,6 +12,7 @@ import type { EngineSnapshot } from './live/snapshot.ts';
 import type { OpenRequest } from './open-request.ts';
 import { OpenRequests, type RequestLimits } from './open-requests.ts';
 import { planBatch } from './plan-batch.ts';
+import { type PreparedStep, prepareNext } from './prepared-step.ts';
 import type { EndReason, EngineRequest, FinishEvent, RequestError, RequestEvent } from './request.ts';
 import { deviceFullError, drainingError, failedEvent, samplingError } from './request-errors.ts';
 import { RETRY_MS, ResidentBlocks } from './resident-blocks.ts';
@@ -42,6 +43,13 @@ export interface EngineStats extends SchedulerStats, EngineRecord {
   readonly draining: boolean;
 }
 
+/** A step that is planned and, unless there is nothing to compute, under way. */
+interface BegunStep {
+  readonly plan: StepPlan;
+  readonly rows: StepRows;
+  readonly result: Promise<StepResult> | undefined;
+}
+
 /** Waiting sequences that may leave between two steps; ending one takes some microseconds. */
 const MOST_CANCELLED_AT_ONCE = 2048;
 
@@ -69,6 +77,8 @@ export class Engine {
   /** Something has happened since the last step began. */
   #woken = false;
   #wakeUp: (() => void) | undefined;
+  /** Begun before the last step was reported. */
+  #next: BegunStep | undefined;
   #whenIdle: (() => void)[] = [];
   /** When a device that refused memory is asked again. */
   #retry: NodeJS.Timeout | undefined;
@@ -175,6 +185,28 @@ export class Engine {
   /** Advances all that runs; false where there is nothing to do until something happens. Steps never overlap. */
   async step(): Promise<boolean> {
     const { recorder } = this.#reports;
+    const { plan, rows, result: computing } = this.#next ?? (await this.#begin());
+    this.#next = undefined;
+    if (computing === undefined) return this.#skip(plan);
+    const prepared = this.#prepareNext(plan);
+    const result = await computing;
+    recorder.computed();
+    // What was cancelled during the step gets no token.
+    const events: RequestEvent[] = this.#applyCancellations();
+    const results =
+      result.sampled ?? this.#backend.sampleRows(result.logits, this.#options.vocabSize, rows.rows);
+    recorder.lap('sampleMs');
+    this.#commit(plan, rows, results, events);
+    this.#poolStates(plan, result, events);
+    this.#score(plan, rows, results, events);
+    const record = recorder.end(plan);
+    this.#next = prepared && this.#beginPrepared(prepared);
+    this.#reports.stepped(plan, events, record);
+    return true;
+  }
+
+  /** Plans a step, with all that comes before, and lets the backend begin with it. */
+  async #begin(): Promise<BegunStep> {
     const gone = this.#applyCancellations();
     if (gone.length > 0) this.#reports.report(gone);
     const modelDrafts = this.#speculation?.hasDraftModel
@@ -184,27 +216,43 @@ export class Engine {
     for (let growing = this.#resident?.beforePlan(); growing; growing = this.#resident?.beforePlan()) {
       await growing;
     }
-    recorder.begin();
+    this.#reports.recorder.begin();
     const plan = this.#plan(modelDrafts);
     const batch = planBatch(plan);
-    const step = stepRows(plan, this.#requests);
+    const rows = stepRows(plan, this.#requests);
     // From here on requests may end; the step is computed all the same.
     await this.#speculation?.planned(plan);
     await this.#resident?.afterPlan();
-    if (plan.items.length === 0) return this.#skip(plan);
+    return this.#compute(plan, rows, () => this.#backend.step(batch, rows.rows));
+  }
+
+  #prepareNext(plan: StepPlan): PreparedStep | undefined {
+    if (this.#speculation?.hasDraftModel) return undefined;
+    return prepareNext(plan, {
+      backend: this.#backend,
+      scheduler: this.#scheduler,
+      requests: this.#requests,
+    });
+  }
+
+  /** The same as `#begin`, at once, where nothing has to be waited for: the step that was prepared, or what is planned instead. */
+  #beginPrepared(prepared: PreparedStep): BegunStep | undefined {
+    const isUnsettled = this.#resident?.isSettled === false;
+    if (isUnsettled || this.#cancelled.size > 0 || this.#ended !== undefined) return undefined;
+    this.#reports.recorder.begin();
+    const plan = this.#plan(undefined);
+    const started = prepared.start(plan);
+    const rows = stepRows(plan, this.#requests);
+    const begun = this.#compute(plan, rows, () => started ?? this.#backend.step(planBatch(plan), rows.rows));
+    // It is awaited by the next step, if there is one.
+    begun.result?.catch(() => {});
+    return begun;
+  }
+
+  #compute(plan: StepPlan, rows: StepRows, start: () => Promise<StepResult>): BegunStep {
+    if (plan.items.length === 0) return { plan, rows, result: undefined };
     this.#reports.computing();
-    const result = await this.#backend.step(batch, step.rows);
-    recorder.computed();
-    // What was cancelled during the step gets no token.
-    const events: RequestEvent[] = this.#applyCancellations();
-    const results =
-      result.sampled ?? this.#backend.sampleRows(result.logits, this.#options.vocabSize, step.rows);
-    recorder.lap('sampleMs');
-    this.#commit(plan, step, results, events);
-    this.#poolStates(plan, result, events);
-    this.#score(plan, step, results, events);
-    this.#reports.stepped(plan, events);
-    return true;
+    return { plan, rows, result: start() };
   }
 
   /** Refuses new requests and resolves when the running ones have ended. */

@@ -62,6 +62,7 @@ export class OpenRequest<Request extends EngineRequest = EngineRequest> {
 }
 
 const noTokens: readonly number[] = [];
+const anyToken: readonly number[] = [0];
 
 interface AnswerLimits {
   /** Prompt and answer together. */
@@ -123,6 +124,13 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
   /** How the next token is to be sampled. */
   sampleRow(): SampleRow {
     return this.#sampleRow(noTokens, this.#matcher, this.#mask);
+  }
+
+  /** The same of the token after that one, where it does not matter which that is. */
+  rowAfterNext(): SampleRow | undefined {
+    const depends =
+      this.#samplers !== undefined || this.#thinking !== undefined || this.#matcher !== undefined;
+    return depends ? undefined : this.#sampleRow(anyToken, undefined);
   }
 
   /** What tokens spell, where a grammar must know it. */

@@ -39,6 +39,16 @@ export class ResidentBlocks {
     return this.#memory.capacity;
   }
 
+  /** Whether a plan may be made at once, with nothing to do before or after it. */
+  get isSettled(): boolean {
+    const { capacity } = this.#memory;
+    return (
+      !this.refused &&
+      this.#scheduler.mostHeldAfterPlan() <= capacity &&
+      capacity <= this.#scheduler.grantedBlocks
+    );
+  }
+
   /** Undefined where there is room for all that a plan may take which is made at once. */
   beforePlan(): Promise<void> | undefined {
     const scheduler = this.#scheduler;

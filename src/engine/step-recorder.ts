@@ -19,6 +19,13 @@ export interface EngineRecord {
   readonly lastStep: { readonly tokens: number; readonly sequences: number };
 }
 
+/** One step that has ended. */
+export interface RecordedStep {
+  readonly step: number;
+  readonly times: StepTimes;
+  readonly ms: number;
+}
+
 export class StepRecorder {
   readonly #nowMs: () => number;
   readonly #requests = { submitted: 0, direct: 0, stop: 0, length: 0, cancelled: 0, error: 0 };
@@ -48,20 +55,9 @@ export class StepRecorder {
     };
   }
 
-  /** Of the step that is being made. */
-  get times(): StepTimes {
-    return { ...this.#times };
-  }
-
   /** Since the step began. */
   get elapsedMs(): number {
     return this.#lapMs - this.#startedMs;
-  }
-
-  /** The last step, which ended now, in milliseconds since 1970. */
-  lastStepAt(nowMs: number): { readonly step: number; readonly atMs: number; readonly ms: number } {
-    const ms = this.elapsedMs;
-    return { step: this.#steps, atMs: nowMs - ms, ms };
   }
 
   begin(): void {
@@ -82,8 +78,9 @@ export class StepRecorder {
     this.lap('computeMs');
   }
 
-  end({ load }: StepPlan): void {
+  end({ load }: StepPlan): RecordedStep {
     this.lap('emitMs');
+    this.#steps++;
     this.#lastStep = { tokens: load.tokens, sequences: load.sequences };
     this.#last = this.#times;
     this.#total = {
@@ -92,11 +89,7 @@ export class StepRecorder {
       sampleMs: this.#total.sampleMs + this.#last.sampleMs,
       emitMs: this.#total.emitMs + this.#last.emitMs,
     };
-  }
-
-  /** The number of the step that is about to be reported. */
-  count(): number {
-    return ++this.#steps;
+    return { step: this.#steps, times: this.#last, ms: this.elapsedMs };
   }
 
   submitted(direct: boolean): void {

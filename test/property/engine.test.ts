@@ -127,6 +127,8 @@ const scenario = fc.record({
     x: fc.constantFrom(undefined, 0.2, 0.5, 0.9),
     y: fc.constantFrom(undefined, undefined, 0.1, 0.6),
   }),
+  /** Whether the backend prepares steps while others are computed. */
+  prepares: fc.boolean(),
   foresight: fc.double({ min: 0.3, max: 1, noNaN: true }),
   commands: fc.array(command, { minLength: 1, maxLength: 30, size: 'max' }),
 });
@@ -148,6 +150,7 @@ const seen = {
   accepted: 0,
   rejected: 0,
   recurrentAccepted: 0,
+  prepared: 0,
 };
 
 function promptOf({ family, shared, own }: Submit, unique: number): number[] {
@@ -164,8 +167,9 @@ async function checkedStep(
 ): Promise<void> {
   const { scheduler } = engine;
   const decoding = scheduler.running.filter(({ remaining }) => remaining === 1);
-  const limit = scheduler.grantedBlocks;
-  const plan = await engine.step(during);
+  const granted = scheduler.grantedBlocks;
+  const { plan, grantedBlocks } = await engine.plannedStep(during);
+  const limit = Math.max(granted, grantedBlocks);
   const planned = new Set(plan.items.map(({ sequence }) => sequence));
   const isLone = wholeTexts && plan.items.length === 1;
   invariant(plan.load.tokens <= budget.maxStepTokens || isLone, 'the step keeps to its token budget');
@@ -268,7 +272,8 @@ async function execute(
     }
     case 'preempt': {
       const sequence = pick(each.which, engine.scheduler.running);
-      if (sequence !== undefined) engine.scheduler.preempt(sequence);
+      // Plans alone preempt.
+      if (sequence !== undefined && !engine.isUnderWay) engine.scheduler.preempt(sequence);
       return;
     }
     case 'allow': {
@@ -317,6 +322,7 @@ async function run(setting: Scenario): Promise<void> {
   seen.accepted += accepted;
   seen.rejected += rejected;
   if (setting.stateSlots !== undefined) seen.recurrentAccepted += accepted;
+  seen.prepared += engine.backend.begun;
   seen.resumedVectors += engine.sequences.filter(
     ({ pooled, preemptions }) => pooled?.isComplete === true && preemptions > 0,
   ).length;

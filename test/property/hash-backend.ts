@@ -7,6 +7,7 @@ import {
   type Batch,
   BLOCK_TOKENS,
   type BlockMemory,
+  type StartStep,
   type StepResult,
 } from '../../src/compute/backend.ts';
 import { BlockUses, checkBatch } from '../../src/compute/batch.ts';
@@ -53,14 +54,19 @@ export class HashBackend implements Backend {
   /** Called while a step computes. */
   during: (batch: Batch) => void = () => {};
   released = 0;
+  /** Steps that were prepared and begun. */
+  begun = 0;
+  /** Where it prepares steps. */
+  readonly prepareStep?: (batch: Batch) => StartStep | undefined;
   readonly #rows: Int32Array;
   readonly #uses: BlockUses;
   /** The last row that a sequence remembers. */
   readonly #recurrentStates: Int32Array;
   #logits = new Float32Array(0);
 
-  constructor(blockCount: number, stateSlots?: number, blockMemory?: DeviceMemory) {
+  constructor(blockCount: number, stateSlots?: number, blockMemory?: DeviceMemory, prepares = false) {
     this.blockCount = blockCount;
+    if (prepares) this.prepareStep = (batch) => this.#prepare(batch);
     if (blockMemory !== undefined) this.blockMemory = blockMemory;
     this.stateSlots = stateSlots;
     this.#recurrentStates = new Int32Array(stateSlots ?? 0).fill(NEVER_WRITTEN);
@@ -95,6 +101,17 @@ export class HashBackend implements Backend {
     return { logits: this.#logits, states };
   }
 
+  #prepare(batch: Batch): StartStep | undefined {
+    if (this.blockMemory !== undefined && this.#writtenAfter(batch) > this.blockMemory.capacity)
+      return undefined;
+    return async (tokens) => {
+      this.begun++;
+      // A device computes while others come to their turn.
+      await new Promise((resolve) => setImmediate(resolve));
+      return this.step({ ...batch, tokens });
+    };
+  }
+
   readonly sampleRows: SampleRows = (logits, vocabSize, rows) =>
     rows.map(({ choice }, i) => sample(logits[i * vocabSize] as number, choice));
 
@@ -106,6 +123,15 @@ export class HashBackend implements Backend {
   }
 
   close(): void {}
+
+  /** The same after a batch with one token of each sequence. */
+  #writtenAfter({ starts, blocks, blockStarts }: Batch): number {
+    const isNew = (start: number, i: number) => {
+      const block = blocks[(blockStarts[i] as number) + Math.floor(start / BLOCK_TOKENS)] as number;
+      return this.#rows[block * BLOCK_TOKENS] === NEVER_WRITTEN;
+    };
+    return this.#written() + starts.filter(isNew).length;
+  }
 
   /** Blocks that hold something. */
   #written(): number {

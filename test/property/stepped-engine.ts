@@ -33,6 +33,15 @@ export interface Request {
   readonly pooling?: Pooling | undefined;
 }
 
+/** `prepares`: whether its backend prepares steps while others are computed. */
+type SteppedOptions = SchedulerOptions &
+  Pick<EngineOptions, 'newDrafter' | 'speculation'> & { readonly prepares?: boolean };
+
+interface Planned {
+  readonly plan: StepPlan;
+  readonly grantedBlocks: number;
+}
+
 interface Asked {
   readonly request: Request;
   readonly sequence: Sequence;
@@ -58,14 +67,12 @@ export class SteppedEngine {
   lastReport: StepReport | undefined;
   readonly #asked = new Map<string, Asked>();
   readonly #saltOf: (string | undefined)[] = [];
-  #plan: StepPlan | undefined;
+  /** Those of the step that is made and, where it has begun already, of the next. */
+  readonly #plans: Planned[] = [];
   #ids = 0;
 
-  constructor(
-    options: SchedulerOptions & Pick<EngineOptions, 'newDrafter' | 'speculation'>,
-    memory?: DeviceMemory,
-  ) {
-    this.backend = new HashBackend(options.blockCount, options.stateSlots, memory);
+  constructor({ prepares = false, ...options }: SteppedOptions, memory?: DeviceMemory) {
+    this.backend = new HashBackend(options.blockCount, options.stateSlots, memory, prepares);
     this.engine = new Engine(
       this.backend,
       {
@@ -129,16 +136,26 @@ export class SteppedEngine {
     this.engine.cancel(id);
   }
 
+  /** Whether a step is under way between two calls of `step`. */
+  get isUnderWay(): boolean {
+    return this.#plans.length > 0;
+  }
+
   /** One whole cycle, with every check. `during` runs while the step computes. */
   async step(during: () => void = () => {}): Promise<StepPlan> {
+    return (await this.plannedStep(during)).plan;
+  }
+
+  /** The same, with what was allowed when it was planned. */
+  async plannedStep(during: () => void = () => {}): Promise<Planned> {
     this.backend.during = () => {
       during();
-      this.nowMs += stepMs((this.#plan as StepPlan).load);
+      this.nowMs += stepMs((this.#plans[0] as Planned).plan.load);
     };
     await this.engine.step();
     this.steps += 1;
     checkIntegrity(this.scheduler);
-    return this.#plan as StepPlan;
+    return this.#plans.shift() as Planned;
   }
 
   /** Steps until nothing is left; throws where that does not come to pass. */
@@ -190,8 +207,9 @@ export class SteppedEngine {
     const { scheduler } = this;
     const plan = scheduler.plan.bind(scheduler);
     scheduler.plan = (nowMs, propose) => {
-      this.#plan = plan(nowMs, propose);
-      for (const { sequence, start, count } of this.#plan.items) {
+      const planned = plan(nowMs, propose);
+      this.#plans.push({ plan: planned, grantedBlocks: scheduler.grantedBlocks });
+      for (const { sequence, start, count } of planned.items) {
         const { id, salt, blocks } = sequence;
         for (const [i, block] of blocks.entries()) {
           if (i * BLOCK_TOKENS >= start + count) break;
@@ -201,7 +219,7 @@ export class SteppedEngine {
           }
         }
       }
-      return this.#plan;
+      return planned;
     };
   }
 }

@@ -129,6 +129,13 @@ export interface Addon {
   ): Promise<void> | undefined;
   /** Once true, results are in place. */
   isStepDone(model: ModelHandle): boolean;
+  /**
+   * While a GPU is at work on a step: prepares the one after it, whose tokens are not known yet. False where it cannot be. It holds
+   * until another step begins.
+   */
+  prepareStep(model: ModelHandle, batch: Batch, jobs: Uint32Array, lists: number): boolean;
+  /** Starts the step that was prepared; `isStepDone` must be asked, and `found` be kept until then. */
+  startPrepared(model: ModelHandle, tokens: Int32Array, found: Uint32Array): void;
   /** Logits of the last step of a model on a GPU: rows by their place among its `logitRows`. */
   readLogits(model: ModelHandle, rows: Int32Array, logits: Float32Array): Promise<void>;
   /** Samples rows of any logits on a GPU, for tests and benchmarks; returns the seconds of each further repetition. */

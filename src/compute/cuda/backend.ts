@@ -11,10 +11,11 @@ import {
   type Batch,
   type BlockMemory,
   type KvType,
+  type StartStep,
   type StepResult,
   stateSlotsOf,
 } from '../backend.ts';
-import { type BatchLimits, BlockUses, batchLimits, checkBatch } from '../batch.ts';
+import { type BatchLimits, BlockUses, batchLimits, checkBatch, checkRange } from '../batch.ts';
 import type { Addon, ModelHandle } from '../cpu/binding.ts';
 import { createNativeSampler } from '../cpu/sample-rows.ts';
 import { uploadModel } from '../cpu/upload.ts';
@@ -151,6 +152,25 @@ export class CudaBackend implements Backend {
     return rows !== undefined && this.#sampler.isAvailable
       ? this.#computeAndSample(placed, rows)
       : this.#compute(placed);
+  }
+
+  prepareStep(batch: Batch, rows: readonly SampleRow[]): StartStep | undefined {
+    if (!this.#running || this.#closed || this.#lost !== undefined) return undefined;
+    checkBatch(batch, this.#limits, this.#uses);
+    this.#held.check(batch);
+    if (this.#kv.needed(batch) > this.#kv.capacity) return undefined;
+    const placed = this.#kv.place(batch);
+    const prepared = this.#sampler.prepare(placed, rows);
+    return (
+      prepared &&
+      (async (tokens) => {
+        this.#checkIdle();
+        checkRange('token', tokens, this.#spec.vocabSize);
+        this.#held.hold(batch);
+        const sampled = await this.#run(placed, () => this.#sampler.startPrepared(prepared, tokens));
+        return { logits: new Float32Array(0), sampled, states: new Float32Array(0) };
+      })
+    );
   }
 
   async #computeAndSample(batch: Batch, rows: readonly SampleRow[]): Promise<StepResult> {

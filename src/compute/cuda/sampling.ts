@@ -5,7 +5,7 @@ import type { SampleResult, SampleRow, SampleRows } from '../../sampling/sample-
 import type { Batch } from '../backend.ts';
 import type { Addon, ModelHandle } from '../cpu/binding.ts';
 import { finishSampling } from '../device-sampling/finish-sampling.ts';
-import { planSampling } from '../device-sampling/plan-sampling.ts';
+import { type PlannedSampling, planSampling } from '../device-sampling/plan-sampling.ts';
 
 /** Masks of 512 rows of 128 K tokens each, or as many penalties. */
 const MOST_WORDS = 4 << 20;
@@ -17,11 +17,19 @@ interface SamplingModel {
   readonly sampleRows: SampleRows;
 }
 
+/** A step that was prepared while another was computed. */
+interface PreparedStep {
+  readonly rows: readonly SampleRow[];
+  readonly planned: PlannedSampling;
+}
+
 export class GpuSampler {
   readonly #model: SamplingModel;
   /** Otherwise the vocabulary is larger than the GPU samples from. */
   readonly isAvailable: boolean;
   #found = new Uint32Array(0);
+  /** A step is computed that this thread has started. */
+  #computes = false;
 
   constructor(model: SamplingModel) {
     this.#model = model;
@@ -35,9 +43,33 @@ export class GpuSampler {
       throw new Error(`${rows.length} samples were given for ${batch.logitRows.length} rows of logits`);
     }
     const planned = planSampling(rows, vocabSize, MOST_WORDS);
-    const { words, lists, byteLength } = planned;
+    const { words, lists } = planned;
+    const found = this.#roomFor(planned);
+    await (addon.stepAndSample(handle, batch, words, lists, found, states) ?? this.#stepIsDone());
+    return this.#results(rows, planned);
+  }
+
+  /** While a step is computed: all of the next one that does not depend on its tokens. Undefined where it cannot be prepared. */
+  prepare(batch: Batch, rows: readonly SampleRow[]): PreparedStep | undefined {
+    if (!this.#computes) return undefined;
+    const { addon, handle, vocabSize } = this.#model;
+    const planned = planSampling(rows, vocabSize, MOST_WORDS);
+    return addon.prepareStep(handle, batch, planned.words, planned.lists) ? { rows, planned } : undefined;
+  }
+
+  async startPrepared({ rows, planned }: PreparedStep, tokens: Int32Array): Promise<SampleResult[]> {
+    this.#model.addon.startPrepared(this.#model.handle, tokens, this.#roomFor(planned));
+    await this.#stepIsDone();
+    return this.#results(rows, planned);
+  }
+
+  #roomFor({ byteLength }: PlannedSampling): Uint32Array {
     if (this.#found.byteLength < byteLength) this.#found = new Uint32Array(byteLength / 4);
-    await (addon.stepAndSample(handle, batch, words, lists, this.#found, states) ?? this.#stepIsDone());
+    return this.#found;
+  }
+
+  async #results(rows: readonly SampleRow[], planned: PlannedSampling): Promise<SampleResult[]> {
+    const { vocabSize } = this.#model;
     const results = finishSampling(this.#found.buffer, rows, planned, vocabSize);
     const open = [...results.keys()].filter((index) => results[index] === undefined);
     const sampled = open.length === 0 ? [] : await this.#sampleOnProcessor(open, rows);
@@ -50,7 +82,8 @@ export class GpuSampler {
    */
   #stepIsDone(): Promise<void> {
     const { addon, handle } = this.#model;
-    return new Promise((resolve, reject) => {
+    this.#computes = true;
+    const done = new Promise<void>((resolve, reject) => {
       const ask = () => {
         try {
           if (addon.isStepDone(handle)) resolve();
@@ -60,6 +93,9 @@ export class GpuSampler {
         }
       };
       setImmediate(ask);
+    });
+    return done.finally(() => {
+      this.#computes = false;
     });
   }
 

@@ -7,12 +7,16 @@ import type { BlockList, BlockPool } from './block-pool.ts';
 import { type BlockTables, blocksFor, fullBlocks } from './block-tables.ts';
 import type { StateSlots } from './state-slots.ts';
 
-/** `holders`: all that hold blocks. */
-export function checkCacheIntegrity(tables: BlockTables, holders: readonly BlockHolder[]): void {
+/** `holders`: all that hold blocks; `ends`: how far a step that is under way computes those that it computes. */
+export function checkCacheIntegrity(
+  tables: BlockTables,
+  holders: readonly BlockHolder[],
+  ends: ReadonlyMap<BlockHolder, number> = new Map(),
+): void {
   const order = evictionOrder(tables);
   checkReferences(tables, holders, order);
   checkPrefixes(tables, order);
-  for (const holder of holders) checkHolder(tables, holder);
+  for (const holder of holders) checkHolder(tables, holder, Math.max(holder.length, ends.get(holder) ?? 0));
   checkOwners(tables, holders);
   if (tables.recurrentStates !== undefined) checkStates(tables, tables.recurrentStates, holders);
 }
@@ -171,11 +175,11 @@ function checkPrefixes({ pool, prefixes }: BlockTables, free: ReadonlyMap<number
   }
 }
 
-function checkHolder({ pool, prefixes }: BlockTables, holder: BlockHolder): void {
+function checkHolder({ pool, prefixes }: BlockTables, holder: BlockHolder, end: number): void {
   const { id, blocks, computed, length } = holder;
   invariant(computed < length, `${id} has a token to compute: ${computed} of ${length} are`);
   invariant(blocks.length >= blocksFor(computed), `${id} has blocks for its ${computed} computed tokens`);
-  invariant(blocks.length <= blocksFor(length), `${id} has no blocks beyond its ${length} tokens`);
+  invariant(blocks.length <= blocksFor(end), `${id} has no blocks beyond its ${end} tokens`);
   invariant(new Set(blocks).size === blocks.length, `${id} holds each block once`);
   let parent = prefixes.root(holder.salt);
   for (const [i, block] of blocks.entries()) {

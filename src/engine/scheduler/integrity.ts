@@ -1,4 +1,4 @@
-// Every invariant of the scheduler between steps, stated as code, those of its cache included.
+// Every invariant of the scheduler between plans and commits, stated as code, those of its cache included.
 
 import { fullBlocks } from '../cache/block-tables.ts';
 import { checkCacheIntegrity, invariant } from '../cache/integrity.ts';
@@ -6,7 +6,9 @@ import type { Scheduler } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
 
 export function checkIntegrity(scheduler: Scheduler): void {
-  checkCacheIntegrity(scheduler.tables, scheduler.running);
+  const planned = scheduler.planned?.items ?? [];
+  const ends = new Map(planned.map(({ sequence, start, count }) => [sequence, start + count]));
+  checkCacheIntegrity(scheduler.tables, scheduler.running, ends);
   const seen = new Set<Sequence>();
   for (const sequence of scheduler.running) {
     invariant(!seen.has(sequence), `${sequence.id} runs once`);

@@ -12,6 +12,7 @@ import { Admission } from './admission.ts';
 import { BlockLimits } from './block-limits.ts';
 import { furtherShare, leadingShare, longestPrefill, MINIMUM_SHARE, prefillOrder } from './chunk.ts';
 import type { Deferral } from './deferrals.ts';
+import { foreseen } from './foreseen-plan.ts';
 import { decodeLoad, PartialPlan } from './partial-plan.ts';
 import { RunningBatch } from './running-batch.ts';
 import type { Sequence } from './sequence.ts';
@@ -74,6 +75,11 @@ export class Scheduler {
     this.#blocks = new BlockLimits(this.#batch, this.#lanes, options.watermark);
     this.#admission = new Admission(this.#batch, this.#blocks, this.#lanes);
     this.allow(options.blockLimit ?? options.blockCount);
+  }
+
+  /** What is not committed yet. */
+  get planned(): StepPlan | undefined {
+    return this.#planned;
   }
 
   get running(): readonly Sequence[] {
@@ -192,6 +198,16 @@ export class Scheduler {
     this.#blocks.planned(partial.isShort, this.tables.pool.evictions > evictions);
     this.#planned = partial.finished(load);
     return this.#planned;
+  }
+
+  /**
+   * The step after a planned one if nobody comes, ends or has a draft: a token of every sequence, in blocks that are taken from
+   * nobody. Undefined where it will be another.
+   */
+  foresee({ items }: StepPlan): StepPlan | undefined {
+    // Recurrent states are given their slots when a step is planned.
+    if (this.waitingCount > 0 || this.tables.recurrentStates !== undefined) return undefined;
+    return foreseen(items, this.tables);
   }
 
   /** Hands the step's tokens out, to those that run and then to those that wait. */
