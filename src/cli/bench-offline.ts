@@ -24,11 +24,12 @@ import { writeGguf } from '../bench/write-gguf.ts';
 import type { KvType } from '../compute/backend.ts';
 import { buildSpec } from '../model/build-spec.ts';
 import { embeddedModelPath } from '../pool/model-homes.ts';
+import { formatBytes } from '../text/byte-size.ts';
 import type { GgufFile } from '../weights/gguf.ts';
 import { comparisonText, offlineReportText } from './bench-tables.ts';
 import { parseCount } from './flags.ts';
 import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
-import { formatBytes, progressBar } from './terminal.ts';
+import { progressBar } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
 interface BenchOfflineOptions {

@@ -7,7 +7,8 @@ import type {
 } from '../bench/comparison/comparison-report.ts';
 import type { OfflineReport, StreamsResult } from '../bench/offline/offline-bench.ts';
 import { machineText } from '../bench/offline/target.ts';
-import { type Cell, formatBytes, formatColumns, formatTable } from './terminal.ts';
+import { formatBytes } from '../text/byte-size.ts';
+import { type Cell, formatColumns, formatTable } from './terminal.ts';
 
 export function comparisonText(report: ComparisonReport): string {
   const { results, outputTokens, repeats } = report;

@@ -14,8 +14,8 @@ import { embeddedModelPath } from '../pool/model-homes.ts';
 import type { ModelOnDisk } from '../pool/model-registry.ts';
 import { defaultDatabasePath, IN_MEMORY } from '../store/database.ts';
 import { isPostgresAddress, withoutPassword } from '../store/postgres-address.ts';
+import { formatBytes } from '../text/byte-size.ts';
 import { addFolderOptions, type FolderFlags, modelFolder, modelsOnDisk } from './models-on-disk.ts';
-import { formatBytes } from './terminal.ts';
 
 interface DoctorOptions extends FolderFlags {
   readonly port?: string;

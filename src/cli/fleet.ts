@@ -3,8 +3,9 @@
 import type { Command } from 'commander';
 import type { FleetView } from '../fleet/gateway/fleet-control.ts';
 import type { ModelStatus, NodeStatus } from '../fleet/messages.ts';
+import { formatBytes } from '../text/byte-size.ts';
 import { addServerOptions, callServer, refusalOf, type ServerFlags } from './server-client.ts';
-import { formatBytes, formatColumns } from './terminal.ts';
+import { formatColumns } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
 interface ShowOptions extends ServerFlags {

@@ -14,9 +14,10 @@ import {
   isHeadTied,
 } from '../model/spec-walk.ts';
 import { type LocalModel, openLocalModel } from '../pool/local-model.ts';
+import { formatBytes } from '../text/byte-size.ts';
 import { columnsOf, rowsOf } from '../weights/weight-source.ts';
 import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
-import { formatBytes, formatCount, formatTable } from './terminal.ts';
+import { formatCount, formatTable } from './terminal.ts';
 
 export function addInspect(program: Command): void {
   program

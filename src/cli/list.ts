@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander';
 import type { ModelOnDisk } from '../pool/model-registry.ts';
+import { formatBytes } from '../text/byte-size.ts';
 import {
   addFolderOptions,
   type FolderFlags,
@@ -10,7 +11,7 @@ import {
   modelsOnDisk,
   type OtherModel,
 } from './models-on-disk.ts';
-import { formatBytes, formatColumns } from './terminal.ts';
+import { formatColumns } from './terminal.ts';
 
 interface ListOptions extends FolderFlags {
   readonly json?: true;

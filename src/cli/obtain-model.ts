@@ -6,8 +6,9 @@ import { hubSettings } from '../app/hub-settings.ts';
 import { HUB_URL, type PullProgress, pullModel } from '../pool/download.ts';
 import type { HubFile } from '../pool/hub.ts';
 import { type ModelReference, PullError, referenceName } from '../pool/model-reference.ts';
+import { formatBytes } from '../text/byte-size.ts';
 import { type FolderFlags, findModel, modelFolder } from './models-on-disk.ts';
-import { formatBytes, formatTable, type ProgressBar, progressBar } from './terminal.ts';
+import { formatTable, type ProgressBar, progressBar } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
 export interface PullFlags extends FolderFlags {

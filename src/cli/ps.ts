@@ -2,8 +2,9 @@
 
 import type { Command } from 'commander';
 import type { ModelEntry } from '../pool/model-pool.ts';
+import { formatBytes } from '../text/byte-size.ts';
 import { addServerOptions, callServer, refusalOf, type ServerFlags } from './server-client.ts';
-import { formatBytes, formatColumns } from './terminal.ts';
+import { formatColumns } from './terminal.ts';
 
 interface PsOptions extends ServerFlags {
   readonly all?: true;

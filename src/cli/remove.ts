@@ -6,8 +6,8 @@ import { referenceIn } from '../pool/model-reference.ts';
 import type { ModelOnDisk } from '../pool/model-registry.ts';
 import { isFrom } from '../pool/named-models.ts';
 import { liesIn, removeModel } from '../pool/remove-model.ts';
+import { formatBytes } from '../text/byte-size.ts';
 import { addFolderOptions, type FolderFlags, homesOf, modelFolder, modelsOnDisk } from './models-on-disk.ts';
-import { formatBytes } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
 export function addRemove(program: Command): void {

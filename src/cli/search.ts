@@ -14,8 +14,9 @@ import {
 } from '../pool/hub-search.ts';
 import { weightsFit } from '../pool/model-memory.ts';
 import { referenceIn } from '../pool/model-reference.ts';
+import { formatBytes } from '../text/byte-size.ts';
 import { addHubOptions, interruptible, type PullFlags } from './obtain-model.ts';
-import { formatBytes, formatColumns } from './terminal.ts';
+import { formatColumns } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
 /** `llama3.2` is a word to search for here. */

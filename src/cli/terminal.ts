@@ -31,17 +31,6 @@ export function formatTable(rows: readonly (readonly [name: string, value: strin
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${visible(value)}`).join('\n');
 }
 
-export function formatBytes(bytes: number): string {
-  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
-  let value = bytes;
-  let unit = 0;
-  while (value >= 1000 && unit < units.length - 1) {
-    value /= 1000;
-    unit++;
-  }
-  return `${unit === 0 ? value : value.toPrecision(3)} ${units[unit]}`;
-}
-
 export function formatCount(count: number): string {
   return count.toLocaleString('en-US');
 }

@@ -2,7 +2,8 @@
 
 import type { ListedBatch } from '../../../src/server/admin/batches.ts';
 import type { BatchObject } from '../../../src/server/batches/batch-object.ts';
-import { bytes, clock, count, day, duration } from '../text/format.ts';
+import { formatBytes } from '../../../src/text/byte-size.ts';
+import { clock, count, day, duration } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 
 /** With the key's name only where an admin asks. */
@@ -128,7 +129,7 @@ export function Files({ batch, files, onSave }: FilesProps) {
     <div class="batch-files">
       {found.map(({ name, file }) => (
         <button key={name} type="button" class="small" onClick={() => onSave(file)}>
-          {name} <span class="quiet">{bytes(file.bytes)}</span>
+          {name} <span class="quiet">{formatBytes(file.bytes)}</span>
           <span class="offscreen"> of {batch.id}</span>
         </button>
       ))}

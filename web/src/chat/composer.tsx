@@ -2,7 +2,7 @@
 // button, dropped, or pasted.
 
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { bytes } from '../text/format.ts';
+import { formatBytes } from '../../../src/text/byte-size.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import type { AttachedFile } from './conversation.ts';
 
@@ -60,7 +60,7 @@ export function Composer({ askable, answering, onSay, onStop, onEditLast }: Comp
         <div class="attached">
           {files.map(({ name, text: content }, at) => (
             <span class="chip" key={at}>
-              <SafeText text={name} most={40} /> {bytes(content.length)}
+              <SafeText text={name} most={40} /> {formatBytes(content.length)}
               <button
                 type="button"
                 class="small ghost"
@@ -133,7 +133,7 @@ export function Composer({ askable, answering, onSay, onStop, onEditLast }: Comp
 /** A file's text, or why it has none. */
 async function readText(file: File): Promise<AttachedFile | string> {
   if (file.size > MOST_FILE_BYTES)
-    return `${file.name} has ${bytes(file.size)}, more than ${bytes(MOST_FILE_BYTES)}.`;
+    return `${file.name} has ${formatBytes(file.size)}, more than ${formatBytes(MOST_FILE_BYTES)}.`;
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer());
     if (!text.includes('\0')) return { name: file.name, text };

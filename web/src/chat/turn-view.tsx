@@ -3,8 +3,8 @@
 import type { ComponentChildren } from 'preact';
 import { memo } from 'preact/compat';
 import { useState } from 'preact/hooks';
+import { formatBytes } from '../../../src/text/byte-size.ts';
 import { CopyButton } from '../text/code-block.tsx';
-import { bytes } from '../text/format.ts';
 import { LongText, SafeText } from '../text/safe-text.tsx';
 import { AnswerView } from './answer-view.tsx';
 import type { ChatRoom } from './chat-room.ts';
@@ -138,7 +138,7 @@ function SaidView({ said, onEdit, children }: SaidViewProps) {
       {said.files?.map(({ name, text }, at) => (
         <details class="file" key={at}>
           <summary>
-            <SafeText text={name} most={80} /> <span class="quiet">{bytes(text.length)}</span>
+            <SafeText text={name} most={80} /> <span class="quiet">{formatBytes(text.length)}</span>
           </summary>
           <pre>
             <LongText text={text} />

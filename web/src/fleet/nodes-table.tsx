@@ -1,8 +1,9 @@
 // The nodes of a fleet, and the models of each.
 
 import type { ModelLoad, ModelStatus, NodeStatus } from '../../../src/fleet/messages.ts';
+import { formatBytes } from '../../../src/text/byte-size.ts';
 import { Headings, ScrollBox } from '../shell/table.tsx';
-import { bytes, count, duration } from '../text/format.ts';
+import { count, duration } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 
 interface NodesTableProps {
@@ -61,7 +62,9 @@ function NodeRow({ status, onDrain }: { readonly status: NodeStatus } & Pick<Nod
       <td class="number">{computes ? count(sum(({ load }) => load?.running ?? 0)) : '–'}</td>
       <td class="number">{computes ? count(sum(waiting)) : '–'}</td>
       <td class="number">
-        {computes ? `${bytes(sum(({ memoryBytes: own = 0 }) => own))} of ${bytes(memoryBytes)}` : '–'}
+        {computes
+          ? `${formatBytes(sum(({ memoryBytes: own = 0 }) => own))} of ${formatBytes(memoryBytes)}`
+          : '–'}
       </td>
       <td>
         <SafeText text={version} most={30} />
@@ -143,7 +146,7 @@ function PlaceRow({ node, model }: { readonly node: string; readonly model: Mode
       <td class="number">{waiting === undefined ? '–' : count(waiting)}</td>
       <td class="number">{load ? count(load.freeBlocks) : '–'}</td>
       <td class="number">{stepMs === undefined ? '–' : duration(stepMs)}</td>
-      <td class="number">{memoryBytes === undefined ? '–' : bytes(memoryBytes)}</td>
+      <td class="number">{memoryBytes === undefined ? '–' : formatBytes(memoryBytes)}</td>
       <td>{computedBy === undefined ? '–' : <SafeText text={computedBy} most={60} />}</td>
     </tr>
   );

@@ -1,8 +1,9 @@
 // The server's figures: rates, counts, latencies, and the memory of each model.
 
 import type { LiveTick } from '../../../src/server/live/live-event.ts';
+import { formatBytes } from '../../../src/text/byte-size.ts';
 import { FigureList } from '../shell/figure-list.tsx';
-import { bytes, count, duration, rate } from '../text/format.ts';
+import { count, duration, rate } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import type { Series } from './series.ts';
 
@@ -34,7 +35,7 @@ export function Figures({ tick, series }: FiguresProps) {
     ...ofEngines,
     ['First token', firstToken ? duration(firstToken.p50) : '–', 'median'],
     ['Between tokens', betweenTokens ? duration(betweenTokens.p50) : '–', 'median'],
-    ['Memory', bytes(memory.usedBytes), `of ${bytes(memory.allowedBytes)}`],
+    ['Memory', formatBytes(memory.usedBytes), `of ${formatBytes(memory.allowedBytes)}`],
   ] as const;
   return <FigureList figures={figures} />;
 }
@@ -60,14 +61,14 @@ export function MemoryPanel({ tick }: { readonly tick: LiveTick }) {
               aria-label={`Memory of ${name}`}
             />
             <span class="number">
-              {bytes(memoryBytes)}
+              {formatBytes(memoryBytes)}
               {state !== 'loaded' && ` (${state})`}
             </span>
           </li>
         ))}
       </ul>
       <p class="quiet">
-        {bytes(usedBytes)} of {bytes(allowedBytes)} in all
+        {formatBytes(usedBytes)} of {formatBytes(allowedBytes)} in all
       </p>
     </section>
   );

@@ -2,11 +2,12 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import type { OfferedModel } from '../../../src/server/admin/hub.ts';
+import { formatBytes } from '../../../src/text/byte-size.ts';
 import { type Server, wordsFor } from '../access/server.ts';
 import { useValue } from '../observable.ts';
 import { type Column, DataTable } from '../shell/data-table.tsx';
 import { Problem } from '../shell/problem.tsx';
-import { bytes, percent } from '../text/format.ts';
+import { percent } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import type { Pull, Pulls } from './pulls.ts';
 
@@ -40,7 +41,7 @@ export function HubFiles({ server, name, gated, pulls }: HubFilesProps) {
   return (
     <>
       <p class="quiet">
-        Models may take {bytes(offer.memoryBytes)} of memory here.
+        Models may take {formatBytes(offer.memoryBytes)} of memory here.
         {gated && ' This one is gated: accept its terms on the hub, and give the server a token as HF_TOKEN.'}
       </p>
       <DataTable
@@ -62,7 +63,7 @@ function columnsOf(running: readonly Pull[], pulls: Pulls): readonly Column<Offe
         <SafeText text={quantization ?? (model.split(':')[1] || 'as published')} most={80} />
       ),
     },
-    { name: 'Size', isNumber: true, cell: ({ sizeBytes }) => bytes(sizeBytes) },
+    { name: 'Size', isNumber: true, cell: ({ sizeBytes }) => formatBytes(sizeBytes) },
     { name: 'Memory', cell: ({ fits }) => (fits ? 'fits' : 'too large') },
     {
       name: 'Pull',

@@ -2,12 +2,13 @@
 
 import { useState } from 'preact/hooks';
 import type { ListedModel } from '../../../src/server/admin/models.ts';
+import { formatBytes } from '../../../src/text/byte-size.ts';
 import { type Server, wordsFor } from '../access/server.ts';
 import { usePolled } from '../polled.ts';
 import { Confirm } from '../shell/confirm.tsx';
 import { type Column, DataTable, NONE } from '../shell/data-table.tsx';
 import { Problem } from '../shell/problem.tsx';
-import { bytes, count, day, parameterCount } from '../text/format.ts';
+import { count, day, parameterCount } from '../text/format.ts';
 import { Lazy, useLazy } from '../text/lazy.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import { PullForm } from './pull-form.tsx';
@@ -118,7 +119,8 @@ function columnsOf(actions: ModelActions): readonly Column<ListedModel>[] {
     {
       name: 'Size',
       isNumber: true,
-      cell: ({ about, sizeBytes = about?.sizeBytes }) => (sizeBytes === undefined ? NONE : bytes(sizeBytes)),
+      cell: ({ about, sizeBytes = about?.sizeBytes }) =>
+        sizeBytes === undefined ? NONE : formatBytes(sizeBytes),
     },
     {
       name: 'Context',
@@ -128,7 +130,7 @@ function columnsOf(actions: ModelActions): readonly Column<ListedModel>[] {
     {
       name: 'Memory',
       isNumber: true,
-      cell: ({ memoryBytes }) => (memoryBytes === undefined ? NONE : bytes(memoryBytes)),
+      cell: ({ memoryBytes }) => (memoryBytes === undefined ? NONE : formatBytes(memoryBytes)),
     },
     {
       name: 'In use',

@@ -1,8 +1,9 @@
 // Downloads a model from the hub.
 
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { formatBytes } from '../../../src/text/byte-size.ts';
 import { useValue } from '../observable.ts';
-import { bytes, percent } from '../text/format.ts';
+import { percent } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import type { Pull, Pulls } from './pulls.ts';
 
@@ -68,7 +69,7 @@ function PullRow({ pull, pulls }: { readonly pull: Pull; readonly pulls: Pulls }
       <span class="quiet" role={state === 'running' ? undefined : 'status'}>
         <SafeText text={status} most={300} />
         {totalBytes !== undefined &&
-          ` · ${bytes(doneBytes)} of ${bytes(totalBytes)} (${percent(share ?? 0)})`}
+          ` · ${formatBytes(doneBytes)} of ${formatBytes(totalBytes)} (${percent(share ?? 0)})`}
       </span>
       {state === 'running' ? (
         <button type="button" class="small" onClick={() => pulls.cancel(model)}>

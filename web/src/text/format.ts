@@ -1,4 +1,4 @@
-// Numbers, sizes and times as people read them.
+// Numbers and times as people read them; sizes are src/text/byte-size.ts's.
 
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 
@@ -10,17 +10,6 @@ export function count(value: number): string {
 export function rate(value: number): string {
   if (value >= 100) return whole.format(value);
   return value.toFixed(value >= 10 ? 1 : 2);
-}
-
-export function bytes(value: number): string {
-  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
-  let amount = value;
-  let unit = 0;
-  while (amount >= 1000 && unit < units.length - 1) {
-    amount /= 1024;
-    unit++;
-  }
-  return `${unit === 0 ? whole.format(amount) : rate(amount)} ${units[unit]}`;
 }
 
 /** As models are called by their size: 1.24B, 135M. */
