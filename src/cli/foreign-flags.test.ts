@@ -64,6 +64,8 @@ const refused: Readonly<Record<string, RegExp>> = {
   'serve -m model.gguf -fa': /always on; leave the option out/,
   'serve -m model.gguf --mlock': /always in memory/,
   'serve -m model.gguf --api-key KEY': /chairlift keys create/,
+  'bench -m model.gguf': /chairlift bench offline -m model.gguf/,
+  'bench model.gguf': /chairlift bench offline -m model.gguf/,
   complete: /chairlift generate/,
   'run-batch -i in.jsonl': /chairlift batch/,
   'collect-env': /chairlift doctor/,

@@ -76,18 +76,37 @@ const commandHints: Readonly<Record<string, string>> = {
   update: "'npm install chairlift@latest' brings the latest version",
 };
 
+const offlineOrServe =
+  "give a command first: 'chairlift bench offline -m model.gguf' without a server, 'chairlift bench serve' with one";
+
 /** Of the program itself, where no command was given. */
 const startingFlags = ['-m', '--model', '-hf', '--hf-repo', '-p', '--prompt', '-c', '--port', '--host'];
 
+/** What `withHint` must know of the command line. */
+export interface Typed {
+  readonly hasCommand: boolean;
+  /** `bench`, which has commands of its own, without one of them. */
+  readonly isBareBench: boolean;
+}
+
+export function typedIn([first = '', second = '']: readonly string[]): Typed {
+  const isBench = first === 'bench' || first === 'benchmark';
+  return {
+    hasCommand: first !== '' && !first.startsWith('-'),
+    isBareBench: isBench && !['offline', 'serve'].includes(second),
+  };
+}
+
 /** What the parser says, with what to give instead; a suggestion of something alike has no place beside that. */
-export function withHint(message: string, hasCommand: boolean): string {
+export function withHint(message: string, typed: Typed): string {
   const [, kind, word] = /unknown (option|command) '([^']+)'/.exec(message) ?? [];
-  const hint = word === undefined ? undefined : hintOn(kind === 'command', word, hasCommand);
+  const hint = word === undefined ? undefined : hintOn(kind === 'command', word, typed);
   if (hint === undefined) return message;
   return `${message.replace(/\n?\(Did you mean .*\?\)/, '')}${word}: ${hint}\n`;
 }
 
-function hintOn(isCommand: boolean, word: string, hasCommand: boolean): string | undefined {
+function hintOn(isCommand: boolean, word: string, { hasCommand, isBareBench }: Typed): string | undefined {
+  if (isBareBench) return offlineOrServe;
   if (!isCommand && !hasCommand && startingFlags.includes(word)) return runOrServe;
   const known = isCommand ? commandHints : hints;
   return Object.hasOwn(known, word) ? known[word] : undefined;

@@ -66,6 +66,10 @@ describe('a command that takes a model', () => {
     const incomplete = await runCommand(addInspect, ['inspect', 'publisher/half']);
     expect(String(incomplete.error)).toMatch(/half-00002-of-00002\.gguf is missing/);
     const none = await runCommand(addInspect, ['inspect', 'publisher/none']);
-    expect(String(none.error)).toMatch(/no model of this name.*chairlift pull hf:publisher\/none/);
+    expect(String(none.error)).toMatch(
+      /publisher\/none: there is no .* no model of this name.*chairlift pull hf:publisher\/none/,
+    );
+    const word = await runCommand(addInspect, ['inspect', 'small']);
+    expect(String(word.error)).toMatch(/there is no file and no model 'small'; 'chairlift list' shows/);
   });
 });

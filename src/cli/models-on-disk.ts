@@ -68,11 +68,19 @@ export function findModel(text: string, flags: FolderFlags): LocatedModel {
   return listed ?? locateModel(text, homesOf(flags));
 }
 
-/** Throws where it is not on this machine, with what to do; a path that does not exist stays as it is. */
+/** Throws where it is not on this machine, with what to do; what can only be a path stays as it is. */
 export function modelPath(text: string, flags: FolderFlags = {}): string {
   const { path, problem } = findModel(text, flags);
   if (problem !== undefined) throw new UsageError(problem);
+  if (!existsSync(path) && !/[\\/]|\.(gguf|safetensors)$/.test(text)) throw noSuchModel(text);
   return path;
+}
+
+export function noSuchModel(text: string): UsageError {
+  const hub = 'hf:owner/repo brings one from the Hugging Face hub';
+  return new UsageError(
+    `there is no file and no model '${text}'; 'chairlift list' shows the models here, and ${hub}`,
+  );
 }
 
 export function parseModel(text: string): string {

@@ -7,7 +7,7 @@ import { HUB_URL, type PullProgress, pullModel } from '../pool/download.ts';
 import type { HubFile } from '../pool/hub.ts';
 import { type ModelReference, PullError, referenceName } from '../pool/model-reference.ts';
 import { formatBytes } from '../text/byte-size.ts';
-import { type FolderFlags, findModel, modelFolder } from './models-on-disk.ts';
+import { type FolderFlags, findModel, modelFolder, noSuchModel } from './models-on-disk.ts';
 import { formatTable, type ProgressBar, progressBar } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -53,10 +53,7 @@ export async function obtainModel(text: string, flags: PullFlags, signal: AbortS
   if (absent !== undefined) return fetchAbsent(absent, text, flags, signal);
   if (problem !== undefined) throw new UsageError(problem);
   if (existsSync(path)) return path;
-  const hub = 'hf:owner/repo brings one from the Hugging Face hub';
-  throw new UsageError(
-    `there is no file and no model '${text}'; 'chairlift list' shows the models here, and ${hub}`,
-  );
+  throw noSuchModel(text);
 }
 
 /** Says first that it is not here. */

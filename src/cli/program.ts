@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { loadCommands } from './commands.ts';
-import { withHint } from './foreign-flags.ts';
+import { typedIn, withHint } from './foreign-flags.ts';
 
 const EXAMPLES = `
 Examples:
@@ -21,12 +21,12 @@ export async function makeProgram(
     readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
   ) as { version: string; description: string };
   const [first = '', second = ''] = words;
-  const hasCommand = first !== '' && !first.startsWith('-');
+  const typed = typedIn(words);
   const program = new Command('chairlift')
     .description(description)
     .version(version)
     .configureHelp({ showGlobalOptions: false })
-    .configureOutput({ outputError: (text, write) => write(withHint(text, hasCommand)) })
+    .configureOutput({ outputError: (text, write) => write(withHint(text, typed)) })
     .addHelpText('after', EXAMPLES);
   prepare(program);
   await loadCommands(program, first === 'help' ? second : first);

@@ -132,7 +132,7 @@ describe('a folder of Qwen 3.5', () => {
     ['its convolutions are those of neither', { shape: [16, 3] }, /\[16, 3\], which tells neither/],
   ])('is refused rather than read wrongly where %s', (_, changed, problem) => {
     const { field, problem: told } = faultOf(() => buildSpec(folder(changed)));
-    expect(CONVOLUTION.endsWith(field)).toBe(true);
+    expect(CONVOLUTION.endsWith(field as string)).toBe(true);
     expect(told).toMatch(problem);
   });
 });

@@ -99,7 +99,6 @@ function find(reference: ModelReference, homes: ModelHomes): Found & Absent {
 function nowhere(reference: ModelReference, { own, hubCache, lmStudio }: ModelHomes): Fault & Absent {
   return {
     absent: true,
-    field: 'name',
     problem: `there is no such file or folder, and no model of this name in ${[own, hubCache, ...lmStudio].join(', ')}`,
     remedy: `Give a path, or bring it with chairlift pull hf:${referenceName(reference)}.`,
   };
@@ -123,14 +122,13 @@ function chooseIn(repository: Repository, file: string | undefined): Found & Abs
     const stems = ggufs.map(({ path }) => modelStem(basename(path))).join(', ');
     return {
       ...(file !== undefined && { absent: true }),
-      field: 'name',
       problem: `${repository.folder} holds ${file === undefined ? 'several GGUF files' : `no GGUF '${file}'`}`,
       remedy: `Name one of ${stems} after a colon.`,
     };
   }
   const problem = `${repository.folder} holds no weights`;
   const remedy = `Bring them with chairlift pull hf:${id}.`;
-  return toCome(repository) ?? { absent: true, field: 'name', problem, remedy };
+  return toCome(repository) ?? { absent: true, problem, remedy };
 }
 
 function modelsOf(repository: Repository): NamedModel[] {

@@ -2,7 +2,8 @@
 
 export interface ModelFileFault {
   readonly file: string;
-  readonly field: string;
+  /** Absent where the file itself, or its name, is at fault. */
+  readonly field?: string;
   readonly problem: string;
   readonly remedy: string;
 }
@@ -14,11 +15,15 @@ export class ModelFileError extends Error {
   readonly fault: ModelFileFault;
 
   constructor(fault: ModelFileFault) {
-    const field = fault.field === '' ? '(empty name)' : printable(fault.field);
-    super(`${fault.file}: ${field}: ${printable(fault.problem, SHOWN_PROBLEM)}. ${fault.remedy}`);
+    super(`${fault.file}: ${fieldOf(fault)}${printable(fault.problem, SHOWN_PROBLEM)}. ${fault.remedy}`);
     this.name = 'ModelFileError';
     this.fault = fault;
   }
+}
+
+function fieldOf({ field }: ModelFileFault): string {
+  if (field === undefined) return '';
+  return `${field === '' ? '(empty name)' : printable(field)}: `;
 }
 
 /** Hostile files have names of any length with control characters. */
