@@ -74,6 +74,9 @@ describe('a server with a certificate and a port for administrators', () => {
     }
     expect(await status(`${server.url}/v1/models`)).toBe(200);
     expect(await status(`${adminUrl}/v1/models`)).toBe(404);
+    const here = async (url: string) => JSON.parse((await fetchSecurely(`${url}/whoami`, headers)).body).here;
+    expect(await here(server.url)).toEqual({ clients: true, admins: false });
+    expect(await here(adminUrl)).toEqual({ clients: false, admins: true });
   });
 
   it('shows metrics to administrators alone where they are protected', async () => {

@@ -31,9 +31,16 @@ interface InsideProps {
   readonly onFirstKey: (key: string) => void;
 }
 
-function viewsOf({ admin, hasKeyStore, inFleet }: WhoAmI): readonly View[] {
-  if (!admin) return ['chat', 'requests', 'batches', 'usage'];
-  return views.filter((view) => (view !== 'keys' || hasKeyStore) && (view !== 'fleet' || inFleet));
+/** Administrators may have an address of their own, and are served as clients at the other. */
+function manages({ admin, here }: WhoAmI): boolean {
+  return admin && here.admins;
+}
+
+function viewsOf(who: WhoAmI): readonly View[] {
+  const { hasKeyStore, inFleet, here } = who;
+  if (!manages(who)) return here.clients ? ['chat', 'requests', 'batches', 'usage'] : ['requests', 'usage'];
+  const absent: Partial<Record<View, boolean>> = { keys: !hasKeyStore, fleet: !inFleet, chat: !here.clients };
+  return views.filter((view) => absent[view] !== true);
 }
 
 export function Inside({ server, who, onLeave, onFirstKey }: InsideProps) {
@@ -45,7 +52,7 @@ export function Inside({ server, who, onLeave, onFirstKey }: InsideProps) {
   const main = useRef<HTMLElement>(null);
   const allowed = viewsOf(who);
   const asked = useValue(routes);
-  const home: Route = { view: who.admin ? 'lift' : 'chat' };
+  const home: Route = { view: manages(who) ? 'lift' : (allowed[0] as View) };
   // Others than administrators are led to a view of theirs.
   const route = asked !== undefined && (who.admin || allowed.includes(asked.view)) ? asked : home;
   // What is filtered is still the same place.
@@ -66,7 +73,11 @@ export function Inside({ server, who, onLeave, onFirstKey }: InsideProps) {
       </a>
       <Header who={who} views={allowed} current={route.view} theme={theme} onLeave={onLeave} />
       <main ref={main} tabIndex={-1} class={`view view-${route.view}`}>
-        {allowed.includes(route.view) ? viewOf(route) : <AbsentView view={route.view} />}
+        {allowed.includes(route.view) ? (
+          viewOf(route)
+        ) : (
+          <AbsentView view={route.view} home={home.view} here={who.here} />
+        )}
       </main>
     </>
   );
@@ -74,7 +85,7 @@ export function Inside({ server, who, onLeave, onFirstKey }: InsideProps) {
   function viewOf({ view, id, query }: Route) {
     switch (view) {
       case 'lift':
-        return <LiftView server={server} board={board} theme={theme} inFleet={who.inFleet} />;
+        return <LiftView server={server} board={board} theme={theme} who={who} />;
       case 'fleet':
         return <FleetView server={server} />;
       case 'chat':
@@ -90,7 +101,9 @@ export function Inside({ server, who, onLeave, onFirstKey }: InsideProps) {
       case 'keys':
         return <KeysView server={server} onFirstKey={who.anonymous ? onFirstKey : undefined} />;
       case 'batches':
-        return <BatchesView server={server} admin={who.admin} query={query ?? {}} />;
+        return (
+          <BatchesView server={server} admin={manages(who)} hasFiles={who.here.clients} query={query ?? {}} />
+        );
       case 'usage':
         return <UsageView server={server} theme={theme} query={query ?? {}} />;
       case 'settings':
@@ -110,15 +123,23 @@ function skipTo(event: Event, target: HTMLElement | null): void {
 const reasons: Partial<Readonly<Record<View, string>>> = {
   fleet: 'This server is not part of a fleet. Start it with --join to join one: docs/fleet.md says how.',
   keys: 'This server keeps no keys: there are none to show or make.',
+  chat: 'The chat is at the server’s address for clients.',
 };
+const forAdministrators = 'This view is at the server’s address for administrators (--admin-port).';
 
-function AbsentView({ view }: { readonly view: View }) {
+interface AbsentViewProps {
+  readonly view: View;
+  readonly home: View;
+  readonly here: WhoAmI['here'];
+}
+
+function AbsentView({ view, home, here }: AbsentViewProps) {
   return (
     <section>
       <h1>{viewTitles[view]}</h1>
-      <p>{reasons[view] ?? 'This server has no such view.'}</p>
+      <p>{here.admins ? (reasons[view] ?? 'This server has no such view.') : forAdministrators}</p>
       <p>
-        <a href={hashOf({ view: 'lift' })}>Go to {viewTitles.lift}</a>
+        <a href={hashOf({ view: home })}>Go to {viewTitles[home]}</a>
       </p>
     </section>
   );

@@ -11,12 +11,20 @@ interface Polled<Answer> {
 
 const ASK_AGAIN_MS = 2000;
 
-/** Each request follows the response before it, however slow the link; without `everyMs` it stops at the first. */
-export function usePolled<Answer>(server: Server, path: string, everyMs?: number): Polled<Answer> {
+/**
+ * Each request follows the response before it, however slow the link; without `everyMs` it stops at the first, and without a
+ * path nothing is requested.
+ */
+export function usePolled<Answer>(
+  server: Server,
+  path: string | undefined,
+  everyMs?: number,
+): Polled<Answer> {
   const [known, setKnown] = useState<{ answer?: Answer; problem?: string }>({});
   const asking = useRef<AbortController | undefined>(undefined);
   const ask = useCallback(async () => {
     asking.current?.abort();
+    if (path === undefined) return;
     const leave = new AbortController();
     asking.current = leave;
     const { signal } = leave;

@@ -18,6 +18,8 @@ export interface WhoAmI {
   readonly canPull: boolean;
   readonly hasKeyStore: boolean;
   readonly inFleet: boolean;
+  /** What this address has: where administrators have one of their own, each has one of the two. */
+  readonly here: { readonly clients: boolean; readonly admins: boolean };
 }
 
 /** Sent as `snapshot`: first, again after ticks were dropped, and in place of a tick where engines came or went. */

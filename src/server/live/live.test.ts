@@ -301,6 +301,7 @@ describe('whoami', () => {
       canPull: false,
       hasKeyStore: true,
       inFleet: false,
+      here: { clients: true, admins: true },
     });
   });
 });

@@ -115,5 +115,9 @@ function whoAmI(context: ServerContext, request: FastifyRequest): WhoAmI {
     canPull: admin && downloads !== undefined,
     hasKeyStore: keyStore !== undefined,
     inFleet: fleet !== undefined,
+    here: {
+      clients: request.server.hasRoute({ method: 'POST', url: '/v1/chat/completions' }),
+      admins: request.server.hasRoute({ method: 'GET', url: '/live' }),
+    },
   };
 }

@@ -29,7 +29,10 @@ const IDLE_MS = 5000;
 
 interface BatchesViewProps {
   readonly server: Server;
+  /** Of all keys, not of the reader's own. */
   readonly admin: boolean;
+  /** Whether clients, and so their files, are served at this address. */
+  readonly hasFiles: boolean;
   readonly query: Readonly<Record<string, string>>;
 }
 
@@ -39,7 +42,7 @@ interface BatchPage {
   readonly has_more: boolean;
 }
 
-export function BatchesView({ server, admin, query: { after } }: BatchesViewProps) {
+export function BatchesView({ server, admin, hasFiles, query: { after } }: BatchesViewProps) {
   const route = admin ? 'admin/batches' : 'v1/batches';
   const from = after === undefined ? '' : `&after=${encodeURIComponent(after)}`;
   const [everyMs, setEveryMs] = useState(RUNNING_MS);
@@ -49,7 +52,7 @@ export function BatchesView({ server, admin, query: { after } }: BatchesViewProp
   const batches = answer?.data ?? [];
   const open = batches.filter(isOpen).length;
   useEffect(() => setEveryMs(open > 0 ? RUNNING_MS : IDLE_MS), [open]);
-  const files = useFiles(server, batches);
+  const files = useFiles(server, hasFiles, batches);
   const attempt = async (work: () => Promise<unknown>) => {
     setFailure(undefined);
     try {
@@ -68,7 +71,7 @@ export function BatchesView({ server, admin, query: { after } }: BatchesViewProp
       {answer !== undefined && batches.length === 0 && after === undefined ? (
         <section class="panel begin" aria-labelledby="begin-title">
           <h2 id="begin-title">{admin ? 'Nobody has made a batch yet' : 'You have made no batch yet'}</h2>
-          <BatchExample server={server} />
+          {hasFiles && <BatchExample server={server} />}
         </section>
       ) : (
         <>
@@ -86,12 +89,14 @@ export function BatchesView({ server, admin, query: { after } }: BatchesViewProp
             />
             <PageLinks after={after} page={answer} />
           </section>
-          <details class="panel">
-            <summary>How to make one</summary>
-            <div class="begin">
-              <BatchExample server={server} />
-            </div>
-          </details>
+          {hasFiles && (
+            <details class="panel">
+              <summary>How to make one</summary>
+              <div class="begin">
+                <BatchExample server={server} />
+              </div>
+            </details>
+          )}
         </>
       )}
       {doomed && (
@@ -110,8 +115,15 @@ export function BatchesView({ server, admin, query: { after } }: BatchesViewProp
 }
 
 /** Asked for again when a batch comes or ends: then its files come, too. */
-function useFiles(server: Server, batches: readonly ShownBatch[]): ReadonlyMap<string, StoredFile> {
-  const { answer, refresh } = usePolled<{ data: readonly StoredFile[] }>(server, 'v1/files');
+function useFiles(
+  server: Server,
+  hasFiles: boolean,
+  batches: readonly ShownBatch[],
+): ReadonlyMap<string, StoredFile> {
+  const { answer, refresh } = usePolled<{ data: readonly StoredFile[] }>(
+    server,
+    hasFiles ? 'v1/files' : undefined,
+  );
   const known = batches.map(({ id, status }) => `${id} ${status}`).join();
   const asked = useRef(known);
   useEffect(() => {

@@ -1,6 +1,7 @@
 // The lift, live: how fast it runs, which sequences run and wait and why, and what holds the memory.
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { WhoAmI } from '../../../src/server/live/live-event.ts';
 import type { Server } from '../access/server.ts';
 import { useValue } from '../observable.ts';
 import { EndedTable } from '../requests/ended-table.tsx';
@@ -23,11 +24,10 @@ interface LiftViewProps {
   readonly server: Server;
   readonly board: LiftBoard;
   readonly theme: ThemeChoice;
-  /** Other machines compute: their steps and blocks come with their statuses. */
-  readonly inFleet: boolean;
+  readonly who: WhoAmI;
 }
 
-export function LiftView({ server, board, theme, inFleet }: LiftViewProps) {
+export function LiftView({ server, board, theme, who: { inFleet, here } }: LiftViewProps) {
   const feed = useMemo(() => new LiveFeed(server, board), [server, board]);
   useEffect(() => {
     // A hidden tab costs the engines nothing.
@@ -41,6 +41,7 @@ export function LiftView({ server, board, theme, inFleet }: LiftViewProps) {
   }, [feed]);
   const { tick, engines, ended, notices } = useValue(board);
   const { state } = useValue(feed);
+  // Other machines compute: their steps and blocks come with their statuses.
   const workers = useLazy(inFleet ? workersPanel : nothing);
   return (
     <>
@@ -48,7 +49,7 @@ export function LiftView({ server, board, theme, inFleet }: LiftViewProps) {
       <FeedBar feed={feed} notices={notices} />
       {tick && (
         <div class="lift-values" data-stale={state === 'lost'}>
-          {board.isIdle && <BeginHere server={server} models={tick.models} />}
+          {board.isIdle && here.clients && <BeginHere server={server} models={tick.models} />}
           <Figures tick={tick} series={inFleet ? undefined : board.series} />
           {!board.isIdle && <Plots board={board} theme={theme} inFleet={inFleet} />}
           {inFleet ? (
@@ -97,7 +98,11 @@ const windows = [
   [3600, '1 h'],
 ] as const;
 
-function Plots({ board, theme, inFleet }: Omit<LiftViewProps, 'server'>) {
+interface PlotsProps extends Pick<LiftViewProps, 'board' | 'theme'> {
+  readonly inFleet: boolean;
+}
+
+function Plots({ board, theme, inFleet }: PlotsProps) {
   const [windowSeconds, setWindow] = useState<number>(SERIES_SECONDS);
   const isLong = windowSeconds > SERIES_SECONDS;
   const series = isLong ? board.hour : board.series;
