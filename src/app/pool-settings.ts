@@ -92,10 +92,11 @@ export function poolModels(config: Config, home: string, homes = modelHomesOf(co
   const servable = (found: readonly ModelOnDisk[]): PoolModel[] => {
     // Models that appear later never become the default.
     defaultName ??= found.find(isSound)?.name;
-    return found.filter(isSound).map(({ name, path, createdSeconds }) => ({
+    return found.filter(isSound).map(({ name, path, createdSeconds, headless }) => ({
       name,
       path,
       createdSeconds,
+      ...(headless && { headless }),
       aliases: [...aliasesOf(name), ...shortNamesAt(path).filter((short) => short !== name)],
       adapters: adapters
         .filter(({ model }) => model === name)

@@ -18,6 +18,8 @@ export interface ModelEntry {
   readonly pinned: boolean;
   /** Seconds since 1970 when the file was last changed. */
   readonly createdSeconds: number;
+  /** It writes no text; absent where that is not known, too. */
+  readonly headless?: true;
   /** Weights, and the KV blocks it may hold now, where it is loaded or loading. */
   readonly memoryBytes?: number;
   /** Requests that use it now, or wait for it. */

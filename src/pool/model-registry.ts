@@ -27,6 +27,8 @@ export interface ModelOnDisk {
   readonly createdSeconds: number;
   readonly sizeBytes: number;
   readonly format: ModelFormat;
+  /** It has no head: it makes vectors and scores of texts, and writes none. */
+  readonly headless?: true;
   /** Why it cannot be served; absent where its headers are sound and its architecture is known. */
   readonly problem?: string;
 }
@@ -116,8 +118,8 @@ function inspect(
   try {
     const files = openModelFiles(path);
     try {
-      buildSpec(files);
-      return { ...known, format: files.format };
+      const { headless } = buildSpec(files);
+      return { ...known, format: files.format, ...(headless && { headless }) };
     } catch (error) {
       return { ...known, format: files.format, problem: problemOf(error) };
     } finally {

@@ -19,6 +19,7 @@ export interface PoolModel {
   readonly adapters?: readonly PoolAdapter[];
   readonly pinned: boolean;
   readonly createdSeconds: number;
+  readonly headless?: true;
   /** Where somebody chose one. */
   readonly chatTemplate?: ChosenTemplate | undefined;
   readonly toolFormat?: FormatName | undefined;

@@ -53,7 +53,7 @@ const routerStates: Readonly<Record<ModelState, string>> = {
 
 /** `defaults`: known only while the model is loaded. */
 function modelOf(entry: ModelEntry, defaults: WireDefaults | undefined): object {
-  const { name, adapterOf, aliases, state, createdSeconds, upstream } = entry;
+  const { name, adapterOf, aliases, state, createdSeconds, upstream, headless } = entry;
   return {
     id: name,
     object: 'model',
@@ -63,6 +63,7 @@ function modelOf(entry: ModelEntry, defaults: WireDefaults | undefined): object 
     ...(adapterOf === undefined ? {} : { parent: adapterOf }),
     aliases,
     state,
+    ...(headless ? { generates: false } : {}),
     status: { value: routerStates[state] },
     ...(defaults === undefined ? {} : { default_parameters: defaults }),
   };

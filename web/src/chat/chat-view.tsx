@@ -1,6 +1,7 @@
 // The chat: the list of conversations, and the open one.
 
 import { useEffect, useMemo } from 'preact/hooks';
+import { generators, type ModelList } from '../access/model-list.ts';
 import type { Server } from '../access/server.ts';
 import { useValue } from '../observable.ts';
 import { usePolled } from '../polled.ts';
@@ -20,7 +21,7 @@ interface ChatViewProps {
 
 export function ChatView({ server, room, id }: ChatViewProps) {
   const { conversations, unkept } = useValue(room);
-  const { models, problem } = useModels(server);
+  const { models, problem, isMute } = useModels(server);
   const current = room.find(id) ?? conversations[0];
   const currentId = current?.id;
   useEffect(() => {
@@ -38,11 +39,17 @@ export function ChatView({ server, room, id }: ChatViewProps) {
   }, [models, current, room]);
   return (
     <div class="chat">
+      <h1 class="offscreen">Chat</h1>
       <ConversationList room={room} conversations={conversations} current={current} />
       <div class="chat-main">
         {problem !== undefined && (
           <p class="problem" role="alert">
             <SafeText text={problem} />
+          </p>
+        )}
+        {isMute && (
+          <p class="notice" role="status">
+            No model here writes text: those there are make vectors and scores of texts.
           </p>
         )}
         {unkept && (
@@ -57,12 +64,15 @@ export function ChatView({ server, room, id }: ChatViewProps) {
   );
 }
 
-function useModels(server: Server): { models: readonly string[]; problem: string | undefined } {
-  const { answer, problem } = usePolled<{ data: readonly { id: string }[] }>(
-    server,
-    'v1/models',
-    ASK_EVERY_MS,
-  );
-  const models = useMemo(() => answer?.data.map(({ id }) => id) ?? [], [answer]);
-  return { models, problem };
+interface Models {
+  readonly models: readonly string[];
+  readonly problem: string | undefined;
+  /** There are models, and none of them writes text. */
+  readonly isMute: boolean;
+}
+
+function useModels(server: Server): Models {
+  const { answer, problem } = usePolled<ModelList>(server, 'v1/models', ASK_EVERY_MS);
+  const models = useMemo(() => generators(answer), [answer]);
+  return { models, problem, isMute: models.length === 0 && (answer?.data.length ?? 0) > 0 };
 }

@@ -2,6 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import type { ModelEntry } from '../../../src/pool/model-pool.ts';
+import { quotable } from '../access/model-list.ts';
 import type { Server } from '../access/server.ts';
 import { hashOf } from '../shell/route.ts';
 import { CopyButton } from '../text/code-block.tsx';
@@ -16,47 +17,79 @@ interface Example {
   readonly name: string;
   readonly language: string;
   readonly text: (url: string, key: string | undefined, model: string) => string;
+  /** With a model that writes no text. */
+  readonly embedding: (url: string, key: string | undefined, model: string) => string;
 }
+
+const curl = (url: string, key: string | undefined, body: string) => `curl ${url} \\
+${key === undefined ? '' : `  -H "Authorization: Bearer ${key}" \\\n`}  -H "Content-Type: application/json" \\
+  -d '${body}'`;
+
+const python = (url: string, key: string | undefined) => `from openai import OpenAI  # pip install openai
+
+client = OpenAI(base_url="${url}", api_key="${key ?? 'none'}")
+`;
+
+const javaScript = (
+  url: string,
+  key: string | undefined,
+) => `import OpenAI from 'openai'; // npm install openai
+
+const client = new OpenAI({ baseURL: '${url}', apiKey: '${key ?? 'none'}' });
+`;
 
 const examples: readonly Example[] = [
   {
     name: 'curl',
     language: 'bash',
-    text: (url, key, model) => `curl ${url}/chat/completions \\
-${key === undefined ? '' : `  -H "Authorization: Bearer ${key}" \\\n`}  -H "Content-Type: application/json" \\
-  -d '{"model": "${model}", "messages": [{"role": "user", "content": "Hello!"}]}'`,
+    text: (url, key, model) =>
+      curl(
+        `${url}/chat/completions`,
+        key,
+        `{"model": "${model}", "messages": [{"role": "user", "content": "Hello!"}]}`,
+      ),
+    embedding: (url, key, model) =>
+      curl(`${url}/embeddings`, key, `{"model": "${model}", "input": "Hello!"}`),
   },
   {
     name: 'Python',
     language: 'python',
-    text: (url, key, model) => `from openai import OpenAI  # pip install openai
-
-client = OpenAI(base_url="${url}", api_key="${key ?? 'none'}")
-answer = client.chat.completions.create(
+    text: (url, key, model) => `${python(url, key)}answer = client.chat.completions.create(
     model="${model}",
     messages=[{"role": "user", "content": "Hello!"}],
 )
 print(answer.choices[0].message.content)`,
+    embedding: (
+      url,
+      key,
+      model,
+    ) => `${python(url, key)}answer = client.embeddings.create(model="${model}", input="Hello!")
+print(answer.data[0].embedding)`,
   },
   {
     name: 'JavaScript',
     language: 'javascript',
-    text: (url, key, model) => `import OpenAI from 'openai'; // npm install openai
-
-const client = new OpenAI({ baseURL: '${url}', apiKey: '${key ?? 'none'}' });
-const answer = await client.chat.completions.create({
+    text: (url, key, model) => `${javaScript(url, key)}const answer = await client.chat.completions.create({
   model: '${model}',
   messages: [{ role: 'user', content: 'Hello!' }],
 });
 console.log(answer.choices[0].message.content);`,
+    embedding: (
+      url,
+      key,
+      model,
+    ) => `${javaScript(url, key)}const answer = await client.embeddings.create({ model: '${model}', input: 'Hello!' });
+console.log(answer.data[0].embedding);`,
   },
 ];
 
 export function BeginHere({ server, models }: BeginHereProps) {
   const [name, setName] = useState('curl');
-  const { text, language } = examples.find((one) => one.name === name) as Example;
+  const { text, embedding, language } = examples.find((one) => one.name === name) as Example;
   const url = baseUrl();
-  const model = quotable(models);
+  const first = firstOf(models);
+  const model = quotable(first?.name);
+  const example = first?.headless ? embedding : text;
   const { key } = server;
   return (
     <section class="panel begin" aria-labelledby="begin-title">
@@ -103,14 +136,15 @@ export function BeginHere({ server, models }: BeginHereProps) {
         ))}
       </div>
       <div role="tabpanel" id="begin-snippet" aria-labelledby={`begin-${language}`}>
-        <Snippet name={name} language={language} apiKey={key} text={(shown) => text(url, shown, model)} />
+        <Snippet name={name} language={language} apiKey={key} text={(shown) => example(url, shown, model)} />
       </div>
     </section>
   );
 }
 
-/** Where a name could break out of the quotes of a shell or a program, the built-in one stands for it. */
-function quotable(models: readonly ModelEntry[]): string {
-  const first = models.find(({ state }) => state === 'loaded') ?? models[0];
-  return first !== undefined && /^[\w.:@/+-]+$/.test(first.name) ? first.name : 'default';
+/** One that writes text, where there is one; of these, one that is loaded. */
+function firstOf(models: readonly ModelEntry[]): ModelEntry | undefined {
+  const writing = models.filter(({ headless }) => headless !== true);
+  const best = writing.length > 0 ? writing : models;
+  return best.find(({ state }) => state === 'loaded') ?? best[0];
 }

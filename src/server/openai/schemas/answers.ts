@@ -159,6 +159,10 @@ export const modelSchema = z.object({
   upstream: z.string().meta({ description: 'The upstream that serves it, where it is not here.' }).optional(),
   aliases: z.array(z.string()),
   state: z.enum(['unloaded', 'waiting', 'loading', 'loaded', 'failed']),
+  generates: z
+    .literal(false)
+    .meta({ description: 'It makes vectors and scores of texts, and writes none.' })
+    .optional(),
   status: z
     .strictObject({ value: z.enum(['unloaded', 'loading', 'loaded']) })
     .meta({ description: "The state in the words of llama-server's router." }),
