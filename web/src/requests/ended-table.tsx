@@ -4,7 +4,7 @@ import type { EndedRequest, FallbackReason, UpstreamUse } from '../../../src/ser
 import { type Column, DataTable, NONE } from '../shell/data-table.tsx';
 import { TierMark } from '../shell/marks.tsx';
 import { hashOf } from '../shell/route.ts';
-import { count, duration, percent } from '../text/format.ts';
+import { count, duration, percent, shortId } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 
 /** Who answered, and why not a model of this server. */
@@ -21,9 +21,19 @@ const fallbackWords: Readonly<Record<FallbackReason, string>> = {
   'long-wait': 'had a long queue',
 };
 
-/** What was refused has no trace. */
-export function RequestLink({ id, isTraced = true }: { readonly id: string; readonly isTraced?: boolean }) {
-  const text = <SafeText text={id} most={30} />;
+interface RequestLinkProps {
+  readonly id: string;
+  /** What was refused has no trace. */
+  readonly isTraced?: boolean;
+  readonly isShort?: boolean;
+}
+
+export function RequestLink({ id, isTraced = true, isShort = false }: RequestLinkProps) {
+  const text = (
+    <span title={isShort ? id : undefined}>
+      <SafeText text={isShort ? shortId(id) : id} most={30} />
+    </span>
+  );
   return isTraced ? <a href={hashOf({ view: 'requests', id })}>{text}</a> : text;
 }
 

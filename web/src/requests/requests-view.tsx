@@ -93,7 +93,10 @@ export function RequestsView({ server, admin, query }: RequestsViewProps) {
 }
 
 const columns: readonly Column<Entry>[] = [
-  { name: 'Request', cell: ({ request, id }) => <RequestLink id={id} isTraced={request !== undefined} /> },
+  {
+    name: 'Request',
+    cell: ({ request, id }) => <RequestLink id={id} isTraced={request !== undefined} isShort />,
+  },
   { name: 'Time', cell: ({ atMs }) => <time>{clock(atMs)}</time> },
   {
     name: 'Key',
@@ -101,7 +104,11 @@ const columns: readonly Column<Entry>[] = [
   },
   {
     name: 'Kind',
-    cell: ({ request, refusal }) => <SafeText text={request?.kind ?? refusal?.route ?? ''} most={40} />,
+    cell: ({ request, refusal }) => (
+      <span class="route-name">
+        <SafeText text={request?.kind ?? refusal?.route ?? ''} most={60} />
+      </span>
+    ),
   },
   {
     name: 'Model',
@@ -114,7 +121,7 @@ const columns: readonly Column<Entry>[] = [
       <span class={refusal ? 'outcome sentence' : 'outcome'} data-outcome={outcome}>
         {refusal ? (
           <>
-            {refusal.status} <SafeText text={refusal.reason} most={120} />
+            {refusal.status} <SafeText text={refusal.reason} most={400} />
           </>
         ) : (
           <SafeText text={request?.outcome ?? ''} most={40} />
