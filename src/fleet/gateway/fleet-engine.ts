@@ -1,7 +1,7 @@
 // All engines of a model in a fleet, behind the interface of one engine.
 
 import type { EngineStats } from '../../engine/engine.ts';
-import type { EngineClient } from '../../engine/engine-client.ts';
+import type { EngineClient, EngineLoad } from '../../engine/engine-client.ts';
 import type { EngineRequest, RequestEvent } from '../../engine/request.ts';
 import type { VocabularyTables } from '../../grammar/vocabulary.ts';
 import type { Dispatcher } from './dispatcher.ts';
@@ -12,11 +12,18 @@ export class FleetEngine implements EngineClient {
   readonly #model: AskedModel;
   readonly #dispatcher: Dispatcher;
   readonly #stats: () => Promise<EngineStats>;
+  readonly knownLoad: () => EngineLoad | undefined;
 
-  constructor(model: AskedModel, dispatcher: Dispatcher, stats: () => Promise<EngineStats>) {
+  constructor(
+    model: AskedModel,
+    dispatcher: Dispatcher,
+    stats: () => Promise<EngineStats>,
+    knownLoad: () => EngineLoad | undefined,
+  ) {
     this.#model = model;
     this.#dispatcher = dispatcher;
     this.#stats = stats;
+    this.knownLoad = knownLoad;
   }
 
   submit(request: EngineRequest): AsyncGenerator<RequestEvent, void, void> {

@@ -1,6 +1,7 @@
 // The models of a fleet by name, with their replicas, from the status of its workers.
 
 import type { EngineStats } from '../../engine/engine.ts';
+import type { EngineLoad } from '../../engine/engine-client.ts';
 import type { ModelEntry, ModelState } from '../../pool/model-pool.ts';
 import type { ModelStatus, NodeStatus } from '../messages.ts';
 
@@ -76,6 +77,26 @@ export function entryOf({ name, replicas }: FleetModel): ModelEntry {
 
 function sumOf(counts: readonly number[]): number {
   return counts.reduce((sum, count) => sum + count, 0);
+}
+
+/** Of these replicas together, from their statuses; undefined where there is none. */
+export function knownLoad(replicas: readonly Replica[]): EngineLoad | undefined {
+  const loads = replicas.flatMap(({ model }) => model.load ?? []);
+  if (loads.length === 0) return undefined;
+  const sum = (of: (load: (typeof loads)[number]) => number) => loads.reduce((all, one) => all + of(one), 0);
+  const cached = sum(({ work }) => work?.blocks.cached ?? 0);
+  return {
+    queues: ([0, 1, 2] as const).map((priority) => ({
+      priority,
+      waiting: sum(({ waiting }) => waiting[priority]),
+    })),
+    running: sum(({ running }) => running),
+    blocks: {
+      cached,
+      free: Math.max(0, sum(({ freeBlocks }) => freeBlocks) - cached),
+      used: sum(({ totalBlocks, freeBlocks, work }) => work?.blocks.used ?? totalBlocks - freeBlocks),
+    },
+  };
 }
 
 export function mergeStats(all: readonly EngineStats[]): EngineStats {

@@ -19,6 +19,7 @@ import {
   type FleetModel,
   findModel,
   fleetModels,
+  knownLoad,
   mergeStats,
   type Replica,
 } from './fleet-models.ts';
@@ -188,7 +189,12 @@ export class FleetPool implements ModelPool {
       if (counts.length > 0) blockCount = Math.min(...counts);
       return blockCount;
     };
-    const engine = new FleetEngine({ name, key }, this.#options.dispatcher, () => this.#stats(name));
+    const engine = new FleetEngine(
+      { name, key },
+      this.#options.dispatcher,
+      () => this.#stats(name),
+      () => knownLoad(loadedReplicas(this.#now(name))),
+    );
     const served: ServedModel = {
       name,
       path,

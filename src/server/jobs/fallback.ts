@@ -1,6 +1,7 @@
 // When a request for a model that is here goes to an upstream: the model is not loaded yet, cannot be, or has a queue that
 // would take longer than the operator allows.
 
+import { loadOf } from '../../engine/engine-client.ts';
 import type { ModelLease, ModelPool } from '../../pool/model-pool.ts';
 import { orAbort, within } from '../../runtime/timers.ts';
 import { ApiError, acquireError } from '../http/errors.ts';
@@ -69,9 +70,9 @@ export async function expectsLongWait(
 ): Promise<boolean> {
   const served = context.pool.loaded().find(({ name }) => name === (entry.adapterOf ?? entry.name));
   if (served === undefined) return false;
-  const stats = await within(served.engine.stats(), STATS_MS).catch(() => undefined);
+  const load = await within(loadOf(served.engine), STATS_MS).catch(() => undefined);
   const own = forceLow ? 2 : priorityOf(caller);
-  const ahead = (stats?.queues ?? []).reduce(
+  const ahead = (load?.queues ?? []).reduce(
     (sum, { priority, waiting }) => (priority <= own ? sum + waiting : sum),
     0,
   );

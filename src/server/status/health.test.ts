@@ -1,6 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
+import type { EngineLoad } from '../../engine/engine-client.ts';
 import type { ModelPool, ModelState } from '../../pool/model-pool.ts';
 import { HealthCheck, Readiness } from './health.ts';
+import { Metrics } from './metrics.ts';
 
 interface StandInEngine {
   stats: () => Promise<{ steps: number; running: object[] }>;
@@ -86,6 +88,36 @@ describe('an engine', () => {
     expect(await checkOf({ stats: idle, direct: true }, () => 0).check()).toMatchObject([
       { state: 'direct' },
     ]);
+  });
+});
+
+describe('the engines of a fleet', () => {
+  const fleet = (load: () => EngineLoad | undefined) => {
+    const engine = { stats: () => expect.unreachable('a worker was asked'), knownLoad: load };
+    const pool = {
+      list: () => [{ name: 'm', state: 'loaded' }],
+      loaded: () => [{ name: 'm', engine, direct: false }],
+    } as unknown as ModelPool;
+    return { pool, check: new HealthCheck(pool, 1000, () => 0) };
+  };
+  const busy: EngineLoad = {
+    queues: [{ priority: 1, waiting: 2 }],
+    running: 7,
+    blocks: { free: 1, cached: 2, used: 3 },
+  };
+
+  it('are well where one worker serves, and nobody is asked', async () => {
+    const { pool, check } = fleet(() => busy);
+    expect(await check.check()).toEqual([{ model: 'm', state: 'ok', running: 7 }]);
+    expect(await new Readiness(pool, check).problem()).toBeUndefined();
+    const text = await new Metrics(pool).text();
+    expect(text).toContain('chairlift_engine_up{model="m"} 1');
+    expect(text).toContain('chairlift_running_sequences{model="m"} 7');
+  });
+
+  it('are not ready where no worker serves', async () => {
+    const { pool, check } = fleet(() => undefined);
+    expect(await new Readiness(pool, check).problem()).toBe('m: no worker that serves it is known');
   });
 });
 

@@ -1,7 +1,7 @@
 // Checks the engines, each of which must answer and must end steps while sequences run; and readiness: whether a request for
-// the default model would be answered. No check loads a model.
+// the default model would be answered. No check loads a model, and none asks another machine: the slowest would decide.
 
-import type { EngineClient } from '../../engine/engine-client.ts';
+import type { EngineClient, EngineLoad } from '../../engine/engine-client.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { messageOf } from '../../runtime/error-message.ts';
@@ -63,6 +63,7 @@ export class HealthCheck {
   async #checkOne({ name: model, engine, direct }: ServedModel): Promise<EngineHealth> {
     const { failure } = engine;
     if (failure !== undefined) return { model, state: 'failed', problem: failure };
+    if (engine.knownLoad !== undefined) return knownHealth(model, engine.knownLoad());
     const askedMs = this.#nowMs();
     const asked = engine
       .stats()
@@ -96,6 +97,12 @@ export class HealthCheck {
     else this.#progress.delete(engine);
     return 0;
   }
+}
+
+/** Engines of a fleet: one worker that serves is enough. */
+function knownHealth(model: string, load: EngineLoad | undefined): EngineHealth {
+  if (load !== undefined) return { model, state: 'ok', running: load.running };
+  return { model, state: 'silent', problem: 'no worker that serves it is known' };
 }
 
 export function serves({ state }: EngineHealth): boolean {

@@ -2,8 +2,7 @@
 // gauges are read from the engines at each scrape.
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { EngineStats } from '../../engine/engine.ts';
-import type { EngineClient } from '../../engine/engine-client.ts';
+import { type EngineClient, type EngineLoad, loadOf } from '../../engine/engine-client.ts';
 import type { TokenUsage } from '../../generation/answer-source.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
@@ -187,27 +186,27 @@ export class Metrics {
         const { name, engine } = served;
         // A worker of a fleet has engines that no HTTP request has subscribed.
         this.subscribe(served);
-        const stats = await within(engine.stats(), STATS_TIMEOUT_MS).catch(() => undefined);
-        return { name, stats };
+        const load = await within(loadOf(engine), STATS_TIMEOUT_MS).catch(() => undefined);
+        return { name, load };
       }),
     );
     for (const gauge of [this.#engineUp, this.#waiting, this.#running, this.#blocks]) gauge.reset();
-    for (const { name, stats } of answers) {
-      this.#engineUp.set({ model: name }, stats === undefined ? 0 : 1);
+    for (const { name, load } of answers) {
+      this.#engineUp.set({ model: name }, load === undefined ? 0 : 1);
       // Start at 0: Prometheus does not see the first increment of a new series as a rise.
       this.#fallbacks.inc({ model: name }, 0);
       this.#preemptions.inc({ model: name }, 0);
-      if (stats !== undefined) this.#take(name, stats);
+      if (load !== undefined) this.#take(name, load);
     }
     const own = await this.#registry.metrics();
     return this.#llama === undefined ? own : `${own}${this.#llama.text(totalsOf(answers))}`;
   }
 
-  #take(model: string, { queues, running, blocks }: EngineStats): void {
+  #take(model: string, { queues, running, blocks }: EngineLoad): void {
     for (const { priority, waiting } of queues) {
       this.#waiting.set({ model, priority: TIERS[priority] }, waiting);
     }
-    this.#running.set({ model }, running.length);
+    this.#running.set({ model }, running);
     for (const state of ['free', 'cached', 'used'] as const)
       this.#blocks.set({ model, state }, blocks[state]);
   }
@@ -239,11 +238,11 @@ export class Metrics {
   }
 }
 
-function totalsOf(answers: readonly { readonly stats: EngineStats | undefined }[]) {
-  const sum = (count: (stats: EngineStats) => number) =>
-    answers.reduce((total, { stats }) => total + (stats === undefined ? 0 : count(stats)), 0);
+function totalsOf(answers: readonly { readonly load: EngineLoad | undefined }[]) {
+  const sum = (count: (load: EngineLoad) => number) =>
+    answers.reduce((total, { load }) => total + (load === undefined ? 0 : count(load)), 0);
   return {
-    running: sum(({ running }) => running.length),
+    running: sum(({ running }) => running),
     waiting: sum(({ queues }) => queues.reduce((total, { waiting }) => total + waiting, 0)),
   };
 }

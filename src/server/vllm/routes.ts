@@ -1,5 +1,6 @@
 // What vLLM's clients and the balancers in front of it ask: its version, whether it lives, how much it has to do, other adapters.
 
+import { loadOf } from '../../engine/engine-client.ts';
 import type { ServerContext } from '../context.ts';
 import type { Route } from '../route.ts';
 import { loraRoutes } from './lora.ts';
@@ -22,15 +23,15 @@ export function vllmRoutes(context: ServerContext): readonly Route[] {
       url: '/load',
       access: 'key',
       summary: 'How many sequences run or wait, in all models',
-      handler: async () => ({ server_load: await loadOf(context) }),
+      handler: async () => ({ server_load: await sequencesOf(context) }),
     },
   ];
 }
 
-async function loadOf({ pool }: ServerContext): Promise<number> {
-  const stats = await Promise.all(pool.loaded().map(({ engine }) => engine.stats().catch(() => undefined)));
-  return stats.reduce((sum, one) => {
+async function sequencesOf({ pool }: ServerContext): Promise<number> {
+  const loads = await Promise.all(pool.loaded().map(({ engine }) => loadOf(engine).catch(() => undefined)));
+  return loads.reduce((sum, one) => {
     const waiting = one?.queues.reduce((total, queue) => total + queue.waiting, 0) ?? 0;
-    return sum + waiting + (one?.running.length ?? 0);
+    return sum + waiting + (one?.running ?? 0);
   }, 0);
 }
