@@ -77,12 +77,13 @@ export async function fetchTextSide(
   { opening, files }: TextSide,
   fetch: (file: string, offset: number, bytes: number) => Promise<Uint8Array>,
 ): Promise<string> {
+  // Names come from another machine.
+  for (const name of [opening, ...files.map((file) => file.name)]) {
+    const isInside = name === '' || (normalize(name) === name && !/^(\.\.|\/)/.test(name));
+    if (!isInside) throw new Error(`${name} is no name of a model's file`);
+  }
   for (const { name, size, spans } of files) {
     const path = join(folder, name);
-    // Names come from another machine.
-    if (normalize(name) !== name || name.startsWith('..') || name.startsWith('/')) {
-      throw new Error(`${name} is no name of a model's file`);
-    }
     mkdirSync(dirname(path), { recursive: true });
     const file = openSync(path, 'w', 0o600);
     try {

@@ -1,8 +1,6 @@
 // The models of a fleet as a pool: whatever any worker has, loaded where it fits best when a request asks for it. The gateway
 // tokenizes and detokenizes with copies of the models without their weights.
 
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { EngineStats } from '../../engine/engine.ts';
 import { type LocalModelOptions, openLocalModel } from '../../pool/local-model.ts';
 import type { AcquireResult, ModelEntry, ModelPool } from '../../pool/model-pool.ts';
@@ -11,7 +9,6 @@ import { messageOf } from '../../runtime/error-message.ts';
 import type { Membership } from '../membership.ts';
 import type { Answer, Question } from '../messages.ts';
 import { freeMemory } from '../placement.ts';
-import { fetchTextSide, type TextSide } from '../text-side.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { FleetEngine } from './fleet-engine.ts';
 import {
@@ -23,6 +20,7 @@ import {
   mergeStats,
   type Replica,
 } from './fleet-models.ts';
+import { TextCopies } from './text-copies.ts';
 
 const ASK_MS = 5000;
 /** Large models come from slow disks. */
@@ -47,6 +45,7 @@ interface Opened {
 
 export class FleetPool implements ModelPool {
   readonly #options: FleetPoolOptions;
+  readonly #texts: TextCopies;
   readonly #opened = new Map<string, Opened>();
   readonly #opening = new Map<string, Promise<ServedModel>>();
   readonly #loading = new Map<string, Promise<Refusal | undefined>>();
@@ -54,7 +53,7 @@ export class FleetPool implements ModelPool {
 
   constructor(options: FleetPoolOptions) {
     this.#options = options;
-    mkdirSync(options.folder, { recursive: true, mode: 0o700 });
+    this.#texts = new TextCopies(options.folder, (node, question) => this.#ask(node, question));
   }
 
   get memoryBytes(): number {
@@ -174,7 +173,7 @@ export class FleetPool implements ModelPool {
 
   async #openText(model: FleetModel): Promise<ServedModel> {
     const { name, key } = model;
-    const path = await this.#textSide(model);
+    const path = await this.#texts.path(model);
     const base = model.replicas[0]?.model.adapterOf ?? name;
     const { spec, tokenizer, template, pooling, classifier, fillInMiddle, sampling, close } = openLocalModel(
       path,
@@ -218,37 +217,6 @@ export class FleetPool implements ModelPool {
 
   #now(name: string): FleetModel {
     return this.#models().find((one) => one.name === name) ?? { name, key: '', replicas: [] };
-  }
-
-  /** Fetched once by each gateway, from a worker that has it. */
-  async #textSide({ name, key, replicas }: FleetModel): Promise<string> {
-    const folder = join(this.#options.folder, key);
-    const mark = join(folder, '.opening');
-    let reason = 'no worker has it';
-    for (const { status } of replicas) {
-      const answer = await this.#ask(status.node, { kind: 'text-side', model: name });
-      if (answer.kind !== 'text-side') {
-        reason = answer.kind === 'refused' ? answer.reason : 'a wrong answer came';
-        continue;
-      }
-      const { side } = answer;
-      if (!existsSync(mark)) await this.#fetch(folder, status.node, name, side);
-      return side.opening === '' ? folder : join(folder, side.opening);
-    }
-    throw new Error(reason);
-  }
-
-  async #fetch(folder: string, node: string, model: string, side: TextSide): Promise<void> {
-    const aside = `${folder}.${process.pid}`;
-    rmSync(aside, { recursive: true, force: true });
-    await fetchTextSide(aside, side, async (file, offset, bytes) => {
-      const answer = await this.#ask(node, { kind: 'text-part', model, file, offset, bytes });
-      if (answer.kind === 'text-part') return answer.content;
-      throw new Error(answer.kind === 'refused' ? answer.reason : 'a wrong answer came');
-    });
-    writeFileSync(join(aside, '.opening'), side.opening);
-    rmSync(folder, { recursive: true, force: true });
-    renameSync(aside, folder);
   }
 
   async #stats(name: string): Promise<EngineStats> {
