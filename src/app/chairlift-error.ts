@@ -60,6 +60,7 @@ const loadCodes: Readonly<Record<AcquireFailure, ChairliftErrorCode>> = {
   elsewhere: 'model_load_failed',
   'load-failed': 'model_load_failed',
   'engine-died': 'engine_failed',
+  away: 'engine_failed',
   'no-memory': 'model_does_not_fit',
   cancelled: 'model_closed',
   closing: 'model_closed',

@@ -82,6 +82,7 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
       ...gateway,
       membership,
       folder: join(folder, 'models'),
+      nowMs: common.nowMs,
       ask,
       dispatcher: new Dispatcher({
         ...common,

@@ -2,8 +2,11 @@
 
 import type { ServedModel } from './served-model.ts';
 
-/** `waiting`: it was asked for, and is loaded as soon as other models have made room. */
-export type ModelState = 'unloaded' | 'waiting' | 'loading' | 'loaded' | 'failed';
+/**
+ * `waiting`: it was asked for, and is loaded as soon as other models have made room. `away`: of a fleet, no worker that has it can
+ * be reached now.
+ */
+export type ModelState = 'unloaded' | 'waiting' | 'loading' | 'loaded' | 'failed' | 'away';
 
 export interface ModelEntry {
   readonly name: string;
@@ -44,7 +47,7 @@ export interface ModelLease {
 
 /**
  * `load-failed`: the model itself is to blame. `engine-died`: its engine did not survive the load; it may later. `elsewhere`: an
- * upstream has it.
+ * upstream has it. `away`: the machines that have it cannot be reached now.
  */
 export type AcquireFailure =
   | 'unknown-model'
@@ -52,6 +55,7 @@ export type AcquireFailure =
   | 'no-memory'
   | 'load-failed'
   | 'engine-died'
+  | 'away'
   | 'cancelled'
   | 'closing';
 

@@ -50,7 +50,7 @@ export function findModel(models: readonly FleetModel[], name: string | undefine
   );
 }
 
-const order: readonly ModelState[] = ['loaded', 'loading', 'waiting', 'unloaded', 'failed'];
+const order: readonly ModelState[] = ['loaded', 'loading', 'waiting', 'unloaded', 'failed', 'away'];
 
 export function entryOf({ name, replicas }: FleetModel): ModelEntry {
   const models = replicas.map(({ model }) => model);

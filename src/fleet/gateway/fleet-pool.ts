@@ -9,6 +9,7 @@ import { messageOf } from '../../runtime/error-message.ts';
 import type { Membership } from '../membership.ts';
 import type { Answer, Question } from '../messages.ts';
 import { freeMemory } from '../placement.ts';
+import { AwayModels } from './away-models.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { FleetEngine } from './fleet-engine.ts';
 import {
@@ -32,6 +33,7 @@ export interface FleetPoolOptions {
   readonly dispatcher: Dispatcher;
   readonly ask: (node: string, question: Question, timeoutMs: number) => Promise<Answer>;
   readonly folder: string;
+  readonly nowMs: () => number;
   /** What this gateway's settings say about the text of a model. */
   readonly textOf: (name: string) => Pick<LocalModelOptions, 'chatTemplate' | 'toolFormat'>;
 }
@@ -45,6 +47,7 @@ interface Opened {
 
 export class FleetPool implements ModelPool {
   readonly #options: FleetPoolOptions;
+  readonly #away: AwayModels;
   readonly #texts: TextCopies;
   readonly #opened = new Map<string, Opened>();
   readonly #opening = new Map<string, Promise<ServedModel>>();
@@ -53,6 +56,7 @@ export class FleetPool implements ModelPool {
 
   constructor(options: FleetPoolOptions) {
     this.#options = options;
+    this.#away = new AwayModels(options.membership, options.nowMs);
     this.#texts = new TextCopies(options.folder, (node, question) => this.#ask(node, question));
   }
 
@@ -61,7 +65,9 @@ export class FleetPool implements ModelPool {
   }
 
   list(): readonly ModelEntry[] {
-    return this.#models().map(entryOf);
+    const models = this.#models();
+    const away = this.#away.models(models).map((model): ModelEntry => awayEntry(entryOf(model)));
+    return [...models.map(entryOf), ...away];
   }
 
   /** Models that this gateway was asked for and that some worker has loaded. */
@@ -74,8 +80,9 @@ export class FleetPool implements ModelPool {
 
   async acquire(name: string | undefined): Promise<AcquireResult> {
     if (this.#closed) return { ok: false, failure: 'closing', message: 'the server is shutting down' };
-    const model = findModel(this.#models(), name);
-    if (model === undefined) return this.#unknown(name);
+    const models = this.#models();
+    const model = findModel(models, name);
+    if (model === undefined) return this.#unknown(name, models);
     const refusal = loadedReplicas(model).length > 0 ? undefined : await this.#loadOnce(model);
     if (refusal !== undefined) return refusal;
     try {
@@ -122,8 +129,13 @@ export class FleetPool implements ModelPool {
     return fleetModels(this.#options.membership.workers());
   }
 
-  #unknown(name: string | undefined): Refusal {
-    const known = this.#models().map((one) => one.name);
+  #unknown(name: string | undefined, models: readonly FleetModel[]): Refusal {
+    const away = findModel(this.#away.models(models), name);
+    if (away !== undefined) {
+      const message = `no worker that has ${away.name} can be reached now`;
+      return { ok: false, failure: 'away', message };
+    }
+    const known = models.map((one) => one.name);
     if (known.length === 0) {
       return { ok: false, failure: 'engine-died', message: 'no worker of the fleet can be reached now' };
     }
@@ -241,6 +253,10 @@ export class FleetPool implements ModelPool {
 
 function loadedReplicas({ replicas }: FleetModel): Replica[] {
   return replicas.filter(({ model }) => model.state === 'loaded');
+}
+
+function awayEntry({ memoryBytes: _, computedBy: __, ...entry }: ModelEntry): ModelEntry {
+  return { ...entry, state: 'away', busy: 0 };
 }
 
 function byFreeMemory(a: Replica, b: Replica): number {

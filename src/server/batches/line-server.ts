@@ -2,6 +2,7 @@
 // runner says in whose name a line runs, so that no request from outside can claim that.
 
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { ModelPool } from '../../pool/model-pool.ts';
 import type { RequestUsage } from '../../store/usage-batch.ts';
 import { anthropicError } from '../anthropic/errors.ts';
 import { messagesProtocol } from '../anthropic/protocol.ts';
@@ -12,6 +13,7 @@ import { chatProtocol } from '../openai/chat.ts';
 import { textProtocol } from '../openai/completions.ts';
 import { serveEmbeddings } from '../openai/embeddings.ts';
 import type { Caller } from '../request/auth.ts';
+import { findEntry } from '../request/find-model.ts';
 import { KeptResponses, RunningResponses } from '../responses/kept-responses.ts';
 import { newResponse, responsesErrorBody } from '../responses/protocol.ts';
 
@@ -53,13 +55,17 @@ type Serve = (context: ServerContext, request: FastifyRequest, reply: FastifyRep
 
 const low = { forceLow: true };
 const DEFAULT_PAUSE_MS = 1000;
+const MODEL_PAUSE_MS = 30_000;
 
 export class LineServer {
   readonly #app: FastifyInstance;
+  /** The pool of a gateway: a model that was there when the batch was read may come back. */
+  readonly #fleet: ModelPool | undefined;
   readonly #running = new Map<string, RunningLine>();
 
   constructor(app: FastifyInstance, given: ServerContext) {
     this.#app = app;
+    this.#fleet = given.fleet && given.pool;
     const context: ServerContext = {
       ...given,
       limiter: given.limiter.apart(),
@@ -79,8 +85,11 @@ export class LineServer {
 
   async run(given: LineRequest): Promise<LineOutcome> {
     const { id, endpoint, body, signal } = given;
-    const streams = (JSON.parse(body) as { stream?: unknown }).stream === true;
-    if (streams) {
+    const { stream, model } = JSON.parse(body) as { stream?: unknown; model?: string | null };
+    if (this.#fleet !== undefined && !isKnown(this.#fleet, model)) {
+      return { kind: 'later', afterMs: MODEL_PAUSE_MS };
+    }
+    if (stream === true) {
       const refusal = badRequest('stream', 'is not possible in a batch; leave it out');
       const refused = endpoint === '/v1/messages' ? anthropicError(refusal, { id }) : refusal.body();
       return {
@@ -162,6 +171,15 @@ function handlers(context: ServerContext): Readonly<Record<Endpoint, Serve>> {
       serveCompletion(own, newResponse(kept, running), request, reply, low),
     '/v1/messages': (own, request, reply) => serveCompletion(own, messagesProtocol, request, reply, low),
   };
+}
+
+function isKnown(pool: ModelPool, model: string | null | undefined): boolean {
+  try {
+    findEntry(pool, model ?? undefined);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function pauseOf(headers: Readonly<Record<string, unknown>>): number {

@@ -106,6 +106,11 @@ export function noModels(): ApiError {
   return new ApiError(503, message, { code: 'no_models', headers: { 'retry-after': '2' } });
 }
 
+/** A client comes back: a worker that restarts, or is replaced, has it again soon. */
+function modelAway(message: string): ApiError {
+  return new ApiError(503, message, { param: 'model', code: 'model_away', headers: { 'retry-after': '5' } });
+}
+
 export function shuttingDown(message = 'the server is shutting down and takes no new requests'): ApiError {
   return new ApiError(503, message, { code: 'shutting_down', headers: { 'retry-after': '5' } });
 }
@@ -125,6 +130,7 @@ export function acquireError(failure: AcquireFailure, message: string, name: str
   if (failure === 'unknown-model') return modelNotFound(name ?? '');
   if (failure === 'closing') return shuttingDown();
   if (failure === 'elsewhere') return new ApiError(400, message, { param: 'model', code: 'model_elsewhere' });
+  if (failure === 'away') return modelAway(message);
   if (failure === 'no-memory') {
     return new ApiError(503, message, { code: 'model_does_not_fit', headers: { 'retry-after': '10' } });
   }

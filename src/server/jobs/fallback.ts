@@ -2,7 +2,7 @@
 // would take longer than the operator allows.
 
 import { loadOf } from '../../engine/engine-client.ts';
-import type { ModelLease, ModelPool } from '../../pool/model-pool.ts';
+import type { AcquireFailure, ModelLease, ModelPool } from '../../pool/model-pool.ts';
 import { orAbort, within } from '../../runtime/timers.ts';
 import { ApiError, acquireError } from '../http/errors.ts';
 import type { FallbackReason } from '../live/live-event.ts';
@@ -55,12 +55,16 @@ export async function acquireOrFallBack(
     }
     if (result.ok) return result.lease;
     if (result.failure === 'no-memory') throw new FallBack('does-not-fit');
-    if (result.failure === 'load-failed' || result.failure === 'engine-died') throw new FallBack('failed');
+    if (isLocalFault(result.failure)) throw new FallBack('failed');
     throw acquireError(result.failure, result.message, name);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', leave);
   }
+}
+
+function isLocalFault(failure: AcquireFailure): boolean {
+  return failure === 'load-failed' || failure === 'engine-died' || failure === 'away';
 }
 
 /** Whether requests of this tier would wait longer than this for their first step, by what was measured lately. */

@@ -46,6 +46,7 @@ export function modelRoutes({ pool, settings }: ServerContext): readonly Route[]
 const routerStates: Readonly<Record<ModelState, string>> = {
   unloaded: 'unloaded',
   failed: 'unloaded',
+  away: 'unloaded',
   waiting: 'loading',
   loading: 'loading',
   loaded: 'loaded',

@@ -134,6 +134,8 @@ export class Readiness {
         // The next request loads it, and waits for its turn where other models are busy.
         this.#proven = true;
         return undefined;
+      case 'away':
+        return `no worker that has ${model.name} can be reached`;
       case 'failed':
         this.#proven = false;
         return `${model.name} could not be loaded`;

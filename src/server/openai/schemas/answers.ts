@@ -158,7 +158,7 @@ export const modelSchema = z.object({
   owned_by: z.string(),
   upstream: z.string().meta({ description: 'The upstream that serves it, where it is not here.' }).optional(),
   aliases: z.array(z.string()),
-  state: z.enum(['unloaded', 'waiting', 'loading', 'loaded', 'failed']),
+  state: z.enum(['unloaded', 'waiting', 'loading', 'loaded', 'failed', 'away']),
   generates: z
     .literal(false)
     .meta({ description: 'It makes vectors and scores of texts, and writes none.' })

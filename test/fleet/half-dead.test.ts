@@ -1,0 +1,118 @@
+// A small fleet over a real NATS server whose nodes are slow, half dead, away for a while or named alike: what a gateway says of
+// itself and of its models stays true.
+
+import { copyFileSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { inputLine } from '../support/batch-server.ts';
+import { FleetBatch } from '../support/fleet-batch.ts';
+import { type NatsServer, natsRefusal, startNats } from '../support/nats-server.ts';
+import { ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
+
+const refusal = natsRefusal();
+const embedded = new URL('../../models/chairlift-demo-14m-q8_0.gguf', import.meta.url);
+
+describe.skipIf(refusal !== undefined)(
+  `a fleet with nodes that are half dead${refusal === undefined ? '' : ` (${refusal})`}`,
+  () => {
+    const homes = { w1: new ServerHome(), w2: new ServerHome(), g: new ServerHome() };
+    let nats: NatsServer;
+    let flags: string[];
+    let w1: ServerProcess;
+    let w2: ServerProcess;
+    let gateway: ServerProcess;
+
+    /** Both have the same bytes: under a common name, and each under one of its own in a file of its own. */
+    const startWorker = (node: 'w1' | 'w2') =>
+      homes[node].start(
+        ...[...flags, '--worker', '--node', node, '--threads', '1', '--memory', '4GiB'],
+        ...['--model', `common=${homes[node].folder}/${node}.gguf`],
+        ...['--model', `of-${node}=${homes[node].folder}/${node}.gguf`],
+      );
+    const startGateway = () => homes.g.start(...flags, '--gateway', '--node', 'g');
+
+    beforeAll(async () => {
+      const folder = join(homes.g.folder, 'nats');
+      mkdirSync(folder);
+      nats = await startNats(folder, `jetstream { store_dir: "${folder}" }`);
+      flags = ['--join', `nats://127.0.0.1:${nats.port}`];
+      for (const node of ['w1', 'w2'] as const)
+        copyFileSync(embedded, join(homes[node].folder, `${node}.gguf`));
+      [w1, w2, gateway] = await Promise.all([startWorker('w1'), startWorker('w2'), startGateway()]);
+      await waitUntil(async () => (await ask('common')).ok && (await models()).length === 3);
+    });
+
+    afterAll(async () => {
+      await Promise.all([w1, w2, gateway].map((node) => node?.stop()));
+      await nats?.stop();
+      for (const home of Object.values(homes)) home.remove();
+    });
+
+    const ask = (model: string) =>
+      fetch(`${gateway.url}/v1/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ model, prompt: 'Once upon a time', max_tokens: 4, temperature: 0 }),
+      });
+
+    async function models(): Promise<{ id: string; state: string }[]> {
+      const response = await fetch(`${gateway.url}/v1/models`);
+      return ((await response.json()) as { data: { id: string; state: string }[] }).data;
+    }
+    const stateOf = async (name: string) => (await models()).find(({ id }) => id === name)?.state;
+
+    it('is ready while one worker’s engine is stopped and the other is well, at every probe', async () => {
+      const pid = w1.enginePid();
+      process.kill(pid, 'SIGSTOP');
+      try {
+        const statuses: number[] = [];
+        for (let i = 0; i < 16; i++) {
+          const probes = await Promise.all(['/ready', '/health'].map((path) => fetch(gateway.url + path)));
+          statuses.push(...probes.map(({ status }) => status));
+          expect(await probes[1]?.json()).toMatchObject({ status: 'ok' });
+          await sleep(250);
+        }
+        expect(new Set(statuses)).toEqual(new Set([200]));
+        const metrics = await (await fetch(`${gateway.url}/metrics`)).text();
+        expect(metrics).toContain('chairlift_engine_up{model="common"} 1');
+      } finally {
+        process.kill(pid, 'SIGCONT');
+      }
+    });
+
+    it('serves the same bytes under every name they have, also after the gateway is started again', async () => {
+      const answers = async () =>
+        Promise.all(
+          ['common', 'of-w1', 'of-w2'].map(async (model) => {
+            const response = await ask(model);
+            const { choices } = (await response.json()) as { choices?: [{ text: string }] };
+            return [response.status, choices?.[0].text];
+          }),
+        );
+      const first = await answers();
+      expect(first).toEqual([first[0], first[0], first[0]]);
+      expect(first[0]?.[0]).toBe(200);
+      await gateway.stop();
+      gateway = await startGateway();
+      expect(await answers()).toEqual(first);
+    });
+
+    it('asks clients to come back for a model whose worker is away, and lets batches wait for it', async () => {
+      await w2.stop();
+      await waitUntil(async () => (await stateOf('of-w2')) === 'away');
+      const refused = await ask('of-w2');
+      expect(refused.status).toBe(503);
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(await refused.json()).toMatchObject({ error: { code: 'model_away' } });
+      expect((await ask('never-heard-of')).status).toBe(404);
+      expect((await fetch(`${gateway.url}/ready`)).status).toBe(200);
+      const line = inputLine('one', { model: 'of-w2', prompt: 'Once', max_tokens: 2 }, '/v1/completions');
+      const batch = await FleetBatch.begin([gateway.url], '', [line]);
+      await batch.until(({ status }) => status === 'in_progress', 30_000);
+      w2 = await startWorker('w2');
+      const ended = await batch.until(({ status }) => status !== 'in_progress', 60_000);
+      expect(ended).toMatchObject({ request_counts: { total: 1, completed: 1, failed: 0 } });
+    });
+  },
+);
