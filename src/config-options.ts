@@ -285,6 +285,12 @@ export const configOptions = {
   },
   fleet: { kind: text, default: 'main', meaning: 'name of the fleet: several may share a message system' },
   node: { kind: text, meaning: 'name of this node, unlike any other; the machine’s name where unset' },
+  modelContent: {
+    kind: list,
+    default: [],
+    meaning:
+      'at a gateway, the content that models must have: `name=content`, 12 digits or more as `chairlift fleet` shows them; workers with another file by that name get none of its requests',
+  },
   natsUser: { kind: text, meaning: 'user at the message system; needs its password' },
   natsPassword: {
     kind: text,

@@ -63,7 +63,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     'sampling',
     'text',
   ],
-  fleet: ['fleet/routing', 'pool', 'grammar', ...inner],
+  fleet: ['runtime', 'fleet/routing', 'pool', 'grammar', ...inner],
   config: [],
   app: [
     'fleet',

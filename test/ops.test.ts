@@ -10,6 +10,7 @@ import { describe, expect, it } from 'vitest';
 import { formulaFor } from '../scripts/homebrew.js';
 import { configOptions, optionNames, variableOf } from '../src/config-options.ts';
 import { messages, start } from './support/keyed-server.ts';
+import type { TestServerOptions } from './support/test-server.ts';
 
 const pathOf = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
 const textOf = (name: string) => readFileSync(pathOf(name), 'utf8');
@@ -41,8 +42,21 @@ function namesIn(scrape: string): Set<string> {
   );
 }
 
+/** A gateway counts more than a server alone. */
+const fleet = {
+  figures: async () => ({
+    members: [{ role: 'worker', state: 'serving', count: 2 }],
+    placements: [{ model: 'm', wanted: 2, placed: 1 }],
+    contents: [{ model: 'm', contents: 1 }],
+    reassignments: 3,
+    resends: 4,
+    oldestStatusMs: 500,
+    archiveBytes: 1024,
+  }),
+} as unknown as TestServerOptions['fleet'];
+
 async function scrape(): Promise<string> {
-  const { app } = await start();
+  const { app } = await start({ fleet });
   await app.inject({ method: 'POST', url: '/v1/chat/completions', payload: { messages, max_tokens: 3 } });
   return (await app.inject({ url: '/metrics' })).body;
 }

@@ -13,7 +13,7 @@ import type { KeptRequest, RequestArchive } from '../server/context.ts';
 import { isLoopback } from '../server/request/auth.ts';
 import { natsAccess, refuseWithoutServers } from './nats-access.ts';
 import { isNobodyThere, natsProblem } from './nats-problem.ts';
-import { chosenFormats, chosenTemplates } from './pool-settings.ts';
+import { chosenFormats, chosenTemplates, pinnedContents } from './pool-settings.ts';
 
 /** Part of the determinism key: raised whenever a kernel's arithmetic changes. */
 const ARITHMETIC = 1;
@@ -116,7 +116,10 @@ export async function joinFleet(
     folder: join(homedir(), '.chairlift', 'fleet'),
     worker: own && { pool: own, determinism, maxRunning: config.maxBatchSize ?? MOST_RUNNING },
     gateway: gateway
-      ? { textOf: (model) => ({ chatTemplate: templateOf(model), toolFormat: formatOf(model) }) }
+      ? {
+          textOf: (model) => ({ chatTemplate: templateOf(model), toolFormat: formatOf(model) }),
+          pins: pinnedContents(config),
+        }
       : undefined,
     onProblem: (message) => logger.warn({ fleet }, message),
   });

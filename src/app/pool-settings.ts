@@ -143,6 +143,19 @@ export function chosenTemplates({ chatTemplate }: Pick<Config, 'chatTemplate'>) 
   return Object.assign(find, { names: [...chosen.keys()].filter((name) => name !== undefined) });
 }
 
+/** By name of a model: what its content must begin with. */
+export function pinnedContents({ modelContent }: Pick<Config, 'modelContent'>): ReadonlyMap<string, string> {
+  return new Map(
+    modelContent.map((text) => {
+      const [, name, content] = /^(.+)=([0-9a-f]{12,}(?:-[0-9a-f]*)?)$/.exec(text) ?? [];
+      if (name !== undefined && content !== undefined) return [name, content];
+      throw new ConfigError(
+        `--model-content: '${text}' is not name=content, with 12 digits or more as chairlift fleet shows them`,
+      );
+    }),
+  );
+}
+
 export function chosenFormats({ toolFormat }: Pick<Config, 'toolFormat'>) {
   const chosen = new Map<string | undefined, FormatName>();
   for (const text of toolFormat) {

@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander';
 import type { FleetView } from '../fleet/gateway/fleet-control.ts';
+import { SHOWN_KEY } from '../fleet/gateway/model-contents.ts';
 import type { ModelStatus, NodeStatus } from '../fleet/messages.ts';
 import { formatBytes } from '../text/byte-size.ts';
 import { addServerOptions, callServer, refusalOf, type ServerFlags } from './server-client.ts';
@@ -65,7 +66,17 @@ function layOut({ nodes, placements }: FleetView): string {
   const parts = [
     formatColumns(['node', 'roles', 'version', 'state', 'memory'], nodes.map(rowOf)),
     formatColumns(
-      ['model', 'node', 'state', 'running', 'waiting', 'free blocks', 'ms/step', 'ms/prompt token'],
+      [
+        'model',
+        'content',
+        'node',
+        'state',
+        'running',
+        'waiting',
+        'free blocks',
+        'ms/step',
+        'ms/prompt token',
+      ],
       nodes.flatMap(({ node, models }) => models.map((model) => modelRow(node, model))),
     ),
   ];
@@ -85,8 +96,10 @@ function rowOf({ node, roles, version, draining, memoryBytes }: NodeStatus) {
   return [node, roles.join(', '), version, draining ? 'draining' : 'serving', memory];
 }
 
-function modelRow(node: string, { name, state, load }: ModelStatus) {
-  if (load === undefined) return [name, node, state, undefined, undefined, undefined, undefined, undefined];
+function modelRow(node: string, { name, key, state, load }: ModelStatus) {
+  const content = key.slice(0, SHOWN_KEY);
+  if (load === undefined)
+    return [name, content, node, state, undefined, undefined, undefined, undefined, undefined];
   const { running, waiting, freeBlocks, speeds } = load;
   // Unknown before the first step.
   const { stepBaseMs, stepRowMs, promptTokenMs } = speeds;
@@ -94,6 +107,7 @@ function modelRow(node: string, { name, state, load }: ModelStatus) {
   const waits = waiting.reduce((sum, count) => sum + count, 0);
   return [
     name,
+    content,
     node,
     state,
     running,

@@ -8,6 +8,7 @@ import { FleetNode } from './fleet-node.ts';
 import { Dispatcher } from './gateway/dispatcher.ts';
 import { FleetControl } from './gateway/fleet-control.ts';
 import { FleetPool, type FleetPoolOptions } from './gateway/fleet-pool.ts';
+import { ModelContents } from './gateway/model-contents.ts';
 import type { FoundAnswer } from './gateway/open-answer.ts';
 import { RoutedChoice } from './gateway/worker-choice.ts';
 import { ARCHIVE, openBucket } from './kept-values.ts';
@@ -34,7 +35,7 @@ export interface JoinOptions {
   readonly worker?:
     | ({ readonly pool: ModelPool } & Pick<WorkerModelsOptions, 'determinism' | 'maxRunning'>)
     | undefined;
-  readonly gateway?: Pick<FleetPoolOptions, 'textOf'> | undefined;
+  readonly gateway?: Pick<FleetPoolOptions, 'textOf' | 'pins'> | undefined;
   readonly onProblem: (message: string) => void;
 }
 
@@ -76,20 +77,23 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
   });
   const { membership, ask } = self;
   const started = options.worker && startWorker(options.worker, self, common, folder, onProblem);
-  const pool =
+  const dispatcher =
     gateway &&
+    new Dispatcher({
+      ...common,
+      membership,
+      choice: routedChoice(self, common),
+      find: (name, id) => findAnswer(self, name, id),
+    });
+  const pool =
+    dispatcher &&
     new FleetPool({
       ...gateway,
       membership,
       folder: join(folder, 'models'),
       nowMs: common.nowMs,
       ask,
-      dispatcher: new Dispatcher({
-        ...common,
-        membership,
-        choice: routedChoice(self, common),
-        find: (name, id) => findAnswer(self, name, id),
-      }),
+      dispatcher,
     });
   const bucket = (name: string, limits: Parameters<typeof openBucket>[2]) =>
     openBucket(bus.connection, `chairlift-${fleet}-${name}`, limits, onProblem);
@@ -111,7 +115,17 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
     membership,
     pool,
     requests,
-    control: gateway && new FleetControl(membership, desired, ask),
+    control:
+      dispatcher &&
+      new FleetControl({
+        membership,
+        desired,
+        ask,
+        contents: new ModelContents(membership, gateway.pins, onProblem),
+        dispatched: dispatcher.counts,
+        archiveBytes: requests && (async () => (await requests.status()).streamInfo.state.bytes),
+        nowMs: common.nowMs,
+      }),
     drain: () => {
       if (started !== undefined) started.worker.draining = true;
       self.publishStatus();

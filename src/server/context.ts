@@ -33,6 +33,7 @@ import type { Caller, Keys } from './request/auth.ts';
 import type { RequestFeed } from './request/request-feed.ts';
 import type { ConversationItem } from './responses/items.ts';
 import type { ServerSettings } from './settings.ts';
+import type { FleetFigures } from './status/fleet-metrics.ts';
 import type { HealthCheck, Readiness } from './status/health.ts';
 import type { Metrics } from './status/metrics.ts';
 
@@ -68,6 +69,7 @@ export interface BenchRun {
 export type Bench = (asked: BenchRequest, run: BenchRun) => Promise<BenchResult>;
 
 interface Fleet {
+  figures(): Promise<FleetFigures>;
   view(): Promise<object>;
   work(most: number): object;
   place(placement: {

@@ -1,10 +1,11 @@
 // A small fleet over a real NATS server whose nodes are slow, half dead, away for a while or named alike: what a gateway says of
 // itself and of its models stays true.
 
-import { copyFileSync, mkdirSync } from 'node:fs';
+import { appendFileSync, copyFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { FleetView } from '../../src/fleet/gateway/fleet-control.ts';
 import { inputLine } from '../support/batch-server.ts';
 import { FleetBatch } from '../support/fleet-batch.ts';
 import { type NatsServer, natsRefusal, startNats } from '../support/nats-server.ts';
@@ -16,7 +17,13 @@ const embedded = new URL('../../models/chairlift-demo-14m-q8_0.gguf', import.met
 describe.skipIf(refusal !== undefined)(
   `a fleet with nodes that are half dead${refusal === undefined ? '' : ` (${refusal})`}`,
   () => {
-    const homes = { w1: new ServerHome(), w2: new ServerHome(), g: new ServerHome() };
+    const homes = {
+      w1: new ServerHome(),
+      w2: new ServerHome(),
+      w3: new ServerHome(),
+      g: new ServerHome(),
+      pinned: new ServerHome(),
+    };
     let nats: NatsServer;
     let flags: string[];
     let w1: ServerProcess;
@@ -40,7 +47,7 @@ describe.skipIf(refusal !== undefined)(
       for (const node of ['w1', 'w2'] as const)
         copyFileSync(embedded, join(homes[node].folder, `${node}.gguf`));
       [w1, w2, gateway] = await Promise.all([startWorker('w1'), startWorker('w2'), startGateway()]);
-      await waitUntil(async () => (await ask('common')).ok && (await models()).length === 3);
+      await waitUntil(async () => (await ask('common')).ok && (await models()).length >= 3);
     });
 
     afterAll(async () => {
@@ -56,11 +63,12 @@ describe.skipIf(refusal !== undefined)(
         body: JSON.stringify({ model, prompt: 'Once upon a time', max_tokens: 4, temperature: 0 }),
       });
 
-    async function models(): Promise<{ id: string; state: string }[]> {
-      const response = await fetch(`${gateway.url}/v1/models`);
+    async function models(at = gateway): Promise<{ id: string; state: string }[]> {
+      const response = await fetch(`${at.url}/v1/models`);
       return ((await response.json()) as { data: { id: string; state: string }[] }).data;
     }
-    const stateOf = async (name: string) => (await models()).find(({ id }) => id === name)?.state;
+    const stateOf = async (name: string, at = gateway) =>
+      (await models(at)).find(({ id }) => id === name)?.state;
 
     it('is ready while one worker’s engine is stopped and the other is well, at every probe', async () => {
       const pid = w1.enginePid();
@@ -96,6 +104,43 @@ describe.skipIf(refusal !== undefined)(
       await gateway.stop();
       gateway = await startGateway();
       expect(await answers()).toEqual(first);
+    });
+
+    it('warns of another file by a name that is taken, counts it, and pins the right one', async () => {
+      const metric = async (name: string, at = gateway) =>
+        Number(
+          new RegExp(`^chairlift_fleet_${name} (\\S+)$`, 'm').exec(
+            await (await fetch(`${at.url}/metrics`)).text(),
+          )?.[1],
+        );
+      const contents = 'model_contents{model="common"}';
+      expect(await metric(contents)).toBe(1);
+      expect(await metric('members{role="worker",state="serving"}')).toBe(2);
+      expect(await metric('oldest_status_seconds')).toBeLessThan(3);
+      expect(await metric('archive_bytes')).toBeGreaterThanOrEqual(0);
+      const { nodes } = (await (await fetch(`${gateway.url}/admin/fleet`)).json()) as FleetView;
+      const key = nodes.find(({ node }) => node === 'w1')?.models[0]?.key.slice(0, 12);
+      copyFileSync(embedded, join(homes.w3.folder, 'other.gguf'));
+      appendFileSync(join(homes.w3.folder, 'other.gguf'), 'another file');
+      const w3 = await homes.w3.start(
+        ...[...flags, '--worker', '--node', 'w3', '--threads', '1', '--memory', '4GiB'],
+        ...['--model', `common=${homes.w3.folder}/other.gguf`],
+      );
+      const pinned = await homes.pinned.start(
+        ...[...flags, '--gateway', '--node', 'pinned', '--model-content', `common=${key}`],
+      );
+      try {
+        await waitUntil(async () => (await metric(contents)) === 2 && (await metric(contents, pinned)) === 2);
+        expect(gateway.log()).toMatch(/different files by the name common/);
+        await Promise.all([w1.stop(), w2.stop()]);
+        await waitUntil(async () => (await metric(contents, pinned)) === 1);
+        // The other file answers where none is pinned, and nowhere else.
+        await waitUntil(async () => (await stateOf('common', pinned)) === 'away');
+        expect(await stateOf('common')).toBe('loaded');
+      } finally {
+        await Promise.all([w3.stop(), pinned.stop()]);
+        [w1, w2] = await Promise.all([startWorker('w1'), startWorker('w2')]);
+      }
     });
 
     it('asks clients to come back for a model whose worker is away, and lets batches wait for it', async () => {

@@ -32,7 +32,7 @@ function statusOf(node: string, models: readonly string[], start = '1'): NodeSta
 it('knows models of workers that have left for 15 minutes, unless another worker has them', () => {
   let nowMs = 0;
   const membership = new Membership();
-  const away = new AwayModels(membership, () => nowMs);
+  const away = new AwayModels(membership, new Map(), () => nowMs);
   const names = () => away.models(fleetModels(membership.workers())).map(({ name }) => name);
   membership.handle(statusOf('a', ['one', 'both']), nowMs);
   membership.handle(statusOf('b', ['both']), nowMs);

@@ -4,6 +4,7 @@
 import type { Membership } from '../membership.ts';
 import type { NodeStatus } from '../messages.ts';
 import { type FleetModel, fleetModels } from './fleet-models.ts';
+import type { PinnedContents } from './model-contents.ts';
 
 /** After this time a model that no worker has does not exist. */
 const AWAY_MS = 900_000;
@@ -15,9 +16,11 @@ interface Departed {
 
 export class AwayModels {
   readonly #departed = new Map<string, Departed>();
+  readonly #pins: PinnedContents;
   readonly #nowMs: () => number;
 
-  constructor(membership: Pick<Membership, 'onChange'>, nowMs: () => number) {
+  constructor(membership: Pick<Membership, 'onChange'>, pins: PinnedContents, nowMs: () => number) {
+    this.#pins = pins;
     this.#nowMs = nowMs;
     membership.onChange((change, status) => {
       // One that is back may not know its models yet: until it does, what it had counts.
@@ -31,7 +34,7 @@ export class AwayModels {
     this.#forget();
     const names = new Set(present.map(({ name }) => name));
     const statuses = [...this.#departed.values()].map(({ status }) => status);
-    return fleetModels(statuses).filter(({ name }) => !names.has(name));
+    return fleetModels(statuses, this.#pins).filter(({ name }) => !names.has(name));
   }
 
   #note(status: NodeStatus): void {

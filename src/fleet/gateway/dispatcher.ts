@@ -40,6 +40,8 @@ interface DispatcherOptions {
 }
 
 export class Dispatcher {
+  /** Since the start: requests that changed workers, and those that were sent to theirs again. */
+  readonly counts = { reassignments: 0, resends: 0 };
   readonly #options: DispatcherOptions;
   readonly #streams = new RequestStreams();
   readonly #open = new Map<string, OpenAnswer>();
@@ -233,6 +235,11 @@ export class Dispatcher {
     this.#publish(worker.node, { ...work, ...current, gateway });
   }
 
+  #resend(open: OpenAnswer): void {
+    this.counts.resends += 1;
+    this.#send(open);
+  }
+
   #sendVocabulary(worker: Pick<NodeStatus, 'node' | 'start'>, model: string): void {
     const tables = this.#vocabularies.get(model);
     const key = vocabularyKey(worker, model);
@@ -242,6 +249,7 @@ export class Dispatcher {
   }
 
   #release(open: OpenAnswer): void {
+    this.counts.reassignments += 1;
     this.#options.choice.released(open);
     open.worker = undefined;
     open.waitingSinceMs = this.#options.nowMs();
@@ -253,7 +261,7 @@ export class Dispatcher {
       if (open.recovering) continue;
       if (open.worker === undefined) this.#assign(open);
       // A worker without requests of this gateway publishes nothing to it.
-      else if (nowMs - Math.max(open.sentMs, open.heardMs) > LOST_AFTER_MS) this.#send(open);
+      else if (nowMs - Math.max(open.sentMs, open.heardMs) > LOST_AFTER_MS) this.#resend(open);
       if (open.worker === undefined && nowMs - open.waitingSinceMs > WAIT_MS) {
         this.#fail(open, `no worker serves ${open.model.name} now`);
       }

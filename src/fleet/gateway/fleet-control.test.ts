@@ -42,7 +42,15 @@ function node(name: string, models: readonly ModelStatus[]): NodeStatus {
 function controlOf(nodes: readonly NodeStatus[]): FleetControl {
   const membership = new Membership();
   for (const status of nodes) membership.handle(status, 0);
-  return new FleetControl(membership, undefined, () => Promise.reject(new Error('asks nobody')));
+  return new FleetControl({
+    membership,
+    desired: undefined,
+    contents: { counts: () => [] },
+    dispatched: { reassignments: 0, resends: 0 },
+    archiveBytes: undefined,
+    nowMs: () => 0,
+    ask: () => Promise.reject(new Error('asks nobody')),
+  });
 }
 
 describe('the work of a fleet', () => {

@@ -1,10 +1,14 @@
 // What operators see and change in a fleet, at any gateway.
 
+import { within } from '../../runtime/timers.ts';
 import type { Membership } from '../membership.ts';
 import type { Answer, ModelWork, NodeStatus, Question } from '../messages.ts';
 import { type DesiredState, type Placement, placedOn } from '../placement.ts';
+import type { ModelContents } from './model-contents.ts';
 
 const ASK_MS = 5000;
+/** A scrape waits no longer for the message system. */
+const FIGURES_MS = 1000;
 
 interface PlacedModel extends Placement {
   /** As far as there are workers that can load it. */
@@ -35,57 +39,125 @@ export interface FleetWork {
 
 type Refusal = string | undefined;
 
-export class FleetControl {
-  readonly #membership: Membership;
-  readonly #desired: DesiredState | undefined;
-  readonly #ask: (node: string, question: Question, timeoutMs: number) => Promise<Answer>;
+interface FleetControlOptions {
+  readonly membership: Membership;
+  /** Undefined where the message system stores nothing. */
+  readonly desired: DesiredState | undefined;
+  readonly ask: (node: string, question: Question, timeoutMs: number) => Promise<Answer>;
+  readonly contents: Pick<ModelContents, 'counts'>;
+  /** How often requests changed workers, or were sent to theirs again. */
+  readonly dispatched: { readonly reassignments: number; readonly resends: number };
+  /** Undefined where nothing is archived. */
+  readonly archiveBytes: (() => Promise<number>) | undefined;
+  readonly nowMs: () => number;
+}
 
-  /** Without a desired state, the message system stores nothing. */
-  constructor(
-    membership: Membership,
-    desired: DesiredState | undefined,
-    ask: (node: string, question: Question, timeoutMs: number) => Promise<Answer>,
-  ) {
-    this.#membership = membership;
-    this.#desired = desired;
-    this.#ask = ask;
+interface MemberCount {
+  readonly role: 'worker' | 'gateway';
+  readonly state: 'serving' | 'draining';
+  readonly count: number;
+}
+
+interface PlacementCount {
+  readonly model: string;
+  readonly wanted: number;
+  readonly placed: number;
+}
+
+/** For metrics. What the message system does not say in time is absent. */
+export interface FleetFigures {
+  readonly members: readonly MemberCount[];
+  readonly placements?: readonly PlacementCount[] | undefined;
+  readonly contents: ReturnType<ModelContents['counts']>;
+  readonly reassignments: number;
+  readonly resends: number;
+  readonly oldestStatusMs: number;
+  readonly archiveBytes?: number | undefined;
+}
+
+export class FleetControl {
+  readonly #options: FleetControlOptions;
+  /** By node: when its last status came. */
+  readonly #heardMs = new Map<string, number>();
+
+  constructor(options: FleetControlOptions) {
+    this.#options = options;
+    const { membership, nowMs } = options;
+    membership.onStatus(({ node }) => this.#heardMs.set(node, nowMs()));
+    membership.onChange((change, { node }) => {
+      if (change === 'left') this.#heardMs.delete(node);
+    });
+  }
+
+  async figures(): Promise<FleetFigures> {
+    const { contents, membership, dispatched, archiveBytes, nowMs } = this.#options;
+    const inTime = <Value>(value: Promise<Value> | undefined) =>
+      value && within(value, FIGURES_MS).catch(() => undefined);
+    const [placements, bytes] = await Promise.all([inTime(this.#placements()), inTime(archiveBytes?.())]);
+    return {
+      members: memberCounts(membership.all()),
+      placements: placements?.map(({ model, replicas, placedOn: { length } }) => ({
+        model,
+        wanted: replicas,
+        placed: length,
+      })),
+      contents: contents.counts(),
+      ...dispatched,
+      oldestStatusMs: Math.max(0, ...[...this.#heardMs.values()].map((heardMs) => nowMs() - heardMs)),
+      archiveBytes: bytes,
+    };
   }
 
   async view(): Promise<FleetView> {
-    const workers = this.#membership.workers();
-    const placements = (await this.#desired?.placements()) ?? [];
     return {
-      nodes: this.#membership.all().sort((a, b) => (a.node < b.node ? -1 : 1)),
-      placements: placements.map((one) => ({ ...one, placedOn: placedOn(one, workers) })),
+      nodes: this.#options.membership.all().sort((a, b) => (a.node < b.node ? -1 : 1)),
+      placements: await this.#placements(),
     };
+  }
+
+  async #placements(): Promise<PlacedModel[]> {
+    const { desired, membership } = this.#options;
+    const placements = (await desired?.placements()) ?? [];
+    const workers = membership.workers();
+    return placements.map((one) => ({ ...one, placedOn: placedOn(one, workers) }));
   }
 
   /** `most`: how many are listed; the rest is in the sums alone, so that answers stay small in large fleets. */
   work(most: number): FleetWork {
-    const workers = this.#membership.workers().flatMap(workOf);
+    const workers = this.#options.membership.workers().flatMap(workOf);
     const load = ({ running, waiting }: WorkerWork) => running + waiting;
     workers.sort((a, b) => load(b) - load(a) || (a.node < b.node ? -1 : 1));
     return { all: sumOf(workers), count: workers.length, workers: workers.slice(0, most) };
   }
 
   async place(placement: Placement): Promise<Refusal> {
-    if (this.#desired === undefined) return 'the message system keeps nothing: run NATS with JetStream';
-    const workers = this.#membership.workers();
+    if (this.#options.desired === undefined)
+      return 'the message system keeps nothing: run NATS with JetStream';
+    const workers = this.#options.membership.workers();
     if (!workers.some(({ models }) => models.some(({ name }) => name === placement.model))) {
       return `no worker has a model named ${placement.model}`;
     }
     const unknown = placement.nodes.find((node) => !workers.some((one) => one.node === node));
     if (unknown !== undefined) return `there is no worker named ${unknown}`;
-    await this.#desired.place(placement);
+    await this.#options.desired.place(placement);
     return undefined;
   }
 
   async drain(node: string, on: boolean): Promise<Refusal> {
-    const status = this.#membership.get(node);
+    const status = this.#options.membership.get(node);
     if (status === undefined || !status.roles.includes('worker')) return `there is no worker named ${node}`;
-    const answer = await this.#ask(node, { kind: 'drain', on }, ASK_MS);
+    const answer = await this.#options.ask(node, { kind: 'drain', on }, ASK_MS);
     return answer.kind === 'refused' ? answer.reason : undefined;
   }
+}
+
+function memberCounts(nodes: readonly NodeStatus[]): MemberCount[] {
+  const pairs = (['worker', 'gateway'] as const).flatMap((role) =>
+    (['serving', 'draining'] as const).map((state) => ({ role, state })),
+  );
+  const isOf = ({ role, state }: Omit<MemberCount, 'count'>, { roles, draining }: NodeStatus) =>
+    roles.includes(role) && draining === (state === 'draining');
+  return pairs.map((pair) => ({ ...pair, count: nodes.filter((node) => isOf(pair, node)).length }));
 }
 
 /** An adapter's requests run in the engine of its model, which says the same of its steps and blocks. */

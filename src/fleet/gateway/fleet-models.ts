@@ -4,6 +4,7 @@ import type { EngineStats } from '../../engine/engine.ts';
 import type { EngineLoad } from '../../engine/engine-client.ts';
 import type { ModelEntry, ModelState } from '../../pool/model-pool.ts';
 import type { ModelStatus, NodeStatus } from '../messages.ts';
+import type { PinnedContents } from './model-contents.ts';
 
 export interface Replica {
   readonly status: NodeStatus;
@@ -17,9 +18,13 @@ export interface FleetModel {
   readonly replicas: readonly Replica[];
 }
 
-/** The default model comes first: the one that most workers call their default. */
-export function fleetModels(workers: readonly NodeStatus[]): FleetModel[] {
-  const replicas = workers.flatMap((status) => status.models.map((model) => ({ status, model })));
+const unpinned: PinnedContents = new Map();
+
+/** The default model comes first: the one that most workers call their default. Files that are not the pinned ones are left out. */
+export function fleetModels(workers: readonly NodeStatus[], pins: PinnedContents = unpinned): FleetModel[] {
+  const replicas = workers
+    .flatMap((status) => status.models.map((model) => ({ status, model })))
+    .filter(({ model }) => model.key.startsWith(pins.get(model.name) ?? ''));
   const names = [...new Set(replicas.map(({ model }) => model.name))];
   const votes = (name: string) =>
     replicas.filter(({ model }) => model.name === name && model.isDefault).length;

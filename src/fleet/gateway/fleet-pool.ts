@@ -21,6 +21,7 @@ import {
   mergeStats,
   type Replica,
 } from './fleet-models.ts';
+import type { PinnedContents } from './model-contents.ts';
 import { TextCopies } from './text-copies.ts';
 
 const ASK_MS = 5000;
@@ -34,6 +35,7 @@ export interface FleetPoolOptions {
   readonly ask: (node: string, question: Question, timeoutMs: number) => Promise<Answer>;
   readonly folder: string;
   readonly nowMs: () => number;
+  readonly pins: PinnedContents;
   /** What this gateway's settings say about the text of a model. */
   readonly textOf: (name: string) => Pick<LocalModelOptions, 'chatTemplate' | 'toolFormat'>;
 }
@@ -56,7 +58,7 @@ export class FleetPool implements ModelPool {
 
   constructor(options: FleetPoolOptions) {
     this.#options = options;
-    this.#away = new AwayModels(options.membership, options.nowMs);
+    this.#away = new AwayModels(options.membership, options.pins, options.nowMs);
     this.#texts = new TextCopies(options.folder, (node, question) => this.#ask(node, question));
   }
 
@@ -126,7 +128,7 @@ export class FleetPool implements ModelPool {
   }
 
   #models(): FleetModel[] {
-    return fleetModels(this.#options.membership.workers());
+    return fleetModels(this.#options.membership.workers(), this.#options.pins);
   }
 
   #unknown(name: string | undefined, models: readonly FleetModel[]): Refusal {

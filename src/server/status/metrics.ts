@@ -10,6 +10,7 @@ import { within } from '../../runtime/timers.ts';
 import { TIERS, type Tier } from '../../store/key-record.ts';
 import type { UpstreamUse } from '../live/live-event.ts';
 import type { ServerSettings } from '../settings.ts';
+import { type FleetFigures, FleetMetrics } from './fleet-metrics.ts';
 import { type AnswerTimes, LlamaMetrics } from './llama-metrics.ts';
 
 const STATS_TIMEOUT_MS = 1000;
@@ -27,6 +28,10 @@ interface Submitted {
   readonly onAdmitted: (atMs: number) => void;
 }
 
+interface FleetSource {
+  figures(): Promise<FleetFigures>;
+}
+
 const byRequest: readonly (keyof RequestLabels)[] = ['model', 'tier'];
 
 export class Metrics {
@@ -35,6 +40,7 @@ export class Metrics {
   readonly #subscribed = new WeakSet<EngineClient>();
   readonly #submitted = new Map<string, Submitted>();
   readonly #llama: LlamaMetrics | undefined;
+  readonly #fleet: { readonly source: FleetSource; readonly metrics: FleetMetrics } | undefined;
   /** Scrapes at the same time share one. */
   #scrape: Promise<string> | undefined;
   readonly #firstToken = this.#histogram(
@@ -87,8 +93,13 @@ export class Metrics {
   readonly #running = this.#gauge('running_sequences', 'Sequences in the running batch');
   readonly #blocks = this.#gauge('blocks', 'KV blocks by state', ['model', 'state']);
 
-  constructor(pool: ModelPool, { llamaMetrics = false }: Partial<Pick<ServerSettings, 'llamaMetrics'>> = {}) {
+  constructor(
+    pool: ModelPool,
+    { llamaMetrics = false }: Partial<Pick<ServerSettings, 'llamaMetrics'>> = {},
+    fleet?: FleetSource,
+  ) {
     this.#pool = pool;
+    this.#fleet = fleet && { source: fleet, metrics: new FleetMetrics() };
     this.#llama = llamaMetrics ? new LlamaMetrics() : undefined;
     collectDefaultMetrics({ register: this.#registry });
   }
@@ -199,7 +210,8 @@ export class Metrics {
       if (load !== undefined) this.#take(name, load);
     }
     const own = await this.#registry.metrics();
-    return this.#llama === undefined ? own : `${own}${this.#llama.text(totalsOf(answers))}`;
+    const fleet = this.#fleet && (await this.#fleet.metrics.text(await this.#fleet.source.figures()));
+    return `${own}${fleet ?? ''}${this.#llama?.text(totalsOf(answers)) ?? ''}`;
   }
 
   #take(model: string, { queues, running, blocks }: EngineLoad): void {
