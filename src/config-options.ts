@@ -284,7 +284,11 @@ export const configOptions = {
     meaning: 'of a fleet, a gateway alone: it answers HTTP, and loads no model',
   },
   fleet: { kind: text, default: 'main', meaning: 'name of the fleet: several may share a message system' },
-  node: { kind: text, meaning: 'name of this node, unlike any other; the machine’s name where unset' },
+  node: {
+    kind: text,
+    meaning:
+      'name of this node, unlike any other: one whose name is taken does not start; where unset, the machine’s name with role and port, such as `m1-gateway-8000`',
+  },
   modelContent: {
     kind: list,
     default: [],

@@ -95,6 +95,15 @@ export async function connectFleet(
   }
 }
 
+/** Before models are loaded: two processes by one name would take each other's requests. */
+export async function claimNodeName({ config, node, parts }: FleetPlan, bus: NatsBus): Promise<void> {
+  const holder = await parts.claimName(bus, new parts.Subjects(config.fleet), node);
+  if (holder === undefined) return;
+  throw new ConfigError(
+    `--node: a node named ${node} is in the fleet already, process ${holder.pid} on ${holder.host}: give this one another name with --node`,
+  );
+}
+
 /** `own`: the models of this machine, for a worker. */
 export async function joinFleet(
   { config, node: name, parts }: FleetPlan,
@@ -131,14 +140,16 @@ export async function joinFleet(
 
 async function fleetParts() {
   try {
-    const [fleet, bus, archive] = await Promise.all([
+    const [fleet, nats, archive, name, bus] = await Promise.all([
       import('../fleet/join.ts'),
       import('../fleet/nats-bus.ts'),
       import('../fleet/kept-values.ts'),
+      import('../fleet/node-name.ts'),
+      import('../fleet/bus.ts'),
       // Imported here so that a missing package is reported early.
       import('@nats-io/transport-node'),
     ]);
-    return { ...fleet, ...bus, ...archive };
+    return { ...fleet, ...nats, ...archive, ...name, ...bus };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     const packages = ['transport-node', 'jetstream', 'kv'].map((name) => `@nats-io/${name}`).join(' ');
@@ -148,12 +159,21 @@ async function fleetParts() {
   }
 }
 
-/** Part of a subject: it has no dots. */
-function nodeName({ node }: Config): string {
-  if (node !== undefined && !/^[\w-]{1,64}$/.test(node)) {
+/** Part of a subject: it has no dots. By default what tells nodes of one machine apart is in it, and stays over restarts. */
+export function nodeName(config: Config): string {
+  const { node, port, adminPort } = config;
+  if (node !== undefined) {
+    if (/^[\w-]{1,64}$/.test(node)) return node;
     throw new ConfigError('--node: has letters, digits, - and _ alone');
   }
-  return (node ?? hostname()).replaceAll(/[^\w-]/g, '-').slice(0, 64);
+  const { worker, gateway } = rolesOf(config);
+  const role = worker && gateway ? 'node' : worker ? 'worker' : 'gateway';
+  const own = gateway ? port : adminPort;
+  // A free port is not known yet.
+  const end = own === undefined ? role : `${role}-${own === 0 ? process.pid : own}`;
+  return `${hostname()
+    .replaceAll(/[^\w-]/g, '-')
+    .slice(0, 40)}-${end}`;
 }
 
 /** Anyone who may publish on the message system may use every model, and answer in its place. */

@@ -39,6 +39,7 @@ import { chosenSettings, effectiveSettings } from './effective-settings.ts';
 import { chooseGpu, type GpuChoice, isGpuBackend } from './gpu-choice.ts';
 import { hubSettings } from './hub-settings.ts';
 import {
+  claimNodeName,
   connectFleet,
   type FleetPlan,
   type FleetRoles,
@@ -147,6 +148,7 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
   if (roles.gateway || config.adminPort !== undefined) await checkDoor(config, store.keys, logger);
   // Before any model is loaded, which may take minutes for nothing.
   parts.bus = plan && (await connectFleet(plan, logger));
+  if (plan && parts.bus) await claimNodeName(plan, parts.bus);
   for (const { host, port } of addressesOf(config, roles)) await tryAddress(host, port);
   stop?.throwIfAborted();
   const gpu = roles.worker ? await chooseGpu(config) : { backend: config.backend };

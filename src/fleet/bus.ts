@@ -42,6 +42,10 @@ export class Subjects {
     return `${this.#root}.ask.${node}`;
   }
 
+  name(node: string): string {
+    return `${this.#root}.name.${node}`;
+  }
+
   prefixes(worker: string): string {
     return `${this.#root}.prefixes.${worker}`;
   }

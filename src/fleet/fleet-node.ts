@@ -32,6 +32,8 @@ export class FleetNode {
   readonly membership: Membership;
   readonly #options: FleetNodeOptions;
   readonly #endings: (() => void)[] = [];
+  /** Other processes by the same name, each reported once. */
+  readonly #twins = new Set<string>();
   #workerState: () => WorkerState = () => idle;
   #published = 0;
 
@@ -92,7 +94,9 @@ export class FleetNode {
 
   #handle(status: NodeStatus): void {
     const { node, nowMs, onProblem } = this.#options;
-    if (status.node === node && status.start !== this.start && status.leaving !== true) {
+    const isTwin = status.node === node && status.start !== this.start && status.leaving !== true;
+    if (isTwin && !this.#twins.has(status.start)) {
+      this.#twins.add(status.start);
       onProblem(`another node is called ${node}, too: give each a name of its own`);
     }
     this.membership.handle(status, nowMs());

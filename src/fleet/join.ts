@@ -1,6 +1,7 @@
 // Joins a fleet: connects a node, starts a worker over this machine's pool, and a gateway with the pool of all machines.
 
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { KV } from '@nats-io/kv';
 import type { ModelPool } from '../pool/model-pool.ts';
 import { Subjects } from './bus.ts';
@@ -24,6 +25,8 @@ import { PrefixPublisher } from './worker/prefix-publisher.ts';
 import { WorkerModels, type WorkerModelsOptions } from './worker/worker-models.ts';
 
 const FIND_MS = 1000;
+/** Every node publishes its status within this time. */
+const ROUND_MS = 750;
 
 export interface JoinOptions {
   readonly bus: NatsBus;
@@ -111,6 +114,8 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
         })
       : undefined;
   self.publishStatus();
+  // A gateway that answers before it has heard every worker would deny models that exist.
+  if (gateway !== undefined) await sleep(ROUND_MS);
   return {
     membership,
     pool,

@@ -106,6 +106,27 @@ describe.skipIf(refusal !== undefined)(
       expect(await answers()).toEqual(first);
     });
 
+    it('does not let a second node of a name start, and names nodes of one machine apart by itself', async () => {
+      const twin = homes.w3.start(...flags, '--worker', '--node', 'w1');
+      await expect(twin).rejects.toThrow(
+        new RegExp(`a node named w1 is in the fleet already, process ${w1.pid} on`),
+      );
+      await expect(twin).rejects.not.toThrow(/model loading/);
+      const unnamed = await Promise.all([
+        homes.w3.start(...flags, '--worker', '--threads', '1'),
+        homes.pinned.start(...flags, '--gateway'),
+      ]);
+      const names = async () => {
+        const { nodes } = (await (await fetch(`${gateway.url}/admin/fleet`)).json()) as FleetView;
+        return nodes.map(({ node }) => node);
+      };
+      await waitUntil(async () => (await names()).length === 5);
+      expect(await names()).toEqual(
+        expect.arrayContaining([expect.stringMatching(/-worker$/), expect.stringMatching(/-gateway-\d+$/)]),
+      );
+      await Promise.all(unnamed.map((node) => node.stop()));
+    });
+
     it('warns of another file by a name that is taken, counts it, and pins the right one', async () => {
       const metric = async (name: string, at = gateway) =>
         Number(
@@ -115,7 +136,7 @@ describe.skipIf(refusal !== undefined)(
         );
       const contents = 'model_contents{model="common"}';
       expect(await metric(contents)).toBe(1);
-      expect(await metric('members{role="worker",state="serving"}')).toBe(2);
+      await waitUntil(async () => (await metric('members{role="worker",state="serving"}')) === 2);
       expect(await metric('oldest_status_seconds')).toBeLessThan(3);
       expect(await metric('archive_bytes')).toBeGreaterThanOrEqual(0);
       const { nodes } = (await (await fetch(`${gateway.url}/admin/fleet`)).json()) as FleetView;
