@@ -247,7 +247,8 @@ export const configOptions = {
   batchConcurrency: {
     kind: count,
     default: 16,
-    meaning: 'requests of batches that run at once; one while other requests wait for their first token',
+    meaning:
+      'requests of batches that run at once, of all gateways of a fleet that share a Postgres together; one at a gateway while other requests wait there for their first token',
   },
   allowAnonymous: {
     kind: onOff,

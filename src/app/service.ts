@@ -168,6 +168,7 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
     // A worker alone has no address for requests.
     bench: roles.gateway ? benchOf(() => url) : undefined,
     ...store,
+    batches: { ...store.batches, share: batchShare(store, parts.fleet) },
     brokenModels: found?.broken,
     downloads: downloadsOf(config, logger),
     tls,
@@ -204,6 +205,12 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
       void main.drain(0);
     },
   };
+}
+
+/** Gateways that share batches run `batchConcurrency` of their lines together. */
+function batchShare({ database }: Store, fleet: JoinedFleet | undefined): BatchDeps['share'] {
+  const control = fleet?.control;
+  return control && database.kind === 'postgres' ? (total) => control.share(total) : undefined;
 }
 
 /** Without Fastify's line about it. */

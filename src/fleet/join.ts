@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KV } from '@nats-io/kv';
 import type { ModelPool } from '../pool/model-pool.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import { Subjects } from './bus.ts';
 import { FleetNode } from './fleet-node.ts';
 import { Dispatcher } from './gateway/dispatcher.ts';
@@ -103,6 +104,7 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
   const requests = gateway && (await bucket('requests', ARCHIVE));
   const state = await bucket('state', {});
   const desired = state && new DesiredState(state);
+  if (started !== undefined) started.worker.draining = await shouldDrain(node, desired, onProblem);
   const endPlacing =
     desired && options.worker
       ? keepPlaced({
@@ -123,6 +125,7 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
     control:
       dispatcher &&
       new FleetControl({
+        node,
         membership,
         desired,
         ask,
@@ -145,6 +148,22 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
   };
 }
 
+/** A drain outlives the process that was drained. */
+async function shouldDrain(
+  node: string,
+  desired: DesiredState | undefined,
+  onProblem: (message: string) => void,
+): Promise<boolean> {
+  try {
+    const isDrained = (await desired?.drained())?.includes(node) === true;
+    if (isDrained) onProblem(`${node} was drained and takes nothing: chairlift fleet resume ${node}`);
+    return isDrained;
+  } catch (error) {
+    onProblem(`whether ${node} drains cannot be read: ${messageOf(error)}`);
+    return false;
+  }
+}
+
 function routedChoice(self: FleetNode, { node, bus, subjects, nowMs }: NodeParts): RoutedChoice {
   const { membership } = self;
   const choice = new RoutedChoice({ node, membership, ask: self.ask, nowMs });
@@ -165,6 +184,8 @@ function startWorker(
   const prefixes = new PrefixPublisher({ node: common.node, start, pool, publish });
   const worker = new FleetWorker({ ...common, start, membership, pool, onEnd: () => prefixes.flush() });
   const keys = new ModelKeys(join(folder, 'model-keys.json'));
+  // Until it is known whether it was drained.
+  worker.draining = true;
   const { ledger, heard } = worker;
   const models = new WorkerModels({ pool, ledger, keys, determinism, maxRunning, onProblem });
   node.startWorker(

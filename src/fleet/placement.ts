@@ -1,5 +1,5 @@
-// On how many workers each model should be loaded, and which these are. The message system stores what is desired. Every worker
-// derives the same placement from the same statuses, so none has to decide for the others.
+// On how many workers each model should be loaded, which these are, and which workers drain. The message system stores what is
+// desired. Every worker derives the same placement from the same statuses, so none has to decide for the others.
 
 import type { KV } from '@nats-io/kv';
 import type { ModelStatus, NodeStatus } from './messages.ts';
@@ -64,7 +64,8 @@ function lot(node: string, model: string): number {
   return (hash ^ (hash >>> 13)) >>> 0;
 }
 
-const KEY = 'placements';
+const PLACEMENTS = 'placements';
+const DRAINED = 'drained';
 /** Concurrent writers retry. */
 const TRIES = 5;
 
@@ -76,17 +77,34 @@ export class DesiredState {
   }
 
   async placements(): Promise<readonly Placement[]> {
-    return (await this.#read()).placements;
+    return (await this.#read<Placement>(PLACEMENTS)).items;
   }
 
   /** Replaces what was desired of this model; 0 replicas removes it. */
   async place(placement: Placement): Promise<void> {
-    for (let attempt = 1; ; attempt++) {
-      const { placements, revision } = await this.#read();
+    await this.#change<Placement>(PLACEMENTS, (placements) => {
       const others = placements.filter(({ model }) => model !== placement.model);
-      const wanted = placement.replicas === 0 ? others : [...others, placement];
+      return placement.replicas === 0 ? others : [...others, placement];
+    });
+  }
+
+  /** Workers that should take nothing new, whether they are there or not. */
+  async drained(): Promise<readonly string[]> {
+    return (await this.#read<string>(DRAINED)).items;
+  }
+
+  async drain(node: string, on: boolean): Promise<void> {
+    await this.#change<string>(DRAINED, (nodes) => {
+      const others = nodes.filter((one) => one !== node);
+      return on ? [...others, node] : others;
+    });
+  }
+
+  async #change<Item>(key: string, change: (items: readonly Item[]) => readonly Item[]): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      const { items, revision } = await this.#read<Item>(key);
       try {
-        await this.#values.put(KEY, toWire(wanted), { previousSeq: revision });
+        await this.#values.put(key, toWire(change(items)), { previousSeq: revision });
         return;
       } catch (error) {
         if (attempt === TRIES) throw error;
@@ -94,10 +112,9 @@ export class DesiredState {
     }
   }
 
-  async #read(): Promise<{ readonly placements: readonly Placement[]; readonly revision: number }> {
-    const entry = await this.#values.get(KEY);
-    if (entry === null || entry.operation !== 'PUT')
-      return { placements: [], revision: entry?.revision ?? 0 };
-    return { placements: fromWire(entry.value) as Placement[], revision: entry.revision };
+  async #read<Item>(key: string): Promise<{ readonly items: readonly Item[]; readonly revision: number }> {
+    const entry = await this.#values.get(key);
+    if (entry === null || entry.operation !== 'PUT') return { items: [], revision: entry?.revision ?? 0 };
+    return { items: fromWire(entry.value) as Item[], revision: entry.revision };
   }
 }

@@ -13,6 +13,8 @@ export interface ServedModel {
   /** The name clients use. */
   readonly name: string;
   readonly path: string;
+  /** A hash of its files, where they are on other machines. */
+  readonly content?: string | undefined;
   /** Which of its adapters requests use. */
   readonly adapter?: number | undefined;
   readonly spec: ModelSpec;

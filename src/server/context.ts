@@ -96,6 +96,8 @@ export interface BatchDeps {
   readonly lines: BatchLines;
   /** The name under which this server takes lines; no other server has it, nor this one after a restart. */
   readonly owner: string;
+  /** What this server may run of the lines that all servers on this database may run at once; all of them where absent. */
+  readonly share?: ((total: number) => number) | undefined;
 }
 
 export interface ServerDeps {

@@ -56,8 +56,8 @@ describe.skipIf(refusal !== undefined)(
       for (const home of Object.values(homes)) home.remove();
     });
 
-    const ask = (model: string) =>
-      fetch(`${gateway.url}/v1/completions`, {
+    const ask = (model: string, at = gateway) =>
+      fetch(`${at.url}/v1/completions`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ model, prompt: 'Once upon a time', max_tokens: 4, temperature: 0 }),
@@ -124,7 +124,38 @@ describe.skipIf(refusal !== undefined)(
       expect(await names()).toEqual(
         expect.arrayContaining([expect.stringMatching(/-worker$/), expect.stringMatching(/-gateway-\d+$/)]),
       );
+      const prints = [gateway, unnamed[1]].map(async (at) => {
+        const answer = (await (await ask('of-w1', at)).json()) as { system_fingerprint: string };
+        return answer.system_fingerprint;
+      });
+      expect(await prints[1]).toBe(await prints[0]);
       await Promise.all(unnamed.map((node) => node.stop()));
+    });
+
+    it('leaves a drained worker drained when it starts again, until it is resumed', async () => {
+      const drain = async (on: boolean) => {
+        const response = await fetch(`${gateway.url}/admin/fleet/drain`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ node: 'w2', on }),
+        });
+        expect(await response.json()).toEqual({ ok: true });
+      };
+      const status = async () => {
+        const { nodes } = (await (await fetch(`${gateway.url}/admin/fleet`)).json()) as FleetView;
+        return nodes.find(({ node }) => node === 'w2');
+      };
+      await waitUntil(async () => (await status())?.draining === false);
+      await drain(true);
+      const { start } = (await status()) as { start: string };
+      await w2.stop();
+      w2 = await startWorker('w2');
+      await waitUntil(async () => ![undefined, start].includes((await status())?.start));
+      // More statuses than its first.
+      await sleep(2000);
+      expect((await status())?.draining).toBe(true);
+      await drain(false);
+      await waitUntil(async () => (await status())?.draining === false);
     });
 
     it('warns of another file by a name that is taken, counts it, and pins the right one', async () => {

@@ -131,6 +131,7 @@ export async function startBatchServer<Name extends string>(
   wanted: Readonly<Record<Name, Partial<NewKey>>>,
   options: TestServerOptions = {},
   path = IN_MEMORY,
+  share?: (total: number) => number,
 ): Promise<BatchServer<Name>> {
   const onProblem = (error: unknown) => expect.fail(String(error));
   const database = await openDatabase(path);
@@ -150,6 +151,7 @@ export async function startBatchServer<Name extends string>(
     store: new BatchStore(database),
     lines: new BatchLines(database),
     owner: newLeaseOwner(),
+    share,
   };
   const keys = await KeyRing.open(database, keyStore, onProblem);
   const server = await start({ ...options, keys, keyStore, usage, files, batches });

@@ -39,10 +39,14 @@ function node(name: string, models: readonly ModelStatus[]): NodeStatus {
   return { ...common, node: name, roles: ['worker'], models, heard: {} };
 }
 
-function controlOf(nodes: readonly NodeStatus[]): FleetControl {
+function controlOf(
+  nodes: readonly NodeStatus[],
+  over: Partial<ConstructorParameters<typeof FleetControl>[0]> = {},
+): FleetControl {
   const membership = new Membership();
   for (const status of nodes) membership.handle(status, 0);
   return new FleetControl({
+    node: 'g',
     membership,
     desired: undefined,
     contents: { counts: () => [] },
@@ -50,6 +54,7 @@ function controlOf(nodes: readonly NodeStatus[]): FleetControl {
     archiveBytes: undefined,
     nowMs: () => 0,
     ask: () => Promise.reject(new Error('asks nobody')),
+    ...over,
   });
 }
 
@@ -91,5 +96,43 @@ describe('the work of a fleet', () => {
     expect(controlOf([node('old', [silent])]).work(16)).toMatchObject({ count: 0, workers: [] });
     const added = toWire(node('w', [telling])).length - toWire(node('w', [silent])).length;
     expect(added).toBeLessThan(160);
+  });
+});
+
+describe('what all gateways may have together', () => {
+  it.each([
+    [16, 1],
+    [16, 3],
+    [16, 5],
+    [2, 5],
+  ])('is divided so that shares add up: %i among %i', (total, count) => {
+    const membership = new Membership();
+    const names = Array.from({ length: count }, (_, i) => `g${i}`);
+    for (const name of names) membership.handle({ ...node(name, []), roles: ['gateway'] }, 0);
+    const shares = names.map((name) => controlOf([], { node: name, membership }).share(total));
+    expect(shares.reduce((sum, share) => sum + share, 0)).toBe(total);
+    expect(Math.max(...shares) - Math.min(...shares)).toBeLessThanOrEqual(1);
+  });
+
+  it('is its own where it knows no other', () => {
+    expect(controlOf([]).share(16)).toBe(16);
+  });
+});
+
+describe('figures of a fleet', () => {
+  it('count members by role and state, and leave out what the message system does not say', async () => {
+    const figures = await controlOf([
+      node('w1', []),
+      { ...node('w2', []), draining: true },
+      { ...node('g1', []), roles: ['gateway'] },
+      { ...node('both', []), roles: ['worker', 'gateway'] },
+    ]).figures();
+    expect(figures).toMatchObject({ archiveBytes: undefined, reassignments: 0, resends: 0 });
+    expect(figures.members).toEqual([
+      { role: 'worker', state: 'serving', count: 2 },
+      { role: 'worker', state: 'draining', count: 1 },
+      { role: 'gateway', state: 'serving', count: 2 },
+      { role: 'gateway', state: 'draining', count: 0 },
+    ]);
   });
 });

@@ -40,6 +40,7 @@ export interface FleetWork {
 type Refusal = string | undefined;
 
 interface FleetControlOptions {
+  readonly node: string;
   readonly membership: Membership;
   /** Undefined where the message system stores nothing. */
   readonly desired: DesiredState | undefined;
@@ -144,10 +145,23 @@ export class FleetControl {
   }
 
   async drain(node: string, on: boolean): Promise<Refusal> {
-    const status = this.#options.membership.get(node);
-    if (status === undefined || !status.roles.includes('worker')) return `there is no worker named ${node}`;
-    const answer = await this.#options.ask(node, { kind: 'drain', on }, ASK_MS);
+    const { membership, desired, ask } = this.#options;
+    const isThere = membership.get(node)?.roles.includes('worker') === true;
+    // One that has left drains until it is resumed, however often it starts.
+    const isKnown = isThere || (await desired?.drained())?.includes(node) === true;
+    if (!isKnown) return `there is no worker named ${node}`;
+    await desired?.drain(node, on);
+    if (!isThere) return undefined;
+    const answer = await ask(node, { kind: 'drain', on }, ASK_MS);
     return answer.kind === 'refused' ? answer.reason : undefined;
+  }
+
+  /** What this gateway may have of a number that is for all gateways together: shares differ by one at most, and add up. */
+  share(total: number): number {
+    const { node, membership } = this.#options;
+    const names = new Set([node, ...membership.gateways().map((one) => one.node)]);
+    const place = [...names].sort().indexOf(node);
+    return Math.floor((total + names.size - 1 - place) / names.size);
   }
 }
 

@@ -211,6 +211,7 @@ export class FleetPool implements ModelPool {
     const served: ServedModel = {
       name,
       path,
+      content: key,
       spec,
       tokenizer,
       template,

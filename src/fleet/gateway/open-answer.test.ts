@@ -12,3 +12,10 @@ it('what ends an answer goes with its last token, also where earlier ones come a
   ]);
   expect(open.accept({ id, attempt: 1, from: 3, tokens: [], stop: 'eos' })).toEqual([]);
 });
+
+it('takes an answer of half a million tokens in one message', () => {
+  const open = new OpenAnswer({ name: 'm', key: 'k' }, { id: 'r', prompt: Int32Array.of(1) } as never, 0);
+  const tokens = Array.from({ length: 500_000 }, (_, i) => i % 1000);
+  expect(open.accept({ id: 'r', attempt: 1, from: 0, tokens })).toHaveLength(500_000);
+  expect(open.tokens).toHaveLength(500_000);
+});

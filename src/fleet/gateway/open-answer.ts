@@ -118,7 +118,8 @@ export class OpenAnswer {
       this.#returns = 0;
     }
     const { id } = this.request;
-    this.tokens.push(...fresh);
+    // One by one: as arguments of a call, a long answer would not fit on the stack.
+    for (const token of fresh) this.tokens.push(token);
     return fresh.map((token, i) => {
       const own = logprobs?.[skipped + i];
       return {

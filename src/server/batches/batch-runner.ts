@@ -150,7 +150,9 @@ export class BatchRunner {
     const { admission, settings } = this.#context;
     let waiting = [...running];
     while (waiting.length > 0 && !this.#stopped) {
-      const most = admission.awaited > 0 ? 1 : settings.batchConcurrency;
+      const all = settings.batchConcurrency;
+      const own = this.#batches.share?.(all) ?? all;
+      const most = admission.awaited > 0 ? Math.min(1, own) : own;
       const free = most - this.#lines.count;
       if (free <= 0) return;
       const next = this.#least(waiting);

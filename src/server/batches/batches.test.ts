@@ -308,6 +308,18 @@ describe('a batch under way', () => {
     expect(data.map(({ tier }) => tier)).toEqual(Array.from({ length: 8 }, () => 'low'));
   });
 
+  it('runs its share of the lines that all gateways of a fleet may run at once', async () => {
+    const gate = new Gate(0);
+    const options = { settings: { batchConcurrency: 6 }, pool: { loading: gate.pass } };
+    const server = await startBatchServer({ mine: {} }, options, undefined, (total) => total / 3);
+    const { id } = await server.submit('mine', several(8, short));
+    await waitUntil(() => gate.held === 2);
+    await sleep(100);
+    gate.open();
+    expect(await server.ended('mine', id)).toMatchObject({ status: 'completed' });
+    expect(gate.mostHeld).toBe(2);
+  });
+
   it('runs one line alone while a client waits for a first token', async () => {
     const gate = new Gate(0);
     const server = await startBatchServer({ mine: {} }, { pool: { loading: gate.pass } });

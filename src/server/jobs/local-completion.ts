@@ -208,9 +208,13 @@ function promptText({ context, caller, model, prompts, signal }: CompletionJob, 
   return context.encoders.decode(model, ids, { special: true }, { account: caller.keyId, signal });
 }
 
-/** Changes with whatever may change an answer: this program and the model's file. */
-function fingerprint({ version, pool }: ServerContext, { name, path }: ServedModel): string {
+/** Changes with whatever may change an answer: this program and the model's file. The same at every gateway of a fleet. */
+export function fingerprint(
+  { version, pool }: Pick<ServerContext, 'version' | 'pool'>,
+  { name, path, content }: Pick<ServedModel, 'name' | 'path' | 'content'>,
+): string {
   const entry = pool.list().find((one) => one.name === name);
-  const text = JSON.stringify([version, name, path, entry?.createdSeconds]);
+  const file = content === undefined ? [path, entry?.createdSeconds] : [content];
+  const text = JSON.stringify([version, name, ...file]);
   return `fp_${createHash('sha256').update(text).digest('hex').slice(0, 12)}`;
 }
