@@ -18,6 +18,7 @@ import type { Membership } from './membership.ts';
 import type { PrefixMessage } from './messages.ts';
 import type { NatsBus } from './nats-bus.ts';
 import { DesiredState } from './placement.ts';
+import { RunningClock } from './running-clock.ts';
 import { answerQuestion } from './worker/answer-questions.ts';
 import { FleetWorker } from './worker/fleet-worker.ts';
 import { keepPlaced } from './worker/keep-placed.ts';
@@ -68,7 +69,8 @@ interface StartedWorker {
 
 export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
   const { bus, node, fleet, version, folder, onProblem, gateway } = options;
-  const common = { node, bus, subjects: new Subjects(fleet), nowMs: () => performance.now() };
+  const clock = new RunningClock();
+  const common = { node, bus, subjects: new Subjects(fleet), nowMs: clock.nowMs };
   const self = new FleetNode({
     ...common,
     roles: [
@@ -143,6 +145,7 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
       await started?.worker.close(limitMs);
       started?.prefixes.close();
       self.close();
+      clock.close();
       await bus.close();
     },
   };

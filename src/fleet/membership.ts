@@ -54,10 +54,11 @@ export class Membership {
     if (isNew) for (const listener of this.#listeners) listener('joined', status);
   }
 
+  /** All that are due leave before anyone is told, so that nothing is given to one that is leaving, too. */
   expire(nowMs: number): void {
-    for (const { status, heardMs } of [...this.#members.values()]) {
-      if (nowMs - heardMs > LEASE_MS) this.#leave(status);
-    }
+    const due = [...this.#members.values()].filter(({ heardMs }) => nowMs - heardMs > LEASE_MS);
+    for (const { status } of due) this.#members.delete(status.node);
+    for (const { status } of due) this.#leave(status);
   }
 
   /** After a lost connection silence says nothing about the others. */

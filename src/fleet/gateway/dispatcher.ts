@@ -137,10 +137,8 @@ export class Dispatcher {
 
   #take(worker: string, start: string, news: AnswerUpdate): void {
     const open = this.#ofWorker(worker, start, news);
-    if (open === undefined) {
-      this.#disown(worker, news);
-      return;
-    }
+    // What is computed for nobody is cancelled with the next report of progress: news come with every step.
+    if (open === undefined) return;
     open.heardMs = this.#options.nowMs();
     const events = open.accept(news);
     if (events === 'gap') {

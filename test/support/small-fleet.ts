@@ -1,0 +1,80 @@
+// A fleet on one machine with a real NATS server, one home for each node: for what happens to single processes. What needs
+// machines of their own is in scripts/fleet-lab.js.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { type NatsServer, startNats } from './nats-server.ts';
+import { ServerHome, type ServerProcess, waitUntil } from './server-process.ts';
+
+interface NodeOptions {
+  /** Of the NATS server. */
+  readonly user?: string;
+  readonly environment?: NodeJS.ProcessEnv;
+  readonly database?: string;
+}
+
+export class SmallFleet {
+  readonly #folder = mkdtempSync(join(tmpdir(), 'chairlift-fleet-'));
+  readonly #homes: ServerHome[] = [];
+  #nats: NatsServer | undefined;
+  #listener: NatsConnection | undefined;
+
+  /** `denied`: by user, the subjects it may not subscribe to. The user `all` may do everything; passwords are the names. */
+  static async start(denied: Readonly<Record<string, readonly string[]>> = {}): Promise<SmallFleet> {
+    const fleet = new SmallFleet();
+    const users = Object.entries({ ...denied, all: [] }).map(
+      ([user, subjects]) =>
+        `{ user: ${user}, password: ${user}, permissions: { subscribe: { deny: ${JSON.stringify(subjects)} } } }`,
+    );
+    fleet.#nats = await startNats(
+      fleet.#folder,
+      `jetstream { store_dir: "${join(fleet.#folder, 'jetstream')}" }`,
+      `authorization { users: [${users.join(', ')}] }`,
+    );
+    fleet.#listener = await connect({ port: fleet.nats.port, user: 'all', pass: 'all' });
+    return fleet;
+  }
+
+  get nats(): NatsServer {
+    return this.#nats as NatsServer;
+  }
+
+  /** How many messages come on these subjects from now on. */
+  count(subject: string): () => number {
+    let messages = 0;
+    this.#listener?.subscribe(subject, {
+      callback: () => {
+        messages += 1;
+      },
+    });
+    return () => messages;
+  }
+
+  worker(node: string, options: NodeOptions = {}): Promise<ServerProcess> {
+    return this.#start(node, options, '--worker', '--threads', '1');
+  }
+
+  /** Resolves when it is ready: it knows a worker. */
+  async gateway(node: string, options: NodeOptions = {}): Promise<ServerProcess> {
+    const gateway = await this.#start(node, options, '--gateway');
+    await waitUntil(async () => (await fetch(`${gateway.url}/ready`)).ok);
+    return gateway;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#homes.map((home) => home.close()));
+    await this.#listener?.close();
+    await this.#nats?.stop();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  #start(node: string, { user = 'all', environment, database }: NodeOptions, ...flags: string[]) {
+    const home = new ServerHome(database);
+    this.#homes.push(home);
+    home.environment = { ...environment, CHAIRLIFT_NATS_PASSWORD: user };
+    const address = `nats://127.0.0.1:${this.nats.port}`;
+    return home.start('--join', address, '--nats-user', user, '--node', node, ...flags);
+  }
+}
