@@ -9,7 +9,8 @@ export interface Bus {
   readonly state: BusState;
   publish(subject: string, message: unknown): void;
   request(subject: string, message: unknown, timeoutMs: number): Promise<unknown>;
-  subscribe(subject: string, listener: BusListener): () => void;
+  /** `onRefused`: called where this node may not listen there; it is tried again with the next connection. */
+  subscribe(subject: string, listener: BusListener, onRefused?: () => void): () => void;
   onState(listener: (state: BusState) => void): () => void;
   close(): Promise<void>;
 }

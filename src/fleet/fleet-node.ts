@@ -36,6 +36,8 @@ export class FleetNode {
   readonly #twins = new Set<string>();
   #workerState: () => WorkerState = () => idle;
   #published = 0;
+  /** The message system does not let it hear what it is sent as a worker. */
+  #isDeaf = false;
 
   constructor(options: FleetNodeOptions) {
     this.#options = options;
@@ -49,6 +51,7 @@ export class FleetNode {
       bus.subscribe(subjects.everyStatus, (message) => this.#handle(message as NodeStatus)),
       bus.onState((state) => {
         if (state !== 'connected') return onProblem('the message system cannot be reached');
+        this.#isDeaf = false;
         this.membership.excuse(nowMs());
         this.publishStatus();
       }),
@@ -59,23 +62,44 @@ export class FleetNode {
     this.#workerState = state;
     const { bus, subjects, node } = this.#options;
     this.#endings.push(
-      bus.subscribe(subjects.ask(node), (question, reply) => {
-        void answer(question as Question).then((given) => reply?.(given));
-      }),
+      bus.subscribe(
+        subjects.ask(node),
+        (question, reply) => void answer(question as Question).then((given) => reply?.(given)),
+        () => this.leaveAsWorker(subjects.ask(node)),
+      ),
     );
   }
 
-  publishStatus(leaving = false): void {
-    const { bus, subjects, node, roles, version, memoryBytes } = this.#options;
+  /** A worker that would get nothing must not be chosen. It is one again with the next connection, if it may listen then. */
+  leaveAsWorker(subject: string): void {
+    if (this.#isDeaf) return;
+    this.#isDeaf = true;
+    const { onProblem } = this.#options;
+    onProblem(`leaves the fleet as a worker: its NATS user may not subscribe to ${subject}`);
+    if (this.#roles.length === 0) this.#publish(true);
+    else this.publishStatus();
+  }
+
+  publishStatus(): void {
+    if (this.#roles.length > 0) this.#publish(false);
+  }
+
+  get #roles(): NodeStatus['roles'] {
+    const { roles } = this.#options;
+    return this.#isDeaf ? roles.filter((role) => role !== 'worker') : roles;
+  }
+
+  #publish(leaving: boolean): void {
+    const { bus, subjects, node, version, memoryBytes } = this.#options;
     const status: NodeStatus = {
       protocol: PROTOCOL,
       node,
       start: this.start,
-      roles,
+      roles: this.#roles,
       version,
       memoryBytes,
       number: ++this.#published,
-      ...this.#workerState(),
+      ...(this.#isDeaf ? idle : this.#workerState()),
       ...(leaving ? { leaving } : {}),
     };
     bus.publish(subjects.status(node), status);
@@ -88,7 +112,7 @@ export class FleetNode {
 
   /** Publishes that it leaves, so that nobody waits for its lease to end. */
   close(): void {
-    this.publishStatus(true);
+    this.#publish(true);
     for (const end of this.#endings) end();
   }
 

@@ -185,7 +185,14 @@ function startWorker(
   const { bus, subjects } = common;
   const publish = (message: PrefixMessage) => bus.publish(subjects.prefixes(common.node), message);
   const prefixes = new PrefixPublisher({ node: common.node, start, pool, publish });
-  const worker = new FleetWorker({ ...common, start, membership, pool, onEnd: () => prefixes.flush() });
+  const worker = new FleetWorker({
+    ...common,
+    start,
+    membership,
+    pool,
+    onEnd: () => prefixes.flush(),
+    onRefused: (subject) => node.leaveAsWorker(subject),
+  });
   const keys = new ModelKeys(join(folder, 'model-keys.json'));
   // Until it is known whether it was drained.
   worker.draining = true;

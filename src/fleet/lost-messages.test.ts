@@ -65,6 +65,7 @@ const status: ModelStatus = {
     oldestMs: [0, 0, 0],
     speeds: { promptTokenMs: 0.1, stepBaseMs: 1, stepRowMs: 0.1, stepTokens: 256 },
     answerTokens: 50,
+    steps: 0,
   },
 };
 
@@ -92,7 +93,13 @@ function startNode(wire: MemoryWire, node: string, role: 'worker' | 'gateway') {
 
 function startWorker(wire: MemoryWire, node: string): FleetWorker {
   const { self, common } = startNode(wire, node, 'worker');
-  const worker = new FleetWorker({ ...common, start: self.start, pool: countingPool(), onEnd: () => {} });
+  const worker = new FleetWorker({
+    ...common,
+    start: self.start,
+    pool: countingPool(),
+    onEnd: () => {},
+    onRefused: () => {},
+  });
   self.startWorker(
     () => ({ draining: worker.draining, models: [status], heard: Object.fromEntries(worker.heard) }),
     async () => ({ kind: 'answer' }),

@@ -12,7 +12,7 @@ import type { ModelReport } from './routing/heartbeat.ts';
 import type { TextSide } from './text-side.ts';
 
 /** Nodes with other numbers do not understand each other. */
-export const PROTOCOL = 2;
+export const PROTOCOL = 3;
 
 export interface NodeStatus {
   readonly protocol: number;
@@ -53,6 +53,8 @@ export interface ModelStatus {
 }
 
 export interface ModelLoad extends Omit<ModelReport, 'modelKey'> {
+  /** Since its engine was loaded: one that has work and makes none is stuck. */
+  readonly steps: number;
   /** Absent from workers of earlier versions. */
   readonly work?: ModelWork | undefined;
 }

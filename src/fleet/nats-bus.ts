@@ -56,6 +56,8 @@ class ConnectedBus implements NatsBus {
   readonly #reportProblem: (message: string) => void;
   readonly #problems = new Set<string>();
   readonly #listeners = new Set<(state: BusState) => void>();
+  /** Subscribe again. */
+  readonly #refused = new Set<() => void>();
   readonly #sender: Sender = { id: randomBytes(4).readUInt32BE(), messages: 0 };
   readonly #mostBytes: number;
   #state: BusState = 'connected';
@@ -104,15 +106,27 @@ class ConnectedBus implements NatsBus {
     });
   }
 
-  subscribe(subject: string, listener: BusListener): () => void {
-    const chunks = new ChunkReader();
-    const subscription = this.connection.subscribe(subject, {
-      callback: (error, received) => {
-        if (error !== null) return this.#onProblem(messageOf(error));
-        this.#handle(received, chunks, listener);
-      },
-    });
-    return () => subscription.unsubscribe();
+  subscribe(subject: string, listener: BusListener, onRefused: () => void = () => {}): () => void {
+    const begin = () => {
+      const chunks = new ChunkReader();
+      return this.connection.subscribe(subject, {
+        callback: (error, received) => {
+          if (error === null) return this.#handle(received, chunks, listener);
+          // The client drops a subscription that was refused.
+          this.#refused.add(again);
+          this.#onProblem(messageOf(error));
+          onRefused();
+        },
+      });
+    };
+    let subscription = begin();
+    const again = () => {
+      subscription = begin();
+    };
+    return () => {
+      this.#refused.delete(again);
+      subscription.unsubscribe();
+    };
   }
 
   onState(listener: (state: BusState) => void): () => void {
@@ -178,6 +192,10 @@ class ConnectedBus implements NatsBus {
     const refusal = this.#refusal(this.connection);
     if (refusal === undefined) {
       this.#become('connected');
+      for (const subscribe of [...this.#refused]) {
+        this.#refused.delete(subscribe);
+        subscribe();
+      }
       return;
     }
     this.#onProblem(refusal);

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { askFleet } from '../support/fleet-client.ts';
 import { natsRefusal } from '../support/nats-server.ts';
-import type { ServerProcess } from '../support/server-process.ts';
+import { type ServerProcess, waitUntil } from '../support/server-process.ts';
 import { SmallFleet } from '../support/small-fleet.ts';
 
 const refusal = natsRefusal();
@@ -40,5 +40,58 @@ describe.skipIf(refusal !== undefined)(`a node${refusal === undefined ? '' : ` (
     expect(logged(gateway, 'has left the fleet')).toBe(0);
     // A submission and a settlement each, and what had to be asked for again.
     expect(sent()).toBeLessThan(64);
+  });
+
+  it('that hears nothing of what it is sent gets few requests, and none waits for it for long', async () => {
+    fleet = await SmallFleet.start({ muffled: { publish: ['chairlift.main.work.w1'] } });
+    for (const name of ['w1', 'w2']) await fleet.worker(name);
+    const gateway = await fleet.gateway('g', { user: 'muffled' });
+    const client = { gateways: [gateway.url], limitMs: LIMIT_MS };
+    // Both workers are known, and equally good.
+    await waitUntil(async () => logged(gateway, 'has joined the fleet') === 3);
+    const timesMs: number[] = [];
+    for (let i = 0; i < 12; i++) {
+      const askedMs = performance.now();
+      await Promise.all([0, 1].map((n) => askFleet(client, `muffled-${i}-${n}`, bodyOf(2 * i + n, 4))));
+      timesMs.push(performance.now() - askedMs);
+    }
+    expect(Math.max(...timesMs)).toBeLessThan(15_000);
+    expect(timesMs.filter((ms) => ms > 4000).length).toBeLessThan(4);
+  });
+
+  it('that may not listen to its work leaves the fleet, and says why', async () => {
+    fleet = await SmallFleet.start({ deaf: { subscribe: ['chairlift.main.work.w1'] } });
+    await fleet.worker('w2');
+    const gateway = await fleet.gateway('g');
+    const statuses = fleet.count('chairlift.main.status.w1');
+    const deaf = await fleet.worker('w1', { user: 'deaf' });
+    await waitUntil(() => logged(deaf, 'leaves the fleet as a worker') === 1);
+    expect(deaf.log()).toMatch(/may not subscribe to chairlift\.main\.work\.w1/);
+    const before = statuses();
+    await sleep(2000);
+    expect(statuses()).toBe(before);
+    const client = { gateways: [gateway.url], limitMs: LIMIT_MS };
+    await Promise.all(Array.from({ length: 6 }, (_, i) => askFleet(client, `deaf-${i}`, bodyOf(i, 4))));
+  });
+
+  it('whose engine hangs is avoided, and what it had goes on elsewhere', async () => {
+    fleet = await SmallFleet.start();
+    const first = await fleet.worker('w1');
+    const gateway = await fleet.gateway('g');
+    const client = { gateways: [gateway.url], limitMs: LIMIT_MS };
+    const began = askFleet(client, 'hung-0', bodyOf(0, 600));
+    await sleep(1000);
+    await fleet.worker('w2');
+    await waitUntil(() => logged(gateway, 'has joined the fleet') === 3);
+    const hungMs = performance.now();
+    process.kill(first.enginePid(), 'SIGSTOP');
+    await sleep(7000);
+    const askedMs = performance.now();
+    await Promise.all(
+      Array.from({ length: 6 }, (_, i) => askFleet(client, `hung-${i + 1}`, bodyOf(i + 1, 4))),
+    );
+    expect(performance.now() - askedMs).toBeLessThan(10_000);
+    await began;
+    expect(performance.now() - hungMs).toBeLessThan(30_000);
   });
 });

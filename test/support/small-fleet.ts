@@ -15,18 +15,24 @@ interface NodeOptions {
   readonly database?: string;
 }
 
+interface Denied {
+  readonly publish?: readonly string[];
+  readonly subscribe?: readonly string[];
+}
+
 export class SmallFleet {
   readonly #folder = mkdtempSync(join(tmpdir(), 'chairlift-fleet-'));
   readonly #homes: ServerHome[] = [];
   #nats: NatsServer | undefined;
   #listener: NatsConnection | undefined;
 
-  /** `denied`: by user, the subjects it may not subscribe to. The user `all` may do everything; passwords are the names. */
-  static async start(denied: Readonly<Record<string, readonly string[]>> = {}): Promise<SmallFleet> {
+  /** `denied`: by user of NATS. The user `all` may do everything; passwords are the names. */
+  static async start(denied: Readonly<Record<string, Denied>> = {}): Promise<SmallFleet> {
     const fleet = new SmallFleet();
-    const users = Object.entries({ ...denied, all: [] }).map(
-      ([user, subjects]) =>
-        `{ user: ${user}, password: ${user}, permissions: { subscribe: { deny: ${JSON.stringify(subjects)} } } }`,
+    const deny = (subjects: readonly string[] = []) => `{ deny: ${JSON.stringify(subjects)} }`;
+    const users = Object.entries<Denied>({ ...denied, all: {} }).map(
+      ([user, { publish, subscribe }]) =>
+        `{ user: ${user}, password: ${user}, permissions: { publish: ${deny(publish)}, subscribe: ${deny(subscribe)} } }`,
     );
     fleet.#nats = await startNats(
       fleet.#folder,

@@ -20,11 +20,14 @@ import type {
 import { NO_VOCABULARY } from '../worker/fleet-worker.ts';
 import { type AskedModel, type FoundAnswer, OpenAnswer } from './open-answer.ts';
 import type { WorkerChoice } from './worker-choice.ts';
+import type { WorkerProcess } from './worker-health.ts';
 
 const TICK_MS = 250;
 const AGAIN_MS = 20;
 /** A request whose worker does not mention it for this long did not arrive. */
 const LOST_AFTER_MS = 1500;
+/** After this many sends in vain another worker gets it. */
+const MOST_SENDS = 3;
 /** How long a request waits where no worker can take it. */
 const WAIT_MS = 60_000;
 
@@ -139,7 +142,7 @@ export class Dispatcher {
     const open = this.#ofWorker(worker, start, news);
     // What is computed for nobody is cancelled with the next report of progress: news come with every step.
     if (open === undefined) return;
-    open.heardMs = this.#options.nowMs();
+    this.#acknowledge(open);
     const events = open.accept(news);
     if (events === 'gap') {
       this.#askAgain(open);
@@ -152,17 +155,21 @@ export class Dispatcher {
 
   /** Asks again for what is missing, and cancels what no client wants any more. */
   #compare(worker: string, start: string, progress: readonly AnswerProgress[]): void {
-    const nowMs = this.#options.nowMs();
     for (const one of progress) {
       const open = this.#ofWorker(worker, start, one);
       if (open === undefined) {
         this.#disown(worker, one);
         continue;
       }
-      open.heardMs = nowMs;
+      this.#acknowledge(open);
       if (open.cancelled) this.#publish(worker, { kind: 'cancel', ...open.current });
       if (one.count > open.tokens.length || one.ended) this.#askAgain(open);
     }
+  }
+
+  #acknowledge(open: OpenAnswer): void {
+    open.acknowledged(this.#options.nowMs());
+    if (open.worker !== undefined) this.#options.choice.health.acknowledged(open.worker);
   }
 
   #ofWorker(worker: string, start: string, { id, attempt }: Attempt): OpenAnswer | undefined {
@@ -226,6 +233,7 @@ export class Dispatcher {
     const { worker, model, current, number, cachedTokens } = open;
     if (worker === undefined) return;
     open.sentMs = this.#options.nowMs();
+    open.unacknowledged += 1;
     if (open.needsVocabulary) this.#sendVocabulary(worker, model.name);
     const gateway = this.#options.node;
     const request = open.asItStands();
@@ -258,12 +266,33 @@ export class Dispatcher {
     for (const open of [...this.#open.values()]) {
       if (open.recovering) continue;
       if (open.worker === undefined) this.#assign(open);
-      // A worker without requests of this gateway publishes nothing to it.
-      else if (nowMs - Math.max(open.sentMs, open.heardMs) > LOST_AFTER_MS) this.#resend(open);
+      else this.#check(open, open.worker, nowMs);
       if (open.worker === undefined && nowMs - open.waitingSinceMs > WAIT_MS) {
         this.#fail(open, `no worker serves ${open.model.name} now`);
       }
     }
+  }
+
+  /** A worker without requests of this gateway publishes nothing to it, so silence may mean that a request was lost. */
+  #check(open: OpenAnswer, worker: WorkerProcess, nowMs: number): void {
+    const { choice, membership } = this.#options;
+    const isSilent = nowMs - Math.max(open.sentMs, open.heardMs) > LOST_AFTER_MS;
+    const isDeaf = isSilent && open.unacknowledged >= MOST_SENDS;
+    if (isDeaf || choice.health.isStuck(worker, open.model.name, nowMs)) {
+      choice.health.failed(worker, nowMs);
+      if (choice.hasOther(open, membership.workers(), nowMs)) {
+        this.#takeBack(open, worker);
+        return;
+      }
+    }
+    if (isSilent) this.#resend(open);
+  }
+
+  #takeBack(open: OpenAnswer, { node }: WorkerProcess): void {
+    this.#disown(node, open.current);
+    this.#release(open);
+    if (open.cancelled) this.#finish(open, open.cancelledEvent());
+    else this.#assign(open);
   }
 
   #fail(open: OpenAnswer, message: string): void {

@@ -25,6 +25,7 @@ function model(running: number, waiting: number, stepsPerSecond: number, over: P
       oldestMs: [0, 0, 0],
       speeds: { stepTokens: 256 },
       answerTokens: 100,
+      steps: 1,
       work: {
         steps: { stepsPerSecond, tokensPerStep: 10 * running, sequencesPerStep: running },
         blocks: { limit: 1000, used: 100, cached: 50, shared: 7 },

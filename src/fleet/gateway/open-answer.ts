@@ -41,6 +41,8 @@ export class OpenAnswer {
   number = 0;
   cachedTokens = 0;
   sentMs = 0;
+  /** How often it was sent to its worker since that acknowledged something of it. */
+  unacknowledged = 0;
   heardMs = 0;
   waitingSinceMs: number;
   cancelled = false;
@@ -85,6 +87,12 @@ export class OpenAnswer {
     this.attempt += 1;
     this.#candidate = determinism;
     this.heardMs = nowMs;
+    this.unacknowledged = 0;
+  }
+
+  acknowledged(nowMs: number): void {
+    this.heardMs = nowMs;
+    this.unacknowledged = 0;
   }
 
   /** Continues the longest answer that a worker has, under a higher attempt than all before. */

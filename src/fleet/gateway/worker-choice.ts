@@ -9,26 +9,27 @@ import { promptKeys } from '../routing/prefix-keys.ts';
 import { type RoutedRequest, Router } from '../routing/router.ts';
 import type { Assignment } from '../routing/worker-status.ts';
 import type { ChosenWorker, OpenAnswer } from './open-answer.ts';
+import { WorkerHealth } from './worker-health.ts';
 
 export interface WorkerChoice {
+  readonly health: WorkerHealth;
+  /** Whether a worker other than the present one can take it and is not avoided. */
+  hasOther(open: OpenAnswer, workers: readonly NodeStatus[], nowMs: number): boolean;
   choose(open: OpenAnswer, workers: readonly NodeStatus[], nowMs: number): ChosenWorker | undefined;
   released(open: OpenAnswer): void;
 }
 
-function candidates(
-  open: OpenAnswer,
-  workers: readonly NodeStatus[],
-  nowMs: number,
-): { readonly status: NodeStatus; readonly model: ModelStatus }[] {
-  const { model, determinism } = open;
-  const able = workers.flatMap((status) => {
+interface Candidate {
+  readonly status: NodeStatus;
+  readonly model: ModelStatus;
+}
+
+function ableWorkers({ model, determinism }: OpenAnswer, workers: readonly NodeStatus[]): Candidate[] {
+  return workers.flatMap((status) => {
     const own = status.models.find(({ name, key }) => name === model.name && key === model.key);
     if (own === undefined || status.draining || own.state !== 'loaded') return [];
     return determinism === undefined || own.determinism === determinism ? [{ status, model: own }] : [];
   });
-  const willing = able.filter(({ status }) => !open.avoids(status.node, nowMs));
-  // A worker that returned it is better than none.
-  return willing.length > 0 ? willing : able;
 }
 
 const ASK_MS = 5000;
@@ -44,6 +45,7 @@ interface RoutedChoiceOptions {
 }
 
 export class RoutedChoice implements WorkerChoice {
+  readonly health = new WorkerHealth();
   readonly #options: RoutedChoiceOptions;
   readonly #router: Router;
   readonly #assignments = new Map<OpenAnswer, Assignment>();
@@ -53,12 +55,20 @@ export class RoutedChoice implements WorkerChoice {
     this.#router = new Router({ gateway: options.node, maxWaitMs: [NEVER, NEVER, NEVER] });
     options.membership.onStatus((status) => this.#handleStatus(status));
     options.membership.onChange((change, { node }) => {
-      if (change === 'left') this.#router.remove(node);
+      if (change !== 'left') return;
+      this.#router.remove(node);
+      this.health.left(node);
     });
   }
 
+  hasOther(open: OpenAnswer, workers: readonly NodeStatus[], nowMs: number): boolean {
+    return ableWorkers(open, workers).some(
+      ({ status }) => status.node !== open.worker?.node && this.#isWilling(open, status, nowMs),
+    );
+  }
+
   choose(open: OpenAnswer, workers: readonly NodeStatus[], nowMs: number): ChosenWorker | undefined {
-    const able = new Map(candidates(open, workers, nowMs).map((one) => [one.status.node, one]));
+    const able = new Map(this.#candidates(open, workers, nowMs).map((one) => [one.status.node, one]));
     if (able.size === 0) return undefined;
     const excluded = new Set(workers.map(({ node }) => node).filter((node) => !able.has(node)));
     const routed = routedRequest(open, excluded);
@@ -68,6 +78,7 @@ export class RoutedChoice implements WorkerChoice {
     const name = decision.kind === 'worker' ? decision.worker : (first as string);
     const chosen = able.get(name);
     if (chosen === undefined) return undefined;
+    this.health.chosen(chosen.status, nowMs);
     const cached = decision.kind === 'worker' ? decision.cachedBlocks : 0;
     const assignment = this.#router.assign(name, routed, cached);
     if (assignment !== undefined) this.#assignments.set(open, assignment);
@@ -92,8 +103,20 @@ export class RoutedChoice implements WorkerChoice {
     if (this.#router.cacheBatch(worker, key, batch) === 'missed') void this.#catchUp(worker, model);
   }
 
+  /** A worker that is avoided is better than none. */
+  #candidates(open: OpenAnswer, workers: readonly NodeStatus[], nowMs: number): Candidate[] {
+    const able = ableWorkers(open, workers);
+    const willing = able.filter(({ status }) => this.#isWilling(open, status, nowMs));
+    return willing.length > 0 ? willing : able;
+  }
+
+  #isWilling(open: OpenAnswer, status: NodeStatus, nowMs: number): boolean {
+    return !open.avoids(status.node, nowMs) && !this.health.avoids(status, open.model.name, nowMs);
+  }
+
   #handleStatus(status: NodeStatus): void {
     if (!status.roles.includes('worker')) return;
+    this.health.handle(status, this.#options.nowMs());
     const { node, start, number, draining, models, heard } = status;
     const outcome = this.#router.heartbeat(
       {

@@ -28,6 +28,8 @@ interface FleetWorkerOptions {
   readonly pool: ModelPool;
   /** Called before the gateway learns of an answer's end. */
   readonly onEnd: () => void;
+  /** Called where it may not listen on this subject, its own. */
+  readonly onRefused: (subject: string) => void;
   readonly nowMs: () => number;
 }
 
@@ -57,7 +59,11 @@ export class FleetWorker {
     this.#outbox = new Outbox(this.ledger, (gateway, news) => this.#publish(gateway, { kind: 'news', news }));
     const { bus, subjects, node, membership } = options;
     this.#endings.push(
-      bus.subscribe(subjects.work(node), (message) => this.#handle(message as ToWorker)),
+      bus.subscribe(
+        subjects.work(node),
+        (message) => this.#handle(message as ToWorker),
+        () => options.onRefused(subjects.work(node)),
+      ),
       membership.onChange((change, { node: gateway }) => {
         // The next process of that name numbers its requests from 1.
         this.heard.delete(gateway);

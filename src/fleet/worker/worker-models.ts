@@ -18,6 +18,7 @@ import { StepSpeeds } from './step-speeds.ts';
 interface Watched {
   readonly speeds: StepSpeeds;
   readonly steps: RecentSteps;
+  stepCount: number;
   blocks: BlockDemand | undefined;
 }
 
@@ -104,6 +105,7 @@ export class WorkerModels {
       oldestMs: [oldest(0), oldest(1), oldest(2)],
       speeds: watched.speeds.speeds,
       answerTokens: this.#options.ledger.answerTokens,
+      steps: watched.stepCount,
       work: {
         steps: watched.steps.rates(performance.now()),
         blocks: { limit, used, cached, shared },
@@ -117,11 +119,13 @@ export class WorkerModels {
     const watched: Watched = {
       speeds: new StepSpeeds(),
       steps: new RecentSteps(performance.now()),
+      stepCount: 0,
       blocks: undefined,
     };
     this.#watched.set(engine, watched);
     engine.monitor?.subscribe({
       step: (step) => {
+        watched.stepCount += 1;
         watched.speeds.observe(step);
         watched.steps.observe(step, performance.now());
       },

@@ -1,0 +1,71 @@
+import { expect, it } from 'vitest';
+import { type ModelLoad, type NodeStatus, PROTOCOL } from '../messages.ts';
+import { WorkerHealth } from './worker-health.ts';
+
+const worker = { node: 'w', start: '1' };
+
+function statusOf(
+  steps: number,
+  running: number,
+  speeds: ModelLoad['speeds'] = { stepTokens: 256 },
+): NodeStatus {
+  const load: ModelLoad = {
+    totalBlocks: 10,
+    freeBlocks: 10,
+    running,
+    maxRunning: 4,
+    waiting: [0, 0, 0],
+    queuedTokens: [0, 0, 0],
+    oldestMs: [0, 0, 0],
+    speeds,
+    answerTokens: 1,
+    steps,
+  };
+  const model = {
+    ...{ name: 'm', aliases: [], key: 'k', determinism: 'cpu', state: 'loaded' as const, load },
+    ...{ isDefault: true, pinned: false, createdSeconds: 0, weightBytes: 1 },
+  };
+  const common = { protocol: PROTOCOL, version: '1', draining: false, memoryBytes: 1, number: 1 };
+  return { ...common, ...worker, roles: ['worker'], models: [model], heard: {} };
+}
+
+it('a worker that acknowledges nothing is avoided, tried with one request, and avoided for longer', () => {
+  const health = new WorkerHealth();
+  const avoids = (nowMs: number) => health.avoids(worker, 'm', nowMs);
+  health.failed(worker, 0);
+  // The next one that it was given before.
+  health.failed(worker, 100);
+  expect([avoids(4999), avoids(5000)]).toEqual([true, false]);
+  health.chosen(worker, 5000);
+  expect(avoids(5001)).toBe(true);
+  health.failed(worker, 9500);
+  expect([avoids(19_499), avoids(19_500)]).toEqual([true, false]);
+  health.chosen(worker, 20_000);
+  health.acknowledged(worker);
+  expect(avoids(20_001)).toBe(false);
+  health.failed(worker, 30_000);
+  expect(avoids(35_000)).toBe(false);
+});
+
+it('another process of its name is not avoided for it', () => {
+  const health = new WorkerHealth();
+  health.failed(worker, 0);
+  expect(health.avoids({ node: 'w', start: '2' }, 'm', 1)).toBe(false);
+});
+
+it('a worker is stuck that has work and makes no step for seconds, or for as long as two of its steps take', () => {
+  const health = new WorkerHealth();
+  const stuck = (nowMs: number) => health.isStuck(worker, 'm', nowMs);
+  health.handle(statusOf(7, 0), 0);
+  expect(stuck(60_000)).toBe(false);
+  health.handle(statusOf(7, 1), 60_000);
+  health.handle(statusOf(7, 1), 64_000);
+  expect([stuck(65_000), stuck(65_001)]).toEqual([false, true]);
+  health.handle(statusOf(8, 1), 65_500);
+  expect(stuck(66_000)).toBe(false);
+  const slow = { stepTokens: 256, promptTokenMs: 40, stepBaseMs: 100, stepRowMs: 1 };
+  health.handle(statusOf(8, 1, slow), 70_000);
+  expect([stuck(80_000), stuck(90_000)]).toEqual([false, true]);
+  health.handle(statusOf(8, 0), 90_500);
+  expect(stuck(91_000)).toBe(false);
+});
