@@ -165,6 +165,7 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
     upstreams,
     archive: parts.fleet?.archive,
     fleet: parts.fleet?.control,
+    clockSkewMs: parts.fleet?.clockSkewMs,
     // A worker alone has no address for requests.
     bench: roles.gateway ? benchOf(() => url) : undefined,
     ...store,

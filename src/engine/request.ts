@@ -32,8 +32,8 @@ export interface AnswerRequest extends RequestBase {
   readonly pooling?: undefined;
   /** Tokens of the answer that exist already: an engine that was lost had sampled them. Default: none. */
   readonly answer?: readonly number[];
-  /** It was begun before: a worker that still has tokens of it gives them again. Default false. */
-  readonly recover?: boolean;
+  /** The how manieth time its client comes back to it: a worker that still has tokens of it gives them again. Default: never. */
+  readonly takeover?: number;
   /** Which of several answers to the same prompt this is: each samples its own tokens. Default 0. */
   readonly choice?: number;
   readonly parameters: SamplingParameters;
@@ -57,7 +57,7 @@ export interface AnswerGrammar {
 export interface EmbedRequest extends RequestBase {
   readonly pooling: StatePooling;
   readonly answer?: undefined;
-  readonly recover?: undefined;
+  readonly takeover?: undefined;
 }
 
 /** Ends when its prompt is computed, with how likely each of its tokens was. */
@@ -66,7 +66,7 @@ export interface ScoreRequest extends RequestBase {
   readonly scoring: number;
   readonly pooling?: undefined;
   readonly answer?: undefined;
-  readonly recover?: undefined;
+  readonly takeover?: undefined;
 }
 
 export type EngineRequest = AnswerRequest | EmbedRequest | ScoreRequest;

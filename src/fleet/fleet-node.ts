@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Bus, Subjects } from './bus.ts';
+import { ClockSkews } from './clock-skew.ts';
 import { Membership } from './membership.ts';
 import { type Answer, type ModelStatus, type NodeStatus, PROTOCOL, type Question } from './messages.ts';
 
@@ -27,8 +28,8 @@ interface WorkerState {
 const idle: WorkerState = { draining: false, models: [], heard: {} };
 
 export class FleetNode {
-  /** Higher for a later process of the same name. */
-  readonly start = `${Date.now().toString(36).padStart(9, '0')}-${randomBytes(4).toString('hex')}`;
+  readonly start = randomBytes(8).toString('hex');
+  readonly skews = new ClockSkews();
   readonly membership: Membership;
   readonly #options: FleetNodeOptions;
   readonly #endings: (() => void)[] = [];
@@ -45,6 +46,7 @@ export class FleetNode {
     this.membership = new Membership(({ node, version }) =>
       onProblem(`${node} runs version ${version}, which speaks otherwise: it is left out`),
     );
+    this.membership.onChange((change, { node }) => change === 'left' && this.skews.left(node));
     const timer = setInterval(() => this.#tick(), STATUS_EVERY_MS);
     this.#endings.push(
       () => clearInterval(timer),
@@ -99,6 +101,7 @@ export class FleetNode {
       version,
       memoryBytes,
       number: ++this.#published,
+      sentMs: Date.now(),
       ...(this.#isDeaf ? idle : this.#workerState()),
       ...(leaving ? { leaving } : {}),
     };
@@ -124,6 +127,9 @@ export class FleetNode {
       onProblem(`another node is called ${node}, too: give each a name of its own`);
     }
     this.membership.handle(status, nowMs());
+    if (status.leaving === true || status.protocol !== PROTOCOL) return;
+    const warning = this.skews.handle(status.node, status.sentMs, Date.now());
+    if (warning !== undefined) onProblem(warning);
   }
 
   #tick(): void {

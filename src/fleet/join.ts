@@ -49,6 +49,8 @@ export interface JoinedNode {
   /** Undefined unless it is a gateway. */
   readonly pool: ModelPool | undefined;
   readonly control: FleetControl | undefined;
+  /** The largest difference between this node's clock and another's. */
+  readonly clockSkewMs: () => number;
   /** Requests that have begun; undefined unless it is a gateway and the message system can store them. */
   readonly requests: KV | undefined;
   drain(): void;
@@ -136,6 +138,7 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
         archiveBytes: requests && (async () => (await requests.status()).streamInfo.state.bytes),
         nowMs: common.nowMs,
       }),
+    clockSkewMs: () => self.skews.largestMs,
     drain: () => {
       if (started !== undefined) started.worker.draining = true;
       self.publishStatus();

@@ -36,10 +36,13 @@ async function* answerOf(
 }
 
 /** A pool with one model, whose engine only counts. */
-function countingPool(): ModelPool {
+function countingPool(onSubmit: (request: EngineRequest) => void): ModelPool {
   const cancelled = new Set<string>();
   const engine = {
-    submit: (request: EngineRequest) => answerOf(request as AnswerRequest, () => cancelled.has(request.id)),
+    submit: (request: EngineRequest) => {
+      onSubmit(request);
+      return answerOf(request as AnswerRequest, () => cancelled.has(request.id));
+    },
     cancel: (id: string) => cancelled.add(id),
   };
   const lease = { model: { name: 'm', engine, adapter: undefined }, release: () => {} };
@@ -91,12 +94,16 @@ function startNode(wire: MemoryWire, node: string, role: 'worker' | 'gateway') {
   return { self, common: { node, bus, subjects, nowMs, membership: self.membership } };
 }
 
-function startWorker(wire: MemoryWire, node: string): FleetWorker {
+function startWorker(
+  wire: MemoryWire,
+  node: string,
+  onSubmit: (request: EngineRequest) => void = () => {},
+): FleetWorker {
   const { self, common } = startNode(wire, node, 'worker');
   const worker = new FleetWorker({
     ...common,
     start: self.start,
-    pool: countingPool(),
+    pool: countingPool(onSubmit),
     onEnd: () => {},
     onRefused: () => {},
   });
@@ -195,6 +202,23 @@ describe.concurrent('a fleet whose messages are lost', () => {
     const tokens = tokensOf(gateway, request);
     wire.mend('a');
     expect(await tokens).toEqual(expectedOf(request));
+  });
+
+  it('tells workers how old a request is, and not what its clock says', async () => {
+    const wire = new MemoryWire();
+    const engine = { submitted: [] as EngineRequest[] };
+    startWorker(wire, 'a', (request) => engine.submitted.push(request));
+    const gateway = startGateway(wire, 'g');
+    const sent: object[] = [];
+    wire.bus('onlooker').subscribe(subjects.work('a'), (message) => sent.push(message as object));
+    const request = { ...requestOf(0, 1), enqueuedMs: Date.now() - 7000 };
+    await tokensOf(gateway, request);
+    const [{ ageMs = 0, ...submission } = {}] = sent as [{ ageMs?: number; request?: object }];
+    expect(ageMs).toBeGreaterThanOrEqual(7000);
+    expect(ageMs).toBeLessThan(20_000);
+    expect(submission.request).not.toHaveProperty('enqueuedMs');
+    // By the clock of the worker.
+    expect(Math.abs(Date.now() - 7000 - (engine.submitted[0]?.enqueuedMs ?? 0))).toBeLessThan(13_000);
   });
 
   it('stops what nobody wants any more', async () => {

@@ -11,7 +11,11 @@ type MemberListener = (change: 'joined' | 'left', status: NodeStatus) => void;
 interface Member {
   readonly status: NodeStatus;
   readonly heardMs: number;
+  /** Starts of earlier processes of its name: messages of theirs may still come. */
+  readonly replaced: ReadonlySet<string>;
 }
+
+const none: ReadonlySet<string> = new Set();
 
 export class Membership {
   readonly #members = new Map<string, Member>();
@@ -41,17 +45,21 @@ export class Membership {
       return;
     }
     const before = this.#members.get(status.node);
-    // Of two processes of the same name the newer one counts, however late messages of the old one are.
-    if (before !== undefined && before.status.start > status.start) return;
+    // Of two processes of the same name the one heard of later counts, however late messages of the other are.
+    if (before?.replaced.has(status.start)) return;
+    const isSame = before?.status.start === status.start;
     if (status.leaving === true) {
-      if (before !== undefined) this.#leave(before.status);
+      if (isSame) this.#leave(status);
       return;
     }
-    if (before !== undefined && before.status.start !== status.start) this.#leave(before.status);
-    const isNew = !this.#members.has(status.node);
-    this.#members.set(status.node, { status, heardMs: nowMs });
+    let replaced = before?.replaced ?? none;
+    if (before !== undefined && !isSame) {
+      replaced = new Set([...replaced, before.status.start]);
+      this.#leave(before.status);
+    }
+    this.#members.set(status.node, { status, heardMs: nowMs, replaced });
     for (const listener of this.#statusListeners) listener(status);
-    if (isNew) for (const listener of this.#listeners) listener('joined', status);
+    if (!isSame) for (const listener of this.#listeners) listener('joined', status);
   }
 
   /** All that are due leave before anyone is told, so that nothing is given to one that is leaving, too. */
@@ -63,7 +71,7 @@ export class Membership {
 
   /** After a lost connection silence says nothing about the others. */
   excuse(nowMs: number): void {
-    for (const [node, { status }] of this.#members) this.#members.set(node, { status, heardMs: nowMs });
+    for (const [node, member] of this.#members) this.#members.set(node, { ...member, heardMs: nowMs });
   }
 
   get(node: string): NodeStatus | undefined {

@@ -17,7 +17,7 @@ export const PROTOCOL = 3;
 export interface NodeStatus {
   readonly protocol: number;
   readonly node: string;
-  /** Another one for each process: what an earlier process was given is gone. */
+  /** Random, another one for each process: what an earlier process was given is gone. */
   readonly start: string;
   readonly roles: readonly ('worker' | 'gateway')[];
   readonly version: string;
@@ -26,6 +26,8 @@ export interface NodeStatus {
   readonly memoryBytes: number;
   /** 1, 2, 3, … within a process. */
   readonly number: number;
+  /** By the sender's clock, in milliseconds since 1970: shows people where clocks differ. */
+  readonly sentMs: number;
   readonly models: readonly ModelStatus[];
   /** By gateway: the last of its requests that this status includes. */
   readonly heard: Readonly<Record<string, number>>;
@@ -76,11 +78,18 @@ export interface StepRates {
 /** `limit`: those that may hold memory now; `cached`: not in use, and found by prefix; `shared`: of those in use, by several. */
 export type WorkBlocks = Pick<BlockDemand, 'limit' | 'used' | 'cached' | 'shared'>;
 
-/** One attempt at a request. Later attempts have higher numbers, and the higher one counts. */
+/** One attempt at a request, counted. Later attempts have higher numbers, and the higher one counts. */
 export interface Attempt {
   readonly id: string;
   readonly attempt: number;
 }
+
+/** A request without the time at which it came. */
+export type AgedRequest = EngineRequest extends infer One
+  ? One extends EngineRequest
+    ? Omit<One, 'enqueuedMs'>
+    : never
+  : never;
 
 export type ToWorker =
   | (Attempt & {
@@ -91,8 +100,10 @@ export type ToWorker =
       /** Tokens the worker probably has in its prefix cache; 0 where unknown. */
       readonly cachedTokens?: number;
       readonly model: string;
+      /** Since the request came: clocks of different machines are never compared. */
+      readonly ageMs: number;
       /** The worker finds its adapter by the model's name. */
-      readonly request: EngineRequest;
+      readonly request: AgedRequest;
     })
   | (Attempt & { readonly kind: 'cancel' })
   /** Everything after the first `count` tokens did not arrive. */

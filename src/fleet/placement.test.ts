@@ -27,6 +27,7 @@ function worker(node: string, models: readonly ModelStatus[], more: Partial<Node
     draining: false,
     memoryBytes: 100,
     number: 1,
+    sentMs: 0,
     heard: {},
     models,
     ...more,

@@ -4,7 +4,15 @@ import { type NodeStatus, PROTOCOL } from './messages.ts';
 import { RunningClock } from './running-clock.ts';
 
 function statusOf(node: string): NodeStatus {
-  const common = { protocol: PROTOCOL, start: '1', version: '1', draining: false, memoryBytes: 1, number: 1 };
+  const common = {
+    protocol: PROTOCOL,
+    start: '1',
+    version: '1',
+    draining: false,
+    memoryBytes: 1,
+    number: 1,
+    sentMs: 0,
+  };
   return { ...common, node, roles: ['worker'], models: [], heard: {} };
 }
 

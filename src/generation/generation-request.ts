@@ -41,8 +41,8 @@ export interface GenerationRequest {
   readonly order?: number | undefined;
   /** Milliseconds since 1970. Default: now. */
   readonly enqueuedMs?: number;
-  /** Continues a request that engines may know. Default false. */
-  readonly recover?: boolean;
+  /** The how manieth time its client comes back to it: engines may know it. Default: never. */
+  readonly takeover?: number | undefined;
   readonly budget?: TokenBudget | undefined;
   readonly names: Pick<ParameterNames, 'logitBias'>;
 }

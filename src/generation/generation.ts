@@ -68,7 +68,7 @@ class Choice {
       choice,
       parameters,
       ...queueFields(generation),
-      ...(generation.recover === true ? { recover: true } : {}),
+      ...(generation.takeover === undefined ? {} : { takeover: generation.takeover }),
       ...(grammar === undefined ? {} : { grammar }),
       ...(thinking === undefined ? {} : { thinking }),
       ...(expected === undefined ? {} : { expected }),

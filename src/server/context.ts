@@ -45,6 +45,8 @@ export interface KeptRequest {
   readonly answerId: string;
   readonly seed: Seed;
   readonly arrivedMs: number;
+  /** How often a client has come back to it. Default 0. */
+  readonly takeovers?: number | undefined;
   readonly counted?: CountedTokens | undefined;
 }
 
@@ -112,6 +114,8 @@ export interface ServerDeps {
   /** Archives requests, so that clients can resume them; without it they cannot. */
   readonly archive?: RequestArchive | undefined;
   readonly fleet?: Fleet | undefined;
+  /** Of a fleet: the largest difference between this node's clock and another's. */
+  readonly clockSkewMs?: (() => number) | undefined;
   /** Stores the files of clients; without it there are neither files nor batches. */
   readonly files?: FileStore | undefined;
   readonly batches?: BatchDeps | undefined;

@@ -194,7 +194,7 @@ function makeContext(deps: ServerDeps): ServerContext {
     grammars: new AnswerGrammars(),
     health,
     readiness: new Readiness(pool, health),
-    metrics: new Metrics(pool, deps.settings, deps.fleet),
+    metrics: new Metrics(pool, deps.settings, { control: deps.fleet, clockSkewMs: deps.clockSkewMs }),
     typicalAnswer: new TypicalAnswer(),
     runningPulls: new Set(),
     createdModels: new CreatedModels(deps.downloads?.folder),

@@ -1,5 +1,6 @@
 // Nodes that are neither well nor dead: held up, deaf, hung, or with a wrong clock. Requests go on beside them.
 
+import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { askFleet } from '../support/fleet-client.ts';
@@ -9,6 +10,10 @@ import { SmallFleet } from '../support/small-fleet.ts';
 
 const refusal = natsRefusal();
 const LIMIT_MS = 120_000;
+/** Of Debian's `faketime`. */
+const faketime = ['x86_64', 'aarch64']
+  .map((machine) => `/usr/lib/${machine}-linux-gnu/faketime/libfaketimeMT.so.1`)
+  .find((path) => existsSync(path));
 
 const bodyOf = (i: number, maxTokens: number) => ({
   messages: [{ role: 'user', content: `Tell me a story about animal number ${i}.` }],
@@ -94,4 +99,32 @@ describe.skipIf(refusal !== undefined)(`a node${refusal === undefined ? '' : ` (
     await began;
     expect(performance.now() - hungMs).toBeLessThan(30_000);
   });
+
+  it.skipIf(faketime === undefined)(
+    'whose clock is 300 s ahead serves like any other, and is told of',
+    async () => {
+      fleet = await SmallFleet.start();
+      await fleet.worker('w1');
+      const right = await fleet.gateway('g1');
+      const environment = { LD_PRELOAD: faketime, FAKETIME: '+300s', FAKETIME_DONT_FAKE_MONOTONIC: '1' };
+      const ahead = await fleet.gateway('g2', { environment });
+      // The same request, taken up at one gateway after the other.
+      const body = bodyOf(1, 40);
+      const alone = await askFleet({ gateways: [right.url], limitMs: LIMIT_MS }, 'alone', body);
+      await fleet.begin(right.url, 'moved', bodyOf(1, 40));
+      for (const { url } of [ahead, right, ahead, right]) {
+        expect(await fleet.resume(url, 'moved')).toBe(alone.text);
+      }
+      // Requests of both are of the same age, and neither waits for the other's.
+      const answers = [right, ahead].flatMap(({ url }, at) =>
+        [0, 1, 2].map((i) =>
+          askFleet({ gateways: [url], limitMs: LIMIT_MS }, `aged-${at}-${i}`, bodyOf(i, 20)),
+        ),
+      );
+      await Promise.all(answers);
+      await waitUntil(() => /the clock of g2 is (299|300|301) s ahead/.test(right.log()));
+      const metrics = await (await fetch(`${right.url}/metrics`)).text();
+      expect(Number(/^chairlift_fleet_clock_skew_seconds (\S+)$/m.exec(metrics)?.[1])).toBeCloseTo(300, -1);
+    },
+  );
 });

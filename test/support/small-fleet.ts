@@ -69,6 +69,28 @@ export class SmallFleet {
     return gateway;
   }
 
+  /** Begins a stream of a chat; resolves with its first event, and leaves it then. */
+  async begin(url: string, id: string, body: object): Promise<void> {
+    const leaving = new AbortController();
+    const response = await fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-request-id': id },
+      body: JSON.stringify({ ...body, stream: true }),
+      signal: leaving.signal,
+    });
+    await response.body?.getReader().read();
+    leaving.abort();
+  }
+
+  /** The text of a stream that was begun before, from its beginning. */
+  async resume(url: string, id: string): Promise<string> {
+    const response = await fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-request-id': id, 'last-event-id': '0' },
+    });
+    return contentOf(await response.text());
+  }
+
   async stop(): Promise<void> {
     await Promise.all(this.#homes.map((home) => home.close()));
     await this.#listener?.close();
@@ -83,4 +105,12 @@ export class SmallFleet {
     const address = `nats://127.0.0.1:${this.nats.port}`;
     return home.start('--join', address, '--nats-user', user, '--node', node, ...flags);
   }
+}
+
+/** The text of a chat's events. */
+export function contentOf(events: string): string {
+  return [...events.matchAll(/^data: (\{.*)$/gm)]
+    .map(([, data]) => JSON.parse(data as string) as { choices?: { delta: { content?: string } }[] })
+    .map(({ choices }) => choices?.[0]?.delta.content ?? '')
+    .join('');
 }

@@ -13,6 +13,7 @@ function statusOf(node: string, models: readonly string[], start = '1'): NodeSta
     version: '1',
     draining: false,
     memoryBytes: 0,
+    sentMs: 0,
     number: 1,
     heard: {},
     models: models.map((name) => ({

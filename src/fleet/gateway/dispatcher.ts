@@ -73,20 +73,26 @@ export class Dispatcher {
     if (before === undefined) return this.#begin(model, request);
     if (before.worker !== undefined) this.#publish(before.worker.node, { kind: 'cancel', ...before.current });
     this.#finish(before, before.cancelledEvent());
-    return this.#beginAfter(model, request);
+    return this.#beginAfter(model, request, before.attempt);
   }
 
-  async *#beginAfter(model: AskedModel, request: EngineRequest): AsyncGenerator<RequestEvent, void, void> {
+  async *#beginAfter(
+    model: AskedModel,
+    request: EngineRequest,
+    attempt: number,
+  ): AsyncGenerator<RequestEvent, void, void> {
     while (this.#streams.has(request.id)) await sleep(AGAIN_MS);
-    yield* this.#begin(model, request);
+    yield* this.#begin(model, request, attempt);
   }
 
-  #begin(model: AskedModel, request: EngineRequest): AsyncGenerator<RequestEvent, void, void> {
+  /** `attempt`: the last one that this gateway has made before. */
+  #begin(model: AskedModel, request: EngineRequest, attempt = 0): AsyncGenerator<RequestEvent, void, void> {
     const { id } = request;
     const events = this.#streams.open(id, () => this.cancel(id));
     const open = new OpenAnswer(model, request, this.#options.nowMs());
+    open.attempt = Math.max(open.attempt, attempt);
     this.#open.set(id, open);
-    if (request.recover === true) void this.#recover(open);
+    if (request.takeover !== undefined) void this.#recover(open);
     else this.#assign(open);
     return events;
   }
@@ -236,8 +242,9 @@ export class Dispatcher {
     open.unacknowledged += 1;
     if (open.needsVocabulary) this.#sendVocabulary(worker, model.name);
     const gateway = this.#options.node;
-    const request = open.asItStands();
-    const work = { kind: 'submit', model: model.name, request, number, cachedTokens } as const;
+    const { enqueuedMs: _, ...request } = open.asItStands();
+    const ageMs = open.ageMs(open.sentMs);
+    const work = { kind: 'submit', model: model.name, request, ageMs, number, cachedTokens } as const;
     this.#publish(worker.node, { ...work, ...current, gateway });
   }
 

@@ -36,7 +36,15 @@ function model(running: number, waiting: number, stepsPerSecond: number, over: P
 }
 
 function node(name: string, models: readonly ModelStatus[]): NodeStatus {
-  const common = { protocol: PROTOCOL, start: '1', version: '1', draining: false, memoryBytes: 1, number: 1 };
+  const common = {
+    protocol: PROTOCOL,
+    start: '1',
+    version: '1',
+    draining: false,
+    memoryBytes: 1,
+    number: 1,
+    sentMs: 0,
+  };
   return { ...common, node: name, roles: ['worker'], models, heard: {} };
 }
 

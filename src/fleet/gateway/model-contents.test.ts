@@ -9,7 +9,7 @@ const [right, wrong] = ['aaaaaaaaaaaa1111', 'bbbbbbbbbbbb2222'];
 function statusOf(node: string, key: string): NodeStatus {
   const model = { name: 'm', aliases: [], key, state: 'loaded', isDefault: true } as unknown as ModelStatus;
   const common = { protocol: PROTOCOL, start: '1', version: '1', draining: false, memoryBytes: 1, number: 1 };
-  return { ...common, node, roles: ['worker'], models: [model], heard: {} };
+  return { ...common, node, roles: ['worker'], models: [model], heard: {}, sentMs: 0 };
 }
 
 function watched(pins: PinnedContents = new Map()) {

@@ -6,6 +6,8 @@ import type { AnswerUpdate, Attempt, NodeStatus } from '../messages.ts';
 
 /** After this many suspect returns a request fails: it may cause the failures itself. */
 const MOST_RETURNS = 3;
+/** More than one makes. */
+const ATTEMPTS_OF_A_GATEWAY = 2 ** 20;
 /** A worker that returned the request is avoided for this long. */
 const AVOID_MS = 5000;
 
@@ -34,8 +36,8 @@ export class OpenAnswer {
   readonly request: EngineRequest;
   readonly tokens: number[];
   worker: Pick<NodeStatus, 'node' | 'start'> | undefined;
-  /** Starts above the attempts of any earlier gateway. */
-  attempt = Date.now();
+  /** Counted from above those of gateways that had it before. */
+  attempt: number;
   /** Once it has a token, it can continue only on workers that compute the same bits. */
   determinism: string | undefined;
   number = 0;
@@ -48,6 +50,7 @@ export class OpenAnswer {
   cancelled = false;
   recovering = false;
   readonly #avoided = new Map<string, number>();
+  readonly #bornMs: number;
   #returns = 0;
   #candidate: string | undefined;
 
@@ -55,7 +58,13 @@ export class OpenAnswer {
     this.model = model;
     this.request = request;
     this.tokens = [...(request.answer ?? [])];
+    this.attempt = (request.takeover ?? 0) * ATTEMPTS_OF_A_GATEWAY;
     this.waitingSinceMs = nowMs;
+    this.#bornMs = nowMs - Math.max(0, Date.now() - request.enqueuedMs);
+  }
+
+  ageMs(nowMs: number): number {
+    return nowMs - this.#bornMs;
   }
 
   get current(): Attempt {

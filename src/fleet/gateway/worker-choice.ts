@@ -71,7 +71,7 @@ export class RoutedChoice implements WorkerChoice {
     const able = new Map(this.#candidates(open, workers, nowMs).map((one) => [one.status.node, one]));
     if (able.size === 0) return undefined;
     const excluded = new Set(workers.map(({ node }) => node).filter((node) => !able.has(node)));
-    const routed = routedRequest(open, excluded);
+    const routed = routedRequest(open, excluded, nowMs);
     const decision = this.#router.choose(routed, nowMs);
     // Any worker is better than none: its engine rejects what does not fit.
     const [first] = able.keys();
@@ -150,7 +150,8 @@ export class RoutedChoice implements WorkerChoice {
   }
 }
 
-function routedRequest({ model, request, tokens }: OpenAnswer, excluded: ReadonlySet<string>): RoutedRequest {
+function routedRequest(open: OpenAnswer, excluded: ReadonlySet<string>, nowMs: number): RoutedRequest {
+  const { model, request, tokens } = open;
   const all = new Int32Array(request.prompt.length + tokens.length);
   all.set(request.prompt);
   all.set(tokens, request.prompt.length);
@@ -163,7 +164,7 @@ function routedRequest({ model, request, tokens }: OpenAnswer, excluded: Readonl
     conversation: `${request.salt} ${keys.length === 0 ? request.id : keys.subarray(0, 2).join(' ')}`,
     excluded,
     priority: request.priority,
-    ageMs: Math.max(0, Date.now() - request.enqueuedMs),
+    ageMs: open.ageMs(nowMs),
     promptTokens: all.length,
     expectedTokens: Math.min(maxTokens, UNKNOWN_TOKENS),
     maxTokens,

@@ -25,7 +25,7 @@ function statusOf(
     ...{ name: 'm', aliases: [], key: 'k', determinism: 'cpu', state: 'loaded' as const, load },
     ...{ isDefault: true, pinned: false, createdSeconds: 0, weightBytes: 1 },
   };
-  const common = { protocol: PROTOCOL, version: '1', draining: false, memoryBytes: 1, number: 1 };
+  const common = { protocol: PROTOCOL, version: '1', draining: false, memoryBytes: 1, number: 1, sentMs: 0 };
   return { ...common, ...worker, roles: ['worker'], models: [model], heard: {} };
 }
 

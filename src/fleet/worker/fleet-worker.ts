@@ -108,7 +108,8 @@ export class FleetWorker {
   }
 
   #take(submission: Submission): void {
-    const { id, attempt, gateway, model, request, number, cachedTokens = 0 } = submission;
+    const { id, attempt, gateway, model, ageMs, number, cachedTokens = 0 } = submission;
+    const request: EngineRequest = { ...submission.request, enqueuedMs: Date.now() - ageMs };
     this.heard.set(gateway, Math.max(number, this.heard.get(gateway) ?? 0));
     const before = this.ledger.get(id);
     const { priority, enqueuedMs, prompt, answer = [] } = request;

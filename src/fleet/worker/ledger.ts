@@ -21,7 +21,7 @@ export interface LedgerEntry extends Attempt {
   /** Of the prompt and the given tokens, probably. */
   readonly cachedTokens: number;
   readonly priority: Priority;
-  /** Milliseconds since 1970. */
+  /** By the clock of this machine, in milliseconds since 1970. */
   readonly enqueuedMs: number;
   /** Those it came with included. */
   readonly tokens: number[];

@@ -119,7 +119,7 @@ async function embed(
       salt: context.settings.shareCache ? '' : caller.keyId,
       account: caller.keyId,
       kvShare: kvShareOf(caller, context.settings),
-      enqueuedMs: record.arrivedMs,
+      enqueuedMs: record.enqueuedMs,
     },
     signal,
     record,

@@ -56,6 +56,8 @@ export class StreamPosition {
 export interface Resumption {
   readonly kept: KeptRequest;
   readonly after: StreamPosition;
+  /** 1 the first time. */
+  readonly takeover: number;
 }
 
 /** The request that the client resumes; undefined where it sends no Last-Event-ID. */
@@ -78,7 +80,7 @@ export async function resumptionOf(
     const message = `request ${request.id} had another body; send the same, or none`;
     throw new ApiError(409, message, { code: 'different_body' });
   }
-  return { kept, after };
+  return { kept, after, takeover: (kept.takeovers ?? 0) + 1 };
 }
 
 /**
@@ -92,7 +94,6 @@ export async function archiveRequest(
   counted?: CountedTokens,
 ): Promise<boolean> {
   if (context.archive === undefined || !resumable) return false;
-  if (resumption !== undefined && counted === undefined) return true;
   // The request itself goes first: a connection that carries both would hold it up.
   await setImmediate();
   try {
@@ -104,12 +105,14 @@ export async function archiveRequest(
       answerId,
       seed,
       arrivedMs,
-      counted,
+      takeovers: resumption?.takeover,
+      counted: counted ?? resumption?.kept.counted,
     });
     return true;
   } catch (error) {
     request.log.warn({ err: error }, 'a request cannot be kept: its client cannot come back to it');
-    return false;
+    // What was kept the first time still is.
+    return resumption !== undefined;
   }
 }
 

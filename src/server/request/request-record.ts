@@ -83,7 +83,10 @@ export async function recorded<Result>(
 
 export class RequestRecord implements GenerationObserver {
   readonly id: string;
+  /** When its client first sent it, to whichever server: for people. */
   readonly arrivedMs: number;
+  /** When it arrived here. */
+  readonly enqueuedMs: number;
   readonly #of: RecordedRequest;
   #trace: Trace | undefined;
   readonly #submitted: string[] = [];
@@ -99,7 +102,8 @@ export class RequestRecord implements GenerationObserver {
     this.#of = of;
     const { kept } = of.resumption ?? {};
     this.id = kept?.answerId ?? of.idMark + randomBytes(16).toString('hex');
-    this.arrivedMs = kept?.arrivedMs ?? Date.now() - this.#elapsedMs();
+    this.enqueuedMs = Date.now() - this.#elapsedMs();
+    this.arrivedMs = kept?.arrivedMs ?? this.enqueuedMs;
     const { context, model } = of;
     const { name, engine, direct } = model;
     if (engine !== undefined) context.metrics.subscribe({ name, engine });

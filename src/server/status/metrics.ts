@@ -32,6 +32,12 @@ interface FleetSource {
   figures(): Promise<FleetFigures>;
 }
 
+/** Of a node of a fleet; `control` at gateways. */
+interface FleetSources {
+  readonly control?: FleetSource | undefined;
+  readonly clockSkewMs?: (() => number) | undefined;
+}
+
 const byRequest: readonly (keyof RequestLabels)[] = ['model', 'tier'];
 
 export class Metrics {
@@ -96,10 +102,20 @@ export class Metrics {
   constructor(
     pool: ModelPool,
     { llamaMetrics = false }: Partial<Pick<ServerSettings, 'llamaMetrics'>> = {},
-    fleet?: FleetSource,
+    { control, clockSkewMs }: FleetSources = {},
   ) {
     this.#pool = pool;
-    this.#fleet = fleet && { source: fleet, metrics: new FleetMetrics() };
+    this.#fleet = control && { source: control, metrics: new FleetMetrics() };
+    if (clockSkewMs !== undefined) {
+      new Gauge({
+        name: 'chairlift_fleet_clock_skew_seconds',
+        help: 'The largest difference between the clock of this node and that of another in its fleet',
+        registers: [this.#registry],
+        collect() {
+          this.set(clockSkewMs() / 1000);
+        },
+      });
+    }
     this.#llama = llamaMetrics ? new LlamaMetrics() : undefined;
     collectDefaultMetrics({ register: this.#registry });
   }

@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest';
+import { Membership } from './membership.ts';
+import { type NodeStatus, PROTOCOL } from './messages.ts';
+
+function statusOf(start: string, over: Partial<NodeStatus> = {}): NodeStatus {
+  const common = { protocol: PROTOCOL, version: '1', draining: false, memoryBytes: 1, number: 1, sentMs: 0 };
+  return { ...common, node: 'w', start, roles: ['worker'], models: [], heard: {}, ...over };
+}
+
+it('of two processes of one name the one that was heard of later counts, whatever their clocks say', () => {
+  const membership = new Membership();
+  const seen: string[] = [];
+  membership.onChange((change, { start }) => seen.push(`${start} ${change}`));
+  membership.handle(statusOf('z'), 0);
+  membership.handle(statusOf('a'), 1);
+  // Late messages of the earlier one.
+  membership.handle(statusOf('z'), 2);
+  membership.handle(statusOf('z', { leaving: true }), 3);
+  expect(membership.get('w')?.start).toBe('a');
+  expect(seen).toEqual(['z joined', 'z left', 'a joined']);
+  membership.handle(statusOf('a', { leaving: true }), 4);
+  expect(membership.all()).toEqual([]);
+});
