@@ -28,6 +28,10 @@ export class BatchLines implements LineQueue {
     this.#database = database;
   }
 
+  nowMs(): Promise<number> {
+    return this.#database.nowMs();
+  }
+
   /** False where this owner no longer reads the batch. */
   async add(batchId: string, lines: readonly NewLine[], owner: string): Promise<boolean> {
     for (let at = 0; at < lines.length; at += ROWS_PER_STATEMENT) {

@@ -80,7 +80,7 @@ export function batchOf(row: BatchTable): BatchRecord {
   };
 }
 
-/** Milliseconds since 1970. */
+/** By the database's clock, in milliseconds since 1970. */
 export interface Lease {
   readonly owner: string;
   readonly nowMs: number;
@@ -109,6 +109,8 @@ export interface LineAnswer {
 }
 
 export interface LineQueue {
+  /** By the clock that leases are measured with. */
+  nowMs(): Promise<number>;
   /** Leases the first lines that are neither answered nor leased. */
   take(batchId: string, count: number, lease: Lease): Promise<readonly TakenLine[]>;
   /** Extends leases. */

@@ -32,6 +32,10 @@ export class BatchStore {
     this.#database = database;
   }
 
+  nowMs(): Promise<number> {
+    return this.#database.nowMs();
+  }
+
   async create(keyId: string, batch: NewBatch, nowMs: number): Promise<BatchRecord> {
     const row: BatchTable = {
       id: sortableId('batch_', nowMs),

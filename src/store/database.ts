@@ -17,6 +17,11 @@ export interface Database {
   readonly name: string;
   /** For reading; writes go through `change`. */
   readonly tables: Pick<Tables, 'selectFrom'>;
+  /**
+   * By its own clock, in milliseconds since 1970: whatever servers that share it leave each other, leases and ends of time,
+   * is measured by this one alone. `within`: the transaction that asks, if one does.
+   */
+  nowMs(within?: Tables): Promise<number>;
   /** Changes whenever another process has changed the keys, maybe also for other changes. Cheap. */
   keysVersion(): Promise<number>;
   /**

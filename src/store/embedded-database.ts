@@ -43,6 +43,8 @@ export async function openEmbedded(path: string): Promise<Database> {
     kind: 'embedded',
     name: path,
     tables,
+    // A file has the clock of its machine.
+    nowMs: async () => Date.now(),
     keysVersion: async () =>
       withExplanation(path, () => (version.all() as { data_version: number }[])[0]?.data_version ?? 0),
     change: (action, patienceMs = PATIENCE_MS) => changes.make(() => action(tables), patienceMs),

@@ -37,7 +37,11 @@ export class FileStore {
   constructor(database: Database, onProblem: (error: unknown) => void) {
     this.#database = database;
     const prune = (nowMs: number, isClosed: () => boolean) => pruneFiles(database, nowMs, isClosed);
-    this.#pruner = new Pruner(PRUNE_EVERY_MS, prune, onProblem);
+    this.#pruner = new Pruner(PRUNE_EVERY_MS, prune, () => this.nowMs(), onProblem);
+  }
+
+  nowMs(): Promise<number> {
+    return this.#database.nowMs();
   }
 
   async begin(keyId: string, file: NewFile, nowMs: number): Promise<FileWriter> {

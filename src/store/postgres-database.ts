@@ -52,6 +52,11 @@ export async function openPostgres(location: string, patience: Patience): Promis
     kind: 'postgres',
     name,
     tables,
+    nowMs: async (within = tables) => {
+      const { rows } = await kysely.sql<{ now_ms: number }>`
+        select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms`.execute(within);
+      return (rows[0] as (typeof rows)[number]).now_ms;
+    },
     keysVersion: () => inTime(name, KEYS_VERSION_MS, keysVersion(connections)),
     change: (action, patienceMs = PATIENCE_MS) =>
       retryWhileBusy(() => tables.transaction().execute(action), patienceMs),

@@ -17,13 +17,20 @@ type Prune = (nowMs: number, isClosed: IsClosed) => Promise<void>;
 /** Prunes at once, at an interval and on request, one run at a time. */
 export class Pruner {
   readonly #prune: Prune;
+  readonly #nowMs: () => Promise<number>;
   readonly #onProblem: (error: unknown) => void;
   readonly #timer: NodeJS.Timeout;
   #closed = false;
   #running: Promise<void> | undefined;
 
-  constructor(everyMs: number, prune: Prune, onProblem: (error: unknown) => void) {
+  constructor(
+    everyMs: number,
+    prune: Prune,
+    nowMs: () => Promise<number>,
+    onProblem: (error: unknown) => void,
+  ) {
     this.#prune = prune;
+    this.#nowMs = nowMs;
     this.#onProblem = onProblem;
     this.#timer = setInterval(() => this.start(), everyMs).unref();
     // What has expired while no server was running.
@@ -35,14 +42,14 @@ export class Pruner {
   }
 
   start(): void {
-    if (!this.#closed) this.prune(Date.now()).catch(this.#onProblem);
+    if (!this.#closed) this.prune().catch(this.#onProblem);
   }
 
   /** Begins after the current run, which may not see the latest changes. */
-  prune(nowMs: number): Promise<void> {
+  prune(nowMs?: number): Promise<void> {
     const before = this.#running?.catch(() => {}) ?? Promise.resolve();
     const running = before
-      .then(() => this.#prune(nowMs, () => this.#closed))
+      .then(async () => this.#prune(nowMs ?? (await this.#nowMs()), () => this.#closed))
       .finally(() => {
         if (this.#running === running) this.#running = undefined;
       });

@@ -59,7 +59,11 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
       this.#written = 0;
       return pruneResponses(database, room, nowMs, isClosed);
     };
-    this.#pruner = new Pruner(PRUNE_EVERY_MS, prune, onProblem);
+    this.#pruner = new Pruner(PRUNE_EVERY_MS, prune, () => this.nowMs(), onProblem);
+  }
+
+  nowMs(): Promise<number> {
+    return this.#database.nowMs();
   }
 
   /** Begins a conversation of its own where the previous response is gone. */

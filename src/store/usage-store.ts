@@ -156,7 +156,10 @@ export class UsageStore {
   async #writeBatch(batch: UsageBatch): Promise<void> {
     this.#tried = batch;
     // A later retry follows anyway, so a lock is not waited for.
-    await this.#database.change((tables) => writeBatch(tables, batch, this.#lastId, Date.now()), 0);
+    await this.#database.change(
+      async (tables) => writeBatch(tables, batch, this.#lastId, await this.#database.nowMs(tables)),
+      0,
+    );
     this.#tried = undefined;
     this.#lastId = batch.id;
   }

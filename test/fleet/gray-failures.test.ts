@@ -3,8 +3,11 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import { inputLine } from '../support/batch-server.ts';
+import { FleetBatch } from '../support/fleet-batch.ts';
 import { askFleet } from '../support/fleet-client.ts';
 import { natsRefusal } from '../support/nats-server.ts';
+import { missingPostgres, PostgresServer } from '../support/postgres.ts';
 import { type ServerProcess, waitUntil } from '../support/server-process.ts';
 import { SmallFleet } from '../support/small-fleet.ts';
 
@@ -125,6 +128,39 @@ describe.skipIf(refusal !== undefined)(`a node${refusal === undefined ? '' : ` (
       await waitUntil(() => /the clock of g2 is (299|300|301) s ahead/.test(right.log()));
       const metrics = await (await fetch(`${right.url}/metrics`)).text();
       expect(Number(/^chairlift_fleet_clock_skew_seconds (\S+)$/m.exec(metrics)?.[1])).toBeCloseTo(300, -1);
+    },
+  );
+
+  it.skipIf(faketime === undefined || missingPostgres !== undefined)(
+    'whose clock is 25 h ahead ends no batch before its time, and takes no line that another runs',
+    async () => {
+      const postgres = await PostgresServer.start();
+      try {
+        const database = await postgres.createDatabase();
+        fleet = await SmallFleet.start();
+        await fleet.worker('w1');
+        const right = await fleet.gateway('g1', { database });
+        const environment = { LD_PRELOAD: faketime, FAKETIME: '+25h', FAKETIME_DONT_FAKE_MONOTONIC: '1' };
+        await fleet.gateway('g2', { database, environment });
+        const lines = Array.from({ length: 60 }, (_, i) =>
+          inputLine(`line-${i}`, { prompt: `Animal ${i}`, max_tokens: 24 }, '/v1/completions'),
+        );
+        const batch = await FleetBatch.begin([right.url], '', lines);
+        const ended = await batch.until(
+          ({ status }) => ['completed', 'expired', 'failed'].includes(status),
+          LIMIT_MS,
+        );
+        expect(ended).toMatchObject({
+          status: 'completed',
+          request_counts: { total: 60, completed: 60, failed: 0 },
+        });
+        expect(await postgres.execute(database, 'select sum(requests) as requests from key_usage')).toEqual([
+          { requests: '60' },
+        ]);
+      } finally {
+        await fleet.stop();
+        await postgres.stop();
+      }
     },
   );
 });

@@ -124,9 +124,10 @@ async function create(
     throw badRequest('requests', `${requests.length} are too many; ${maxBatchLines} are possible`);
   }
   const lines = inputLines(context, requests);
-  const nowMs = Date.now();
+  const files = filesOf(context);
+  const nowMs = await explained(() => files.nowMs());
   const file = { purpose: INPUT_PURPOSE, name: 'messages.jsonl', expiresMs: undefined, maxKeyBytes };
-  const writer = await explained(() => filesOf(context).begin(keyId, file, nowMs));
+  const writer = await explained(() => files.begin(keyId, file, nowMs));
   try {
     for (const line of lines)
       if ((await writer.write(Buffer.from(`${line}\n`))) === 'no-room') throw noRoom();

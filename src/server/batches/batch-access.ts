@@ -25,7 +25,7 @@ export async function createBatch(
     const message = `the key has ${MOST_OPEN} batches that have not ended, and cannot have more`;
     throw new ApiError(429, message, { code: 'too_many_batches', headers: { 'retry-after': '60' } });
   }
-  const nowMs = Date.now();
+  const nowMs = await explained(() => store.nowMs());
   const { outputSeconds } = batch;
   return explained(() =>
     store.create(keyId, { ...batch, outputSeconds, expiresMs: nowMs + WINDOW_MS }, nowMs),
@@ -51,7 +51,8 @@ export async function cancelBatch(
   keyId: string | undefined,
   id: string,
 ): Promise<BatchRecord> {
-  const cancelled = await explained(() => storeOf(context).cancel(id, Date.now()));
+  const store = storeOf(context);
+  const cancelled = await explained(async () => store.cancel(id, await store.nowMs()));
   const batch = await findBatch(context, keyId, id);
   if (cancelled || batch.state === 'cancelling') return batch;
   throw new ApiError(400, `the batch '${id}' is ${batch.state}, and cannot be cancelled any more`, {

@@ -32,7 +32,7 @@ export class BatchRunner {
   #again = false;
   #started = false;
   #stopped = false;
-  #prunedMs = 0;
+  #prunedMs = Number.NEGATIVE_INFINITY;
 
   constructor(context: ServerContext, batches: BatchDeps, server: LineServer) {
     this.#context = context;
@@ -109,10 +109,11 @@ export class BatchRunner {
   async #advance(): Promise<void> {
     const open = await this.#batches.store.open();
     const running: RunningBatch[] = [];
+    const nowMs = open.length === 0 ? 0 : await this.#batches.store.nowMs();
     for (const batch of open) {
       if (batch.state !== 'in_progress') this.#startJob(batch);
       else {
-        const caller = await this.#callerFor(batch);
+        const caller = await this.#callerFor(batch, nowMs);
         if (caller !== undefined) running.push({ batch, caller });
       }
     }
@@ -124,17 +125,12 @@ export class BatchRunner {
   }
 
   /** In whose name the lines of a batch run; undefined where none should run any more. */
-  async #callerFor({
-    id,
-    keyId,
-    expiresMs,
-    total,
-    completed,
-    failed,
-  }: BatchRecord): Promise<Caller | undefined> {
+  async #callerFor(
+    { id, keyId, expiresMs, total, completed, failed }: BatchRecord,
+    nowMs: number,
+  ): Promise<Caller | undefined> {
     const { keys, settings } = this.#context;
     const { store } = this.#batches;
-    const nowMs = Date.now();
     const caller = await backgroundCaller(keyId, keys, settings.allowAnonymous);
     if (completed + failed >= total) await store.finalize(id, 'completed', nowMs);
     else if (nowMs >= expiresMs) await store.finalize(id, 'expired', nowMs);
@@ -194,12 +190,12 @@ export class BatchRunner {
   async #runJob(batch: BatchRecord): Promise<boolean> {
     const { pool, settings } = this.#context;
     const { store, lines, owner } = this.#batches;
-    let claimedMs = 0;
+    let claimedMs = Number.NEGATIVE_INFINITY;
     const goOn = async () => {
-      const nowMs = Date.now();
       if (this.#stopped) return false;
-      if (nowMs - claimedMs < CLAIM_EVERY_MS) return true;
-      claimedMs = nowMs;
+      if (performance.now() - claimedMs < CLAIM_EVERY_MS) return true;
+      claimedMs = performance.now();
+      const nowMs = await store.nowMs();
       return store.claim(batch.id, batch.state, { owner, nowMs, untilMs: nowMs + LEASE_MS });
     };
     if (!(await goOn())) return false;
@@ -210,13 +206,12 @@ export class BatchRunner {
   }
 
   async #prune(): Promise<void> {
-    const nowMs = Date.now();
-    if (nowMs - this.#prunedMs < PRUNE_EVERY_MS) return;
-    this.#prunedMs = nowMs;
+    if (performance.now() - this.#prunedMs < PRUNE_EVERY_MS) return;
+    this.#prunedMs = performance.now();
     const { store, lines } = this.#batches;
     const { keepFilesMs } = this.#context.settings;
     for (const id of await lines.leftovers()) await forgetLines(lines, id);
-    if (Number.isFinite(keepFilesMs)) await store.prune(nowMs - keepFilesMs);
+    if (Number.isFinite(keepFilesMs)) await store.prune((await store.nowMs()) - keepFilesMs);
   }
 }
 

@@ -34,8 +34,9 @@ interface Running {
 export class LineRunner {
   readonly #options: LineRunnerOptions;
   readonly #running = new Map<string, Running>();
+  /** Until when each batch pauses, on the monotonic clock. */
   readonly #pausedMs = new Map<string, number>();
-  #renewedMs = 0;
+  #renewedMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: LineRunnerOptions) {
     this.#options = options;
@@ -56,9 +57,9 @@ export class LineRunner {
   /** Takes at most `most` lines of the batch and runs them; returns how many there were. */
   async begin(batch: BatchRecord, caller: Caller, most: number): Promise<number> {
     const { queue, owner, leaseMs } = this.#options;
-    const nowMs = Date.now();
-    if ((this.#pausedMs.get(batch.id) ?? 0) > nowMs) return 0;
+    if ((this.#pausedMs.get(batch.id) ?? 0) > performance.now()) return 0;
     this.#pausedMs.delete(batch.id);
+    const nowMs = await queue.nowMs();
     const lines = await queue.take(batch.id, most, { owner, nowMs, untilMs: nowMs + leaseMs });
     for (const line of lines) this.#start(batch, caller, line);
     return lines.length;
@@ -72,10 +73,11 @@ export class LineRunner {
   /** Renews the leases of running lines, at most once in this time. */
   async renew(everyMs: number): Promise<void> {
     const { queue, owner, leaseMs } = this.#options;
-    const nowMs = Date.now();
-    if (nowMs - this.#renewedMs < everyMs) return;
-    this.#renewedMs = nowMs;
+    if (performance.now() - this.#renewedMs < everyMs) return;
+    this.#renewedMs = performance.now();
     const lines = [...this.#running.values()].map(({ line }) => line);
+    if (lines.length === 0) return;
+    const nowMs = await queue.nowMs();
     await queue.renew(lines, { owner, nowMs, untilMs: nowMs + leaseMs });
   }
 
@@ -109,19 +111,21 @@ export class LineRunner {
     if (line.attempts > MOST_ATTEMPTS) return this.#keep(line, keyId, abandoned(line), signal);
     const request = { id, endpoint: endpoint as Endpoint, body: line.body, caller, signal };
     const outcome = await server.run(request);
-    const nowMs = Date.now();
+    const giveBack = (afterMs: number, tried: boolean) =>
+      this.#stored(signal, async () =>
+        queue.giveBack(line, owner, afterMs === 0 ? 0 : (await queue.nowMs()) + afterMs, tried),
+      );
     switch (outcome.kind) {
       case 'aborted':
-        return this.#stored(signal, () => queue.giveBack(line, owner, 0, false));
+        return giveBack(0, false);
       case 'later': {
-        const untilMs = nowMs + Math.min(outcome.afterMs, LONGEST_PAUSE_MS);
-        this.#pausedMs.set(line.batchId, untilMs);
-        return this.#stored(signal, () => queue.giveBack(line, owner, untilMs, false));
+        const pauseMs = Math.min(outcome.afterMs, LONGEST_PAUSE_MS);
+        this.#pausedMs.set(line.batchId, performance.now() + pauseMs);
+        return giveBack(pauseMs, false);
       }
       case 'answer':
         if (outcome.status >= 500 && line.attempts < MOST_FAULTS) {
-          const untilMs = nowMs + FAULT_PAUSE_MS * line.attempts;
-          return this.#stored(signal, () => queue.giveBack(line, owner, untilMs, true));
+          return giveBack(FAULT_PAUSE_MS * line.attempts, true);
         }
         return this.#keep(line, keyId, answerOf(id, line, outcome), signal);
     }
@@ -129,7 +133,8 @@ export class LineRunner {
 
   async #keep(line: TakenLine, keyId: string, answer: LineAnswer, signal: AbortSignal): Promise<void> {
     await this.#stored(signal, async () => {
-      await this.#options.queue.answer(line, keyId, answer, Date.now());
+      const { queue } = this.#options;
+      await queue.answer(line, keyId, answer, await queue.nowMs());
     });
   }
 

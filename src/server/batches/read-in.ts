@@ -36,10 +36,10 @@ export async function readIn(
   const read = await readLines(deps, batch, goOn);
   if (read === undefined) return;
   if (read.problems.length === 0) {
-    await store.begin(batch.id, read.total, owner, Date.now());
+    await store.begin(batch.id, read.total, owner, await store.nowMs());
     return;
   }
-  if (await store.fail(batch.id, read.problems, Date.now())) await forgetLines(lines, batch.id);
+  if (await store.fail(batch.id, read.problems, await store.nowMs())) await forgetLines(lines, batch.id);
 }
 
 interface ReadLines {

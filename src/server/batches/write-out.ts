@@ -34,7 +34,7 @@ export async function writeOut(
     const file = { purpose: OUTPUT_PURPOSE, name: `${id}_${to}.jsonl`, expiresMs: undefined };
     // Output is stored even where it exceeds the key's limit.
     const room = { maxKeyBytes: Number.POSITIVE_INFINITY };
-    const writer = writers.get(to) ?? (await files.begin(keyId, { ...file, ...room }, Date.now()));
+    const writer = writers.get(to) ?? (await files.begin(keyId, { ...file, ...room }, await files.nowMs()));
     writers.set(to, writer);
     await writer.write(Buffer.from(`${text}\n`));
   };
@@ -55,7 +55,7 @@ export async function writeOut(
       await turn();
     }
     for (const writer of writers.values()) await writer.flush();
-    const nowMs = Date.now();
+    const nowMs = await store.nowMs();
     const written = {
       outputFileId: writers.get('output')?.id,
       errorFileId: writers.get('error')?.id,

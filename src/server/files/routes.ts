@@ -142,7 +142,7 @@ async function storeUpload(
   const { keyId } = callerOf(request);
   const files = filesOf(context);
   if (!(request.body instanceof Readable)) throw formNeeded();
-  const nowMs = Date.now();
+  const nowMs = await files.nowMs();
   const begin = (name: string) =>
     files.begin(keyId, { purpose: INPUT_PURPOSE, name, expiresMs: undefined, maxKeyBytes }, nowMs);
   const { writer, fields } = await receiveForm(request, { maxBytes, begin });

@@ -27,7 +27,7 @@ export class KeptResponses {
     log: Pick<FastifyBaseLogger, 'error'>,
   ): Promise<boolean> {
     try {
-      await this.#store?.save(keyId, response, Date.now());
+      if (this.#store !== undefined) await this.#store.save(keyId, response, await this.#store.nowMs());
       return this.keeps;
     } catch (error) {
       log.error({ err: error }, 'a response could not be stored');
