@@ -166,6 +166,12 @@ export const MIGRATIONS: readonly Migration[] = [
   -- The part of the KV blocks that a key may hold.
   alter table api_key add column kv_share real;
   `,
+  `
+  -- The most that any gateway has told of the request, which is what was charged.
+  alter table charged_request add column prompt_tokens integer not null default 0;
+  alter table charged_request add column cached_tokens integer not null default 0;
+  alter table charged_request add column completion_tokens integer not null default 0;
+  `,
 ];
 
 export function embeddedText(step: Migration): string {

@@ -125,6 +125,9 @@ interface UsageFlushTable {
 interface ChargedRequestTable {
   readonly request_id: string;
   readonly at_ms: number;
+  readonly prompt_tokens: number;
+  readonly cached_tokens: number;
+  readonly completion_tokens: number;
 }
 
 export interface Schema {

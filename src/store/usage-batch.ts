@@ -1,5 +1,5 @@
 // Writes a batch of usage in one transaction. It counts once, however often it is written, and so does each of its
-// requests that several gateways may report.
+// requests that several gateways may report: the largest count of each is what is charged.
 
 import type { Database, Tables } from './database.ts';
 import type { KeyUsageTable } from './schema.ts';
@@ -38,9 +38,9 @@ export async function writeBatch(
     .onConflict((conflict) => conflict.column('id').doNothing())
     .executeTakeFirst();
   if (marked.numInsertedOrUpdatedRows === 0n) return;
-  const newOnes = once.size === 0 ? [] : await charge(tables, once, nowMs);
+  const charged = once.size === 0 ? [] : await charge(tables, once, nowMs);
   // In one order on all gateways, which avoids deadlocks.
-  const added = gathered([...rows, ...newOnes]);
+  const added = gathered([...rows, ...charged]);
   if (added.length > 0) await insertUsage(tables, added);
   await tables
     .deleteFrom('usage_flush')
@@ -53,7 +53,7 @@ export async function isWritten({ tables }: Database, batchId: string): Promise<
   return found.length > 0;
 }
 
-/** Returns the rows of requests that were not charged before. */
+/** Returns what was not charged before. */
 async function charge(
   tables: Tables,
   once: ReadonlyMap<string, UsageRow>,
@@ -64,13 +64,59 @@ async function charge(
     .where('at_ms', '<', nowMs - KEEP_CHARGED_MS)
     .execute();
   const requestIds = [...once.keys()].sort();
-  const charged = await tables
+  const inserted = await tables
     .insertInto('charged_request')
-    .values(requestIds.map((request_id) => ({ request_id, at_ms: nowMs })))
+    .values(requestIds.map((id) => ({ request_id: id, at_ms: nowMs, ...countsOf(once.get(id) as UsageRow) })))
     .onConflict((conflict) => conflict.column('request_id').doNothing())
     .returning('request_id')
     .execute();
-  return charged.flatMap(({ request_id }) => once.get(request_id) ?? []);
+  const isNew = new Set(inserted.map(({ request_id }) => request_id));
+  const charged: UsageRow[] = [];
+  for (const id of requestIds) {
+    const row = once.get(id) as UsageRow;
+    charged.push(isNew.has(id) ? row : await raise(tables, id, row, nowMs));
+  }
+  return charged;
+}
+
+/** Charges what exceeds the largest count so far. */
+async function raise(tables: Tables, requestId: string, row: UsageRow, nowMs: number): Promise<UsageRow> {
+  // The first update waits for gateways that charge the request now, and then has what they counted.
+  const before = await tables
+    .updateTable('charged_request')
+    .set({ at_ms: nowMs })
+    .where('request_id', '=', requestId)
+    .returning(['prompt_tokens', 'cached_tokens', 'completion_tokens'])
+    .executeTakeFirstOrThrow();
+  const rest = {
+    promptTokens: Math.max(0, row.promptTokens - before.prompt_tokens),
+    cachedTokens: Math.max(0, row.cachedTokens - before.cached_tokens),
+    completionTokens: Math.max(0, row.completionTokens - before.completion_tokens),
+  };
+  await tables
+    .updateTable('charged_request')
+    .set({
+      prompt_tokens: before.prompt_tokens + rest.promptTokens,
+      cached_tokens: before.cached_tokens + rest.cachedTokens,
+      completion_tokens: before.completion_tokens + rest.completionTokens,
+    })
+    .where('request_id', '=', requestId)
+    .execute();
+  return { ...row, requests: 0, errors: 0, ...rest };
+}
+
+function countsOf({ promptTokens, cachedTokens, completionTokens }: UsageRow) {
+  return { prompt_tokens: promptTokens, cached_tokens: cachedTokens, completion_tokens: completionTokens };
+}
+
+/** Of two reports of one request. */
+export function largerOf(first: UsageRow, other: UsageRow): UsageRow {
+  return {
+    ...first,
+    promptTokens: Math.max(first.promptTokens, other.promptTokens),
+    cachedTokens: Math.max(first.cachedTokens, other.cachedTokens),
+    completionTokens: Math.max(first.completionTokens, other.completionTokens),
+  };
 }
 
 export function usageRow(keyId: string, usage: RequestUsage, nowMs: number): UsageRow {

@@ -199,7 +199,7 @@ describeStores('usage', (home) => {
   });
 
   describe('recordOnce', () => {
-    it('counts a request that two gateways tell of once, whichever comes first', async () => {
+    it('counts a request that two gateways tell of once, with the largest count, whichever comes first', async () => {
       const other = new UsageStore(await home.open(), onProblem);
       usage.recordOnce('request', 'a', one, MIDNIGHT_MS);
       usage.recordOnce('request', 'a', one, MIDNIGHT_MS);
@@ -207,9 +207,14 @@ describeStores('usage', (home) => {
       other.recordOnce('another', 'a', one, MIDNIGHT_MS);
       await usage.flush();
       await other.flush();
+      other.recordOnce('request', 'a', { ...one, completionTokens: 900 }, MIDNIGHT_MS);
       other.recordOnce('request', 'a', one, MIDNIGHT_MS);
       await other.flush();
-      expect(await reportUsage(database, {})).toMatchObject([{ keyId: 'a', requests: 2, promptTokens: 20 }]);
+      usage.recordOnce('request', 'a', { ...one, promptTokens: 98 }, MIDNIGHT_MS);
+      await usage.flush();
+      expect(await reportUsage(database, {})).toMatchObject([
+        { keyId: 'a', requests: 2, promptTokens: 109, completionTokens: 900 + one.completionTokens },
+      ]);
     });
 
     it('also where they tell of it at the same moment, many times over', async () => {
@@ -219,12 +224,15 @@ describeStores('usage', (home) => {
       const stores = [usage, ...others];
       for (let round = 0; round < 10; round++) {
         for (const store of stores) {
-          for (let n = 0; n < 20; n++) store.recordOnce(`${round} ${n}`, `key ${n % 3}`, one, MIDNIGHT_MS);
+          const completionTokens = 100 + stores.indexOf(store);
+          for (let n = 0; n < 20; n++)
+            store.recordOnce(`${round} ${n}`, `key ${n % 3}`, { ...one, completionTokens }, MIDNIGHT_MS);
         }
         await Promise.all(stores.map(written));
       }
       const rows = await reportUsage(database, {});
       expect(rows.reduce((sum, { requests }) => sum + requests, 0)).toBe(200);
+      expect(rows.reduce((sum, { completionTokens }) => sum + completionTokens, 0)).toBe(200 * 103);
     });
   });
 

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from './database.ts';
 import type { RequestUsage } from './usage-batch.ts';
-import { isWritten, type UsageBatch, usageRow, writeBatch } from './usage-batch.ts';
+import { isWritten, largerOf, type UsageBatch, usageRow, writeBatch } from './usage-batch.ts';
 import {
   addRow,
   DAY_MS,
@@ -50,10 +50,9 @@ export class UsageStore {
     this.#flushSoon();
   }
 
-  /** For a request that several gateways may report: the first report within two days counts. */
+  /** For a request that may be reported several times within two days: the largest counts are charged, once. */
   recordOnce(requestId: string, keyId: string, usage: RequestUsage, nowMs: number): void {
-    if (this.#pendingOnce.has(requestId)) return;
-    this.#pendingOnce.set(requestId, usageRow(keyId, usage, nowMs));
+    this.#addOnce(requestId, usageRow(keyId, usage, nowMs));
     this.#flushSoon();
   }
 
@@ -112,6 +111,11 @@ export class UsageStore {
     }
   }
 
+  #addOnce(requestId: string, row: UsageRow): void {
+    const before = this.#pendingOnce.get(requestId);
+    this.#pendingOnce.set(requestId, before === undefined ? row : largerOf(before, row));
+  }
+
   #flushSoon(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
@@ -146,7 +150,7 @@ export class UsageStore {
         // The remaining batches were not tried.
         for (const { rows, once } of batches.slice(at + 1)) {
           for (const row of rows) addRow(this.#pending, row);
-          for (const [requestId, row] of once) this.#pendingOnce.set(requestId, row);
+          for (const [requestId, row] of once) this.#addOnce(requestId, row);
         }
         throw error;
       }

@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { inputLine } from '../support/batch-server.ts';
 import { FleetBatch } from '../support/fleet-batch.ts';
 import { askFleet } from '../support/fleet-client.ts';
@@ -114,7 +114,9 @@ describe.skipIf(refusal !== undefined)(`a node${refusal === undefined ? '' : ` (
       // The same request, taken up at one gateway after the other.
       const body = bodyOf(1, 40);
       const alone = await askFleet({ gateways: [right.url], limitMs: LIMIT_MS }, 'alone', body);
-      await fleet.begin(right.url, 'moved', bodyOf(1, 40));
+      const begun = await fleet.open(right.url, 'moved', body);
+      await begun.read();
+      await begun.cancel();
       for (const { url } of [ahead, right, ahead, right]) {
         expect(await fleet.resume(url, 'moved')).toBe(alone.text);
       }
@@ -164,3 +166,43 @@ describe.skipIf(refusal !== undefined)(`a node${refusal === undefined ? '' : ` (
     },
   );
 });
+
+describe.skipIf(refusal !== undefined || missingPostgres !== undefined)(
+  'a stream that is asked for again',
+  () => {
+    let postgres: PostgresServer;
+    let fleet: SmallFleet;
+    let database: string;
+    beforeAll(async () => {
+      postgres = await PostgresServer.start();
+      database = await postgres.createDatabase();
+      fleet = await SmallFleet.start();
+      await fleet.worker('w1');
+    });
+    afterAll(async () => {
+      await fleet?.stop();
+      await postgres?.stop();
+    });
+
+    it('while it runs is charged whole, and once', async () => {
+      const gateway = await fleet.gateway('g1', { database });
+      const tokens = 300;
+      // The first is still read while the second asks for all of it again.
+      const first = await fleet.open(gateway.url, 'twice', bodyOf(1, tokens));
+      await first.read();
+      const whole = await fleet.resume(gateway.url, 'twice');
+      expect(whole.length).toBeGreaterThan(tokens / 2);
+      const charged = async () => {
+        const rows = await postgres.execute(
+          database,
+          'select sum(requests)::int as requests, sum(completion_tokens)::int as tokens from key_usage',
+        );
+        return rows[0];
+      };
+      await expect.poll(charged, { timeout: 20_000 }).toEqual({ requests: 1, tokens });
+      expect(await fleet.resume(gateway.url, 'twice')).toBe(whole);
+      await sleep(1000);
+      expect(await charged()).toEqual({ requests: 1, tokens });
+    });
+  },
+);

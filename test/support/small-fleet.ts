@@ -69,17 +69,14 @@ export class SmallFleet {
     return gateway;
   }
 
-  /** Begins a stream of a chat; resolves with its first event, and leaves it then. */
-  async begin(url: string, id: string, body: object): Promise<void> {
-    const leaving = new AbortController();
+  /** Begins a stream of a chat, to be read or left. */
+  async open(url: string, id: string, body: object): Promise<ReadableStreamDefaultReader<Uint8Array>> {
     const response = await fetch(`${url}/v1/chat/completions`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-request-id': id },
       body: JSON.stringify({ ...body, stream: true }),
-      signal: leaving.signal,
     });
-    await response.body?.getReader().read();
-    leaving.abort();
+    return (response.body as ReadableStream<Uint8Array>).getReader();
   }
 
   /** The text of a stream that was begun before, from its beginning. */

@@ -219,7 +219,7 @@ export class RequestRecord implements GenerationObserver {
     return promptTokens + completionTokens;
   }
 
-  /** What a resumed request had used before was counted then; only the rest counts now. */
+  /** What a resumed request had used before was taken from the key's limits then; only the rest is now. */
   #uncounted(usage: TokenUsage): CountedTokens {
     const counted = this.#of.resumption?.kept.counted;
     return counted === undefined ? usage : restOf(usage, counted);
@@ -228,10 +228,8 @@ export class RequestRecord implements GenerationObserver {
   #count(usage: TokenUsage, failed: boolean): void {
     if (this.#isCounted) return;
     this.#isCounted = true;
-    const { context, caller, resumption, kind } = this.#of;
-    if (resumption?.kept.counted !== undefined) {
-      context.usage?.record(caller.keyId, { ...this.#uncounted(usage), failed }, Date.now());
-    } else if (context.archive !== undefined && kind === 'completion') {
+    const { context, caller, kind } = this.#of;
+    if (context.archive !== undefined && kind === 'completion') {
       context.usage?.recordOnce(this.id, caller.keyId, { ...usage, failed }, Date.now());
     } else {
       context.usage?.record(caller.keyId, { ...usage, failed }, Date.now());
