@@ -3,6 +3,7 @@
 import type { Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { missingBrowser } from '../support/browser.ts';
+import { startStandIn } from '../support/completion-stand-in.ts';
 import { changeRequests, type RequestBody } from '../support/page-requests.ts';
 import { ServerHome, type ServerProcess } from '../support/server-process.ts';
 import { eventually, isFilled, isLive, say, Tabs, withKey } from '../support/tabs.ts';
@@ -151,7 +152,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await eventually(() => page.locator('.answer .markdown').innerText()).toBe(begun);
     await page.reload();
     await eventually(() => page.locator('.answer .markdown').innerText()).toBe(begun);
-    await page.getByRole('button', { name: 'Continue' }).click();
+    await page.getByRole('button', { name: 'Continue' }).last().click();
     await page.locator('.answer[data-state="done"]').waitFor();
     expect((await page.locator('.answer .markdown').innerText()).startsWith(begun)).toBe(true);
     expect(tabs.complaints).toEqual([]);
@@ -285,6 +286,50 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
       expect(whole.length).toBeGreaterThan(begun.length);
     } finally {
       await second.stop();
+      own.remove();
+    }
+  });
+
+  it('begins anew after an outage, or in a branch, where another server’s model cannot go on', async () => {
+    const own = new ServerHome();
+    const far = await startStandIn(() => ({
+      kind: 'stream',
+      chunks: isSlow ? 200 : 3,
+      gapMs: isSlow ? 50 : 0,
+    }));
+    let isSlow = true;
+    const upstreams = JSON.stringify([{ name: 'far', url: `${far.url}/v1`, models: ['stand-in'] }]);
+    const first = await own.start('--upstreams', upstreams);
+    const page = await tabs.open('chat', { url: first.url });
+    await isFilled(page, 'chat');
+    await page.getByRole('combobox', { name: 'Model' }).selectOption('stand-in');
+    const answer = page.locator('.answer');
+    const ask = async () => {
+      await page.getByRole('textbox', { name: 'Message' }).fill('Hello');
+      await page.getByRole('button', { name: 'Send' }).click();
+      await page.locator('.answer[data-state="streaming"] p').last().waitFor();
+    };
+    await ask();
+    first.signal('SIGKILL');
+    await first.exited;
+    await answer.getByText('the answer goes on when the server is back').waitFor();
+    isSlow = false;
+    const second = await own.start('--upstreams', upstreams, '--port', new URL(first.url).port);
+    try {
+      await page.locator('.answer[data-state="done"]').waitFor();
+      const whole = await answer.locator('.markdown').innerText();
+      isSlow = true;
+      await ask();
+      await page.keyboard.press('Escape');
+      await page.locator('.answer[data-state="stopped"]').waitFor();
+      isSlow = false;
+      await page.getByRole('button', { name: 'Continue' }).last().click();
+      await eventually(() => page.locator('.answer[data-state="done"]').count()).toBe(2);
+      expect(await answer.last().locator('.markdown').innerText()).toBe(whole);
+      expect(await page.locator('.branches').innerText()).toContain('2/2');
+    } finally {
+      await second.stop();
+      await far.close();
       own.remove();
     }
   });

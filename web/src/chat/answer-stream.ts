@@ -49,9 +49,13 @@ export class AnswerStream {
   readonly #tokens: Token[] = [];
   #answer: Answer;
   #stopped = false;
+  #cannotGoOn = false;
+  /** What the answer was when this began: it is never written over. */
+  readonly #begun: Answer | undefined;
 
   /** `begun`: an answer that was stopped or cut off, and goes on. */
   constructor(model: string, begun?: Answer) {
+    this.#begun = begun;
     this.#answer = emptyAnswer(model);
     if (begun === undefined) return;
     const { problem: _, finish: __, ...rest } = begun;
@@ -62,6 +66,11 @@ export class AnswerStream {
 
   get answer(): Answer {
     return { ...this.#answer, calls: [...this.#calls], tokens: [...this.#tokens] };
+  }
+
+  /** Set where the model cannot continue the answer that was begun, as models of other servers may not. */
+  get cannotGoOn(): boolean {
+    return this.#cannotGoOn;
   }
 
   stop(): void {
@@ -102,8 +111,13 @@ export class AnswerStream {
     const { content, reasoning } = this.#answer;
     const begun = content === '' && reasoning === '' && this.#calls.length === 0 ? undefined : this.answer;
     const { signal } = this.#leave;
-    const { body: asked, continues } = body(begun);
-    const response = await server.ask('v1/chat/completions', { body: asked, signal });
+    const { body: asked, continues } = body(this.#cannotGoOn ? undefined : begun);
+    const response = await server.ask('v1/chat/completions', { body: asked, signal }).catch((error) => {
+      this.#cannotGoOn = continues && isUnsupported(error);
+      if (!this.#cannotGoOn || this.#begun !== undefined) throw error;
+      return undefined;
+    });
+    if (response === undefined) return this.#readOnce(server, body, onNews);
     if (begun !== undefined && !continues) this.#beginAnew();
     this.#recover();
     const requestId = response.headers.get('x-request-id');
@@ -195,6 +209,10 @@ class ConnectionLost extends Error {
   constructor() {
     super('the connection to the server was lost');
   }
+}
+
+function isUnsupported(error: unknown): boolean {
+  return error instanceof Refusal && error.code === 'unsupported_parameter';
 }
 
 function isAway(error: unknown): boolean {

@@ -218,23 +218,24 @@ export class ChatRoom extends Observable<RoomState> {
       .then(() => {
         clearTimeout(timer);
         this.#running.delete(running);
-        this.#show(running, true);
+        if (begun !== undefined && stream.cannotGoOn) this.#answerAgain(running, begun);
+        else this.#show(running, true);
       });
     // Stored at once, so that it can be retried where the page is closed before the first token.
     this.#show(running, true);
   }
 
+  /** In a branch of its own: what was begun stays as it was. */
+  #answerAgain({ conversationId, turnId, lane }: Running, begun: Answer): void {
+    this.#change(conversationId, (one) => withAnswerOf(one, turnId, lane, begun));
+    const turn = this.find(conversationId)?.turns.find(({ id }) => id === turnId);
+    if (turn !== undefined) this.retry(conversationId, turn, lane);
+  }
+
   #show({ conversationId, turnId, lane, stream, replaced }: Running, keep: boolean): void {
     if (replaced) return;
     const { answer } = stream;
-    this.#change(
-      conversationId,
-      (one) => ({
-        ...one,
-        turns: one.turns.map((turn) => (turn.id === turnId ? withAnswer(turn, lane, answer) : turn)),
-      }),
-      keep,
-    );
+    this.#change(conversationId, (one) => withAnswerOf(one, turnId, lane, answer), keep);
   }
 
   #change(id: string, change: (conversation: Conversation) => Conversation, keep = true): void {
@@ -244,6 +245,18 @@ export class ChatRoom extends Observable<RoomState> {
     const unkept = keep && changed.turns.length > 0 ? !keepConversation(changed) : this.value.unkept;
     this.set({ conversations, unkept });
   }
+}
+
+function withAnswerOf(
+  conversation: Conversation,
+  turnId: string,
+  lane: number,
+  answer: Answer,
+): Conversation {
+  const turns = conversation.turns.map((turn) =>
+    turn.id === turnId ? withAnswer(turn, lane, answer) : turn,
+  );
+  return { ...conversation, turns };
 }
 
 function withParent(id: string, parentId: string | undefined): Pick<Turn, 'id' | 'parentId'> {
