@@ -12,6 +12,16 @@ import { UsageError } from './usage-error.ts';
 /** Errors that explain themselves; others need a stack trace. */
 const explained = [ModelFileError, BackendUnavailableError, ConfigError, StoreError, UsageError, PullError];
 
+/** Of a program that a closed pipe ends, as shells count it: SIGPIPE. */
+const PIPE_CLOSED = 141;
+
+// A reader such as `head` has read enough. A server goes on without one, and says so by a listener of its own.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (process.stdout.listenerCount('error') > 1) return;
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(PIPE_CLOSED);
+});
+
 const program = await makeProgram(process.argv.slice(2));
 try {
   await program.parseAsync(withLongFlags(process.argv));

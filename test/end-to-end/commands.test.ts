@@ -146,6 +146,15 @@ describe('what is mistyped, or of another program', () => {
   });
 });
 
+describe('a pipe whose reader has read enough', () => {
+  it('ends a command without a word', () => {
+    const place = { home: newHome() };
+    const line = `"${process.execPath}" "${program}" man 2>notes | true; cat notes; echo end`;
+    const output = execFileSync('sh', ['-c', line], { env: environmentOf(place), cwd: place.home });
+    expect(output.toString()).toBe('end\n');
+  });
+});
+
 describe('completion and manual', () => {
   const here = { home: newHome() };
 
