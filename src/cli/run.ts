@@ -77,11 +77,15 @@ async function answersFrom(model: string, options: RunOptions): Promise<ChatAnsw
     const answers = serverAnswers(server, model, samplingOf(options), structureOf(options));
     return { ...answers, name: `${model} at ${server.url}` };
   }
+  const path = await interruptible((signal) => obtainModel(model, options, signal)).catch((error) => {
+    if (probe.state === 'refuses') process.stderr.write(`the server at ${server.url} asks for a --key\n`);
+    throw error;
+  });
+  if (path === undefined) return undefined;
   if (probe.state === 'refuses') {
     process.stderr.write(`the server at ${server.url} asks for a --key; ${model} is loaded here instead\n`);
   }
-  const path = await interruptible((signal) => obtainModel(model, options, signal));
-  return path === undefined ? undefined : answersHere(path, model, options);
+  return answersHere(path, model, options);
 }
 
 const DIM = '\x1b[2m';
