@@ -296,6 +296,23 @@ export const configOptions = {
     meaning:
       'at a gateway, the content that models must have: `name=content`, 12 digits or more as `chairlift fleet` shows them; workers with another file by that name get none of its requests',
   },
+  archive: {
+    kind: { type: 'choice', values: ['memory', 'file', 'off'] },
+    default: 'memory',
+    meaning:
+      'where the message system keeps streams that have begun, so that clients can resume them at any gateway: in its memory, on its disks (which needs `archiveKey`), or nowhere',
+  },
+  archiveBytes: {
+    kind: bytes,
+    default: 512 * 1024 ** 2,
+    meaning: 'what such requests may take there, of the whole fleet; the last gateway that started decides',
+  },
+  archiveKey: {
+    kind: text,
+    meaning:
+      'seals them (AES-256-GCM): the same at every gateway, and given to no worker; better given as `CHAIRLIFT_ARCHIVE_KEY`',
+    secret: true,
+  },
   natsUser: { kind: text, meaning: 'user at the message system; needs its password' },
   natsPassword: {
     kind: text,

@@ -22,6 +22,7 @@ const MOST_RUNNING = 256;
 /** The message system may start together with this node. */
 const STARTUP_WAIT_MS = 30_000;
 const RETRY_MS = 500;
+const SHORTEST_ARCHIVE_KEY = 16;
 
 export interface FleetRoles {
   readonly worker: boolean;
@@ -60,6 +61,7 @@ export async function planFleet(config: Config): Promise<FleetPlan | undefined> 
     throw new ConfigError('--fleet: has letters, digits, - and _ alone');
   }
   const node = nodeName(config);
+  archiveOf(config);
   const parts = await fleetParts();
   return {
     config,
@@ -128,6 +130,7 @@ export async function joinFleet(
       ? {
           textOf: (model) => ({ chatTemplate: templateOf(model), toolFormat: formatOf(model) }),
           pins: pinnedContents(config),
+          archive: archiveOf(config),
         }
       : undefined,
     onProblem: (message) => logger.warn({ fleet }, message),
@@ -135,7 +138,25 @@ export async function joinFleet(
   node.membership.onChange((change, { node: other, roles }) =>
     logger.info({ node: other, roles }, `a node has ${change} the fleet`),
   );
-  return { ...node, archive: requests && new parts.FleetArchive<KeptRequest>(requests) };
+  const onProblem = (message: string) => logger.warn({ fleet }, message);
+  const archive = requests && new parts.FleetArchive<KeptRequest>(requests, config.archiveKey, onProblem);
+  return { ...node, archive };
+}
+
+/** Prompts never lie on the message system's disks as they are. */
+function archiveOf({ archive, archiveBytes, archiveKey }: Config) {
+  if (archive === 'off') return undefined;
+  if (archive === 'file' && archiveKey === undefined) {
+    throw new ConfigError(
+      '--archive: file needs CHAIRLIFT_ARCHIVE_KEY, or prompts would lie on disks in clear text',
+    );
+  }
+  if (archiveKey !== undefined && archiveKey.length < SHORTEST_ARCHIVE_KEY) {
+    throw new ConfigError(
+      `--archive-key: has fewer than ${SHORTEST_ARCHIVE_KEY} characters; openssl rand -base64 32 makes one`,
+    );
+  }
+  return { storage: archive as 'memory' | 'file', maxBytes: archiveBytes };
 }
 
 async function fleetParts() {
@@ -143,7 +164,7 @@ async function fleetParts() {
     const [fleet, nats, archive, name, bus] = await Promise.all([
       import('../fleet/join.ts'),
       import('../fleet/nats-bus.ts'),
-      import('../fleet/kept-values.ts'),
+      import('../fleet/request-archive.ts'),
       import('../fleet/node-name.ts'),
       import('../fleet/bus.ts'),
       // Imported here so that a missing package is reported early.

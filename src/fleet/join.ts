@@ -2,9 +2,9 @@
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { KV } from '@nats-io/kv';
 import type { ModelPool } from '../pool/model-pool.ts';
 import { messageOf } from '../runtime/error-message.ts';
+import { type Bucket, type BucketOptions, openBucket } from './bucket.ts';
 import { Subjects } from './bus.ts';
 import { FleetNode } from './fleet-node.ts';
 import { Dispatcher } from './gateway/dispatcher.ts';
@@ -13,11 +13,11 @@ import { FleetPool, type FleetPoolOptions } from './gateway/fleet-pool.ts';
 import { ModelContents } from './gateway/model-contents.ts';
 import type { FoundAnswer } from './gateway/open-answer.ts';
 import { RoutedChoice } from './gateway/worker-choice.ts';
-import { ARCHIVE, openBucket } from './kept-values.ts';
 import type { Membership } from './membership.ts';
 import type { PrefixMessage } from './messages.ts';
 import type { NatsBus } from './nats-bus.ts';
 import { DesiredState } from './placement.ts';
+import { KEEP_MS } from './request-archive.ts';
 import { RunningClock } from './running-clock.ts';
 import { answerQuestion } from './worker/answer-questions.ts';
 import { FleetWorker } from './worker/fleet-worker.ts';
@@ -40,7 +40,12 @@ export interface JoinOptions {
   readonly worker?:
     | ({ readonly pool: ModelPool } & Pick<WorkerModelsOptions, 'determinism' | 'maxRunning'>)
     | undefined;
-  readonly gateway?: Pick<FleetPoolOptions, 'textOf' | 'pins'> | undefined;
+  readonly gateway?:
+    | (Pick<FleetPoolOptions, 'textOf' | 'pins'> & {
+        /** Where requests are kept whose clients may come back; undefined keeps none. */
+        readonly archive: Pick<BucketOptions, 'storage' | 'maxBytes'> | undefined;
+      })
+    | undefined;
   readonly onProblem: (message: string) => void;
 }
 
@@ -51,8 +56,8 @@ export interface JoinedNode {
   readonly control: FleetControl | undefined;
   /** The largest difference between this node's clock and another's. */
   readonly clockSkewMs: () => number;
-  /** Requests that have begun; undefined unless it is a gateway and the message system can store them. */
-  readonly requests: KV | undefined;
+  /** Requests that have begun; undefined unless it is a gateway that keeps them, and the message system can. */
+  readonly requests: Bucket | undefined;
   drain(): void;
   close(limitMs: number): Promise<void>;
 }
@@ -103,11 +108,12 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
       ask,
       dispatcher,
     });
-  const bucket = (name: string, limits: Parameters<typeof openBucket>[2]) =>
+  const bucket = (name: string, limits: BucketOptions) =>
     openBucket(bus.connection, `chairlift-${fleet}-${name}`, limits, onProblem);
-  const requests = gateway && (await bucket('requests', ARCHIVE));
-  const state = await bucket('state', {});
-  const desired = state && new DesiredState(state);
+  const archive = gateway?.archive;
+  const requests = archive && (await bucket('requests', { ...archive, ttlMs: KEEP_MS }));
+  const state = await bucket('state', { storage: 'file' });
+  const desired = state && new DesiredState(state.values);
   if (started !== undefined) started.worker.draining = await shouldDrain(node, desired, onProblem);
   const endPlacing =
     desired && options.worker
@@ -135,7 +141,7 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
         ask,
         contents: new ModelContents(membership, gateway.pins, onProblem),
         dispatched: dispatcher.counts,
-        archiveBytes: requests && (async () => (await requests.status()).streamInfo.state.bytes),
+        archiveBytes: requests && (() => requests.bytes()),
         nowMs: common.nowMs,
       }),
     clockSkewMs: () => self.skews.largestMs,
@@ -147,6 +153,7 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
       endPlacing?.();
       await started?.worker.close(limitMs);
       started?.prefixes.close();
+      for (const one of [requests, state]) one?.close();
       self.close();
       clock.close();
       await bus.close();

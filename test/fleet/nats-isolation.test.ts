@@ -4,11 +4,10 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { KV } from '@nats-io/kv';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import type { JoinedFleet } from '../../src/app/join-fleet.ts';
+import { type Bucket, openBucket } from '../../src/fleet/bucket.ts';
 import { Subjects } from '../../src/fleet/bus.ts';
-import { openBucket } from '../../src/fleet/kept-values.ts';
 import { DesiredState } from '../../src/fleet/placement.ts';
 import type { KeptRequest } from '../../src/server/context.ts';
 import { type Given, gatewayOf, type Log, linkOf } from '../support/fleet-link.ts';
@@ -98,7 +97,9 @@ async function desiredOf(given: Given): Promise<DesiredState> {
   const bus = await linkOf(given);
   endings.push(() => bus.close());
   const name = `chairlift-${given.fleet ?? 'main'}-state`;
-  return new DesiredState((await openBucket(bus.connection, name, {}, expect.unreachable)) as KV);
+  const bucket = (await openBucket(bus.connection, name, { storage: 'file' }, expect.unreachable)) as Bucket;
+  endings.push(() => bucket.close());
+  return new DesiredState(bucket.values);
 }
 
 /** What is said to a worker by a gateway of its own fleet is heard by that fleet's worker alone. */

@@ -94,7 +94,8 @@ export async function readCompletion<Schema extends z.ZodObject, Body extends Sa
     includeUsage: streamsUsage(body),
     idMark,
     framing,
-    resumable,
+    // Nothing else can be resumed, and what is kept is held in memory.
+    resumable: resumable && body.stream === true,
     resumption,
     edited: (scope) => editedPrompts(protocol, given, body, scope),
     check: (model) => protocol.check?.(given, model, incoming) ?? [],
