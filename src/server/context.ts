@@ -48,7 +48,12 @@ export interface KeptRequest {
   /** How often a client has come back to it. Default 0. */
   readonly takeovers?: number | undefined;
   readonly counted?: CountedTokens | undefined;
+  /** The name of the model that was meant, and the settings that decided the answer where the request said nothing. */
+  readonly model: string;
+  readonly settings: AnswerSettings;
 }
+
+export type AnswerSettings = Pick<ServerSettings, 'samplingDefaults' | 'useModelSampling' | 'thinking'>;
 
 export interface CountedTokens {
   readonly promptTokens: number;

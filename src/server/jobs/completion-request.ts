@@ -26,7 +26,7 @@ import { type RequestContext, type RequestScope, requestContext } from '../reque
 import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 import { type EditedPrompts, editedPrompts } from './edited-prompts.ts';
 import type { Protocol } from './protocol.ts';
-import { type Resumption, resumptionOf } from './resumption.ts';
+import { type Resumption, resumedContext, resumptionOf } from './resumption.ts';
 import type { Scoring } from './scored-prompts.ts';
 
 export interface CompletionRequest extends RequestContext {
@@ -62,19 +62,20 @@ export interface CompletionRequest extends RequestContext {
 }
 
 export async function readCompletion<Schema extends z.ZodObject, Body extends SamplingBody>(
-  context: ServerContext,
+  given: ServerContext,
   protocol: Protocol<Schema, Body>,
   request: FastifyRequest,
   reply: FastifyReply,
   forceLow: boolean,
 ): Promise<CompletionRequest> {
-  const resumption = protocol.resumable ? await resumptionOf(context, request) : undefined;
+  const resumption = protocol.resumable ? await resumptionOf(given, request) : undefined;
+  const context = resumedContext(given, resumption);
   const sent = resumption === undefined ? request.body : (JSON.parse(resumption.kept.body) as unknown);
-  const { body: given, unknown } = parseBody(protocol.rules, sent);
+  const { body: parsed, unknown } = parseBody(protocol.rules, sent);
   warnOfUnknown(reply, unknown);
   const incoming = requestContext(context, request, reply);
-  const body = await protocol.read(given, incoming);
-  const entry = findEntry(context.pool, body.model);
+  const body = await protocol.read(parsed, incoming);
+  const entry = findEntry(context.pool, resumption?.kept.model ?? body.model);
   const { kind, idMark, framing, resumable } = protocol;
   const names = kind.names(body);
   return {
@@ -97,12 +98,12 @@ export async function readCompletion<Schema extends z.ZodObject, Body extends Sa
     // Nothing else can be resumed, and what is kept is held in memory.
     resumable: resumable && body.stream === true,
     resumption,
-    edited: (scope) => editedPrompts(protocol, given, body, scope),
-    check: (model) => protocol.check?.(given, model, incoming) ?? [],
-    shape: (options) => protocol.shape(options, given, incoming),
-    remote: () => remoteRequest(protocol, given, body, context),
+    edited: (scope) => editedPrompts(protocol, parsed, body, scope),
+    check: (model) => protocol.check?.(parsed, model, incoming) ?? [],
+    shape: (options) => protocol.shape(options, parsed, incoming),
+    remote: () => remoteRequest(protocol, parsed, body, context),
     fieldName: (field) => protocol.fieldNames?.[field] ?? samplingName(field, names) ?? field,
-    idleMs: protocol.idleMs?.(given, incoming),
+    idleMs: protocol.idleMs?.(parsed, incoming),
   };
 }
 

@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { messages, startWithKeys } from '../../../test/support/keyed-server.ts';
 import { reportUsage } from '../../store/usage-report.ts';
 import type { KeptRequest, RequestArchive } from '../context.ts';
+import type { ServerSettings } from '../settings.ts';
 import { StreamPosition } from './resumption.ts';
 
 class MemoryArchive implements RequestArchive {
@@ -87,6 +88,40 @@ describe('an answer that a client comes back to', () => {
     const textOf = (events: typeof whole) => events.map(({ data }) => JSON.parse(data).content).join('');
     expect(textOf(whole.slice(0, 6)) + textOf(rest)).toBe(textOf(whole));
     expect(textOf(rest)).not.toBe('');
+  });
+
+  it('goes on at a server with other defaults as it began', async () => {
+    const archive = new MemoryArchive();
+    // Keys of two servers differ; here they stand for the same client.
+    const shared: RequestArchive = {
+      keep: (request) => archive.keep({ ...request, keyId: 'mine' }),
+      find: (_keyId, id) => archive.find('mine', id),
+    };
+    const at = async (settings: Partial<ServerSettings>) => {
+      const { server, secrets } = await startWithKeys({ mine: {} }, { archive: shared, settings });
+      return async (payload?: object, lastEventId?: string) => {
+        const response = await server.app.inject({
+          method: 'POST',
+          url: '/v1/chat/completions',
+          headers: {
+            authorization: `Bearer ${secrets.mine}`,
+            'x-request-id': 'one',
+            ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
+          },
+          ...(payload === undefined ? {} : { payload }),
+        });
+        return eventsOf(response.body)
+          .filter(({ data }) => data !== '[DONE]')
+          .map(({ data }) => JSON.parse(data).choices[0]?.delta.content ?? '')
+          .join('');
+      };
+    };
+    const first = await at({ samplingDefaults: { temperature: 0 } });
+    const second = await at({ samplingDefaults: { temperature: 2, topK: 5 } });
+    const { temperature: _, ...undecided } = body;
+    const whole = await first(undecided);
+    expect(whole.length).toBeGreaterThan(40);
+    expect(await second(undefined, '0')).toBe(whole);
   });
 
   it('has the ids that it had, and counts once', async () => {

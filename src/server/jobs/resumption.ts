@@ -3,8 +3,9 @@
 
 import { setImmediate } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
+import type { ModelEntry } from '../../pool/model-pool.ts';
 import type { Seed } from '../../sampling/random.ts';
-import type { CountedTokens, KeptRequest, ServerContext } from '../context.ts';
+import type { AnswerSettings, CountedTokens, KeptRequest, ServerContext } from '../context.ts';
 import { ApiError, badRequest } from '../http/errors.ts';
 import { callerOf } from '../request/auth.ts';
 import type { RequestContext } from '../request/request-scope.ts';
@@ -88,7 +89,7 @@ export async function resumptionOf(
  * the first time, before anything is used.
  */
 export async function archiveRequest(
-  { context, request, caller, resumable, resumption }: ArchivedRequest,
+  { context, request, caller, entry, resumable, resumption }: ArchivedRequest,
   { id: answerId, arrivedMs }: { readonly id: string; readonly arrivedMs: number },
   seed: Seed,
   counted?: CountedTokens,
@@ -107,6 +108,8 @@ export async function archiveRequest(
       arrivedMs,
       takeovers: resumption?.takeover,
       counted: counted ?? resumption?.kept.counted,
+      model: entry.name,
+      settings: answerSettings(context.settings),
     });
     return true;
   } catch (error) {
@@ -116,7 +119,19 @@ export async function archiveRequest(
   }
 }
 
+/** With the settings under which the answer began: those of this server may be others, and would give another answer. */
+export function resumedContext(context: ServerContext, resumption: Resumption | undefined): ServerContext {
+  if (resumption === undefined) return context;
+  const began = { thinking: undefined, ...resumption.kept.settings };
+  return { ...context, settings: { ...context.settings, ...began } };
+}
+
+function answerSettings({ samplingDefaults, useModelSampling, thinking }: AnswerSettings): AnswerSettings {
+  return { samplingDefaults, useModelSampling, thinking };
+}
+
 interface ArchivedRequest extends Pick<RequestContext, 'context' | 'request' | 'caller'> {
+  readonly entry: Pick<ModelEntry, 'name'>;
   readonly resumable: boolean;
   readonly resumption: Resumption | undefined;
 }
