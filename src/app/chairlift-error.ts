@@ -78,6 +78,8 @@ const callCodes: Readonly<Record<GenerationErrorCode, ChairliftErrorCode>> = {
   numeric_error: 'numeric_error',
   invalid_grammar: 'invalid_value',
   grammar_failed: 'invalid_value',
+  // Only in fleets, which the library does not join.
+  superseded: 'engine_failed',
   engine_failed: 'engine_failed',
 };
 

@@ -33,6 +33,12 @@ export const drainingError: RequestError = {
   message: 'the engine is shutting down and takes no new requests',
 };
 
+export const supersededError: RequestError = {
+  code: 'superseded',
+  message:
+    'the client has come back to this request by another connection, which gets the rest of the answer',
+};
+
 export const notContinued: RequestError = {
   code: 'invalid',
   message: 'the model embeds texts and cannot continue them',

@@ -88,6 +88,8 @@ export type RequestErrorCode =
   | 'no-candidate'
   | 'grammar-failed'
   | 'draining'
+  /** Its client has come back to it by another connection. */
+  | 'superseded'
   | 'engine-failed';
 
 export interface RequestError {

@@ -14,7 +14,7 @@ import { ModelContents } from './gateway/model-contents.ts';
 import type { FoundAnswer } from './gateway/open-answer.ts';
 import { RoutedChoice } from './gateway/worker-choice.ts';
 import type { Membership } from './membership.ts';
-import type { PrefixMessage } from './messages.ts';
+import type { Attempt, PrefixMessage } from './messages.ts';
 import type { NatsBus } from './nats-bus.ts';
 import { DesiredState } from './placement.ts';
 import { KEEP_MS } from './request-archive.ts';
@@ -96,7 +96,7 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
       ...common,
       membership,
       choice: routedChoice(self, common),
-      find: (name, id) => findAnswer(self, name, id),
+      find: (name, current) => findAnswer(self, name, { ...current, gateway: node }),
     });
   const pool =
     dispatcher &&
@@ -216,8 +216,12 @@ function startWorker(
 }
 
 /** A silent worker is not waited for: what is not found is computed again. */
-async function findAnswer(node: FleetNode, worker: string, id: string): Promise<FoundAnswer | undefined> {
-  const answer = await node.ask(worker, { kind: 'answer', id }, FIND_MS).catch(() => undefined);
+async function findAnswer(
+  node: FleetNode,
+  worker: string,
+  taken: Attempt & { readonly gateway: string },
+): Promise<FoundAnswer | undefined> {
+  const answer = await node.ask(worker, { kind: 'answer', ...taken }, FIND_MS).catch(() => undefined);
   if (answer?.kind !== 'answer' || answer.found === undefined) return undefined;
   const { model, ...found } = answer.found;
   const own = node.membership.get(worker)?.models.find(({ name }) => name === model);

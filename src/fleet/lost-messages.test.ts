@@ -246,8 +246,28 @@ describe.concurrent('a fleet whose messages are lost', () => {
     })();
     await new Promise((resolve) => setTimeout(resolve, 700));
     expect(await tokensOf(gateway, request)).toEqual(expectedOf(request));
-    expect(await first).toEqual(['cancelled']);
+    expect(await first).toEqual(['error']);
   });
+
+  it.each([0, 0.3])(
+    'tells a gateway whose request another has taken over, though %f of messages are lost',
+    async (share) => {
+      const roll = dice(11);
+      const wire = new MemoryWire(() => roll() < share);
+      startWorker(wire, 'a');
+      const [first, second] = [startGateway(wire, 'g'), startGateway(wire, 'h')];
+      const request = requestOf(0, 2000);
+      const ended = (async () => {
+        for await (const event of first.submit(model, request))
+          if (event.kind === 'finish') return event.error;
+        return undefined;
+      })();
+      await new Promise((resolve) => setTimeout(resolve, 1500));
+      const whole = tokensOf(second, { ...request, takeover: 1 });
+      expect(await ended).toMatchObject({ code: 'superseded' });
+      expect(await whole).toEqual(expectedOf(request));
+    },
+  );
 
   it('gives what a worker cannot end in time to another', async () => {
     const wire = new MemoryWire();

@@ -137,6 +137,8 @@ export interface AnswerProgress extends Attempt {
 }
 
 export type ToGateway =
+  /** Another gateway has the request now. */
+  | (Attempt & { readonly kind: 'superseded'; readonly worker: string; readonly start: string })
   | {
       readonly kind: 'news';
       readonly worker: string;
@@ -173,7 +175,8 @@ export type Question =
       readonly bytes: number;
     }
   | { readonly kind: 'prefixes'; readonly model: string }
-  | { readonly kind: 'answer'; readonly id: string };
+  /** What a worker has of an answer that this gateway takes over; earlier attempts of others end. */
+  | (Attempt & { readonly kind: 'answer'; readonly gateway: string });
 
 interface KnownAnswer {
   readonly attempt: number;

@@ -19,6 +19,7 @@ export type GenerationErrorCode =
   | 'invalid_grammar'
   | 'model_not_capable'
   | 'closing'
+  | 'superseded'
   | 'numeric_error'
   | 'grammar_failed'
   | 'engine_failed';
@@ -81,6 +82,7 @@ const engineCodes: Readonly<Record<RequestError['code'], GenerationErrorCode>> =
   'grammar-failed': 'grammar_failed',
   'no-candidate': 'invalid_value',
   draining: 'closing',
+  superseded: 'superseded',
   'numeric-error': 'numeric_error',
   'engine-failed': 'engine_failed',
 };

@@ -9,7 +9,7 @@ import { askFleet } from '../support/fleet-client.ts';
 import { natsRefusal } from '../support/nats-server.ts';
 import { missingPostgres, PostgresServer } from '../support/postgres.ts';
 import { type ServerProcess, waitUntil } from '../support/server-process.ts';
-import { SmallFleet } from '../support/small-fleet.ts';
+import { contentOf, SmallFleet } from '../support/small-fleet.ts';
 
 const refusal = natsRefusal();
 const LIMIT_MS = 120_000;
@@ -114,9 +114,8 @@ describe.skipIf(refusal !== undefined)(`a node${refusal === undefined ? '' : ` (
       // The same request, taken up at one gateway after the other.
       const body = bodyOf(1, 40);
       const alone = await askFleet({ gateways: [right.url], limitMs: LIMIT_MS }, 'alone', body);
-      const begun = await fleet.open(right.url, 'moved', body);
-      await begun.read();
-      await begun.cancel();
+      const { body: begun } = await fleet.open(right.url, 'moved', body);
+      await begun?.cancel();
       for (const { url } of [ahead, right, ahead, right]) {
         expect(await fleet.resume(url, 'moved')).toBe(alone.text);
       }
@@ -189,7 +188,7 @@ describe.skipIf(refusal !== undefined || missingPostgres !== undefined)(
       const tokens = 300;
       // The first is still read while the second asks for all of it again.
       const first = await fleet.open(gateway.url, 'twice', bodyOf(1, tokens));
-      await first.read();
+      await first.body?.getReader().read();
       const whole = await fleet.resume(gateway.url, 'twice');
       expect(whole.length).toBeGreaterThan(tokens / 2);
       const charged = async () => {
@@ -203,6 +202,21 @@ describe.skipIf(refusal !== undefined || missingPostgres !== undefined)(
       expect(await fleet.resume(gateway.url, 'twice')).toBe(whole);
       await sleep(1000);
       expect(await charged()).toEqual({ requests: 1, tokens });
+    });
+
+    it('at another gateway ends at the first at once, which gives its place back', async () => {
+      const [g1, g2] = [await fleet.gateway('g3', { database }), await fleet.gateway('g4', { database })];
+      const key = fleet.createKey(database, 'two', '--max-concurrent', '2');
+      await waitUntil(async () => (await fleet.open(g1.url, 'known', bodyOf(0, 1), key)).ok);
+      const first = await fleet.open(g1.url, 'taken', bodyOf(1, 900), key);
+      const second = await fleet.open(g2.url, 'taken', undefined, key);
+      expect([first.status, second.status]).toEqual([200, 200]);
+      // While the second still runs.
+      expect(await first.text()).toMatch(/"code":"superseded"/);
+      expect((await fleet.open(g1.url, 'third', bodyOf(2, 4), key)).status).toBe(200);
+      const text = await second.text();
+      expect(text).toMatch(/\[DONE\]/);
+      expect(contentOf(text).length).toBeGreaterThan(450);
     });
   },
 );

@@ -58,6 +58,13 @@ export class SmallFleet {
     return () => messages;
   }
 
+  /** In a database that nodes share. */
+  createKey(database: string, name: string, ...flags: string[]): string {
+    const home = new ServerHome(database);
+    this.#homes.push(home);
+    return home.createKey(name, 'normal', ...flags);
+  }
+
   worker(node: string, options: NodeOptions = {}): Promise<ServerProcess> {
     return this.#start(node, options, '--worker', '--threads', '1');
   }
@@ -69,23 +76,23 @@ export class SmallFleet {
     return gateway;
   }
 
-  /** Begins a stream of a chat, to be read or left. */
-  async open(url: string, id: string, body: object): Promise<ReadableStreamDefaultReader<Uint8Array>> {
-    const response = await fetch(`${url}/v1/chat/completions`, {
+  /** Begins a stream of a chat, or comes back to one, from its beginning, where no body is given. */
+  async open(url: string, id: string, body?: object, key?: string): Promise<Response> {
+    return fetch(`${url}/v1/chat/completions`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-request-id': id },
-      body: JSON.stringify({ ...body, stream: true }),
+      headers: {
+        'content-type': 'application/json',
+        'x-request-id': id,
+        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+        ...(body === undefined ? { 'last-event-id': '0' } : {}),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify({ ...body, stream: true }) }),
     });
-    return (response.body as ReadableStream<Uint8Array>).getReader();
   }
 
   /** The text of a stream that was begun before, from its beginning. */
   async resume(url: string, id: string): Promise<string> {
-    const response = await fetch(`${url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-request-id': id, 'last-event-id': '0' },
-    });
-    return contentOf(await response.text());
+    return contentOf(await (await this.open(url, id)).text());
   }
 
   async stop(): Promise<void> {

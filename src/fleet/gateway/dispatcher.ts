@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineRequest, RequestEvent } from '../../engine/request.ts';
-import { failedEvent } from '../../engine/request-errors.ts';
+import { failedEvent, supersededError } from '../../engine/request-errors.ts';
 import { RequestStreams } from '../../engine/request-streams.ts';
 import type { VocabularyTables } from '../../grammar/vocabulary.ts';
 import type { Bus, Subjects } from '../bus.ts';
@@ -38,7 +38,7 @@ interface DispatcherOptions {
   readonly membership: Membership;
   readonly choice: WorkerChoice;
   /** Finds what a worker still has of an answer that began at another gateway. */
-  readonly find: (worker: string, id: string) => Promise<FoundAnswer | undefined>;
+  readonly find: (worker: string, current: Attempt) => Promise<FoundAnswer | undefined>;
   readonly nowMs: () => number;
 }
 
@@ -67,12 +67,12 @@ export class Dispatcher {
     );
   }
 
-  /** A request that runs under this id already ends: its client came back before its disconnect was noticed. */
+  /** A request that runs under this id already ends: its client has come back by another connection. */
   submit(model: AskedModel, request: EngineRequest): AsyncGenerator<RequestEvent, void, void> {
     const before = this.#open.get(request.id);
     if (before === undefined) return this.#begin(model, request);
     if (before.worker !== undefined) this.#publish(before.worker.node, { kind: 'cancel', ...before.current });
-    this.#finish(before, before.cancelledEvent());
+    this.#finish(before, failedEvent(before.asItStands(), supersededError));
     return this.#beginAfter(model, request, before.attempt);
   }
 
@@ -127,7 +127,7 @@ export class Dispatcher {
   async #recover(open: OpenAnswer): Promise<void> {
     const { membership, find } = this.#options;
     open.recovering = true;
-    const found = await Promise.all(membership.workers().map(({ node }) => find(node, open.request.id)));
+    const found = await Promise.all(membership.workers().map(({ node }) => find(node, open.current)));
     open.recovering = false;
     if (!this.#open.has(open.request.id)) return;
     const events = open.resume(found.filter((one) => one !== undefined));
@@ -140,8 +140,14 @@ export class Dispatcher {
 
   #handle(message: ToGateway): void {
     const { worker, start } = message;
-    if (message.kind === 'news') for (const news of message.news) this.#take(worker, start, news);
+    if (message.kind === 'superseded') this.#superseded(worker, start, message);
+    else if (message.kind === 'news') for (const news of message.news) this.#take(worker, start, news);
     else this.#compare(worker, start, message.standing);
+  }
+
+  #superseded(worker: string, start: string, attempt: Attempt): void {
+    const open = this.#ofWorker(worker, start, attempt);
+    if (open !== undefined) this.#finish(open, failedEvent(open.asItStands(), supersededError));
   }
 
   #take(worker: string, start: string, news: AnswerUpdate): void {

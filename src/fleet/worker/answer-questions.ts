@@ -38,7 +38,7 @@ async function answer(question: Question, { pool, worker, prefixes }: WorkerPart
       worker.draining = question.on;
       return done;
     case 'answer': {
-      const entry = worker.ledger.get(question.id);
+      const entry = worker.handOver(question);
       if (entry === undefined) return { kind: 'answer' };
       const { attempt, model, tokens, stop, finish } = entry;
       return { kind: 'answer', found: { attempt, model, tokens, stop, finish } };

@@ -7,7 +7,7 @@ import type { ModelLease, ModelPool } from '../../pool/model-pool.ts';
 import { messageOf } from '../../runtime/error-message.ts';
 import type { Bus, Subjects } from '../bus.ts';
 import type { Membership } from '../membership.ts';
-import type { ToGateway, ToWorker } from '../messages.ts';
+import type { Attempt, ToGateway, ToWorker } from '../messages.ts';
 import { Ledger, type LedgerEntry, Outbox } from './ledger.ts';
 
 const PROGRESS_EVERY_MS = 500;
@@ -93,6 +93,20 @@ export class FleetWorker {
     for (const end of this.#endings) end();
   }
 
+  /** What it has of a request that a gateway takes over from another, which is told. */
+  handOver({ id, attempt, gateway }: Attempt & { readonly gateway: string }): LedgerEntry | undefined {
+    const entry = this.ledger.get(id);
+    if (entry !== undefined && entry.gateway !== gateway && entry.attempt < attempt) this.#supersede(entry);
+    return entry;
+  }
+
+  #supersede(entry: LedgerEntry): void {
+    const { id, attempt, gateway } = entry;
+    if (!entry.settled) this.#publish(gateway, { kind: 'superseded', id, attempt });
+    this.ledger.settle(entry);
+    this.#cancels.get(entry)?.();
+  }
+
   #handle(message: ToWorker): void {
     if (message.kind === 'submit') this.#take(message);
     else if (message.kind === 'vocabulary') this.#vocabularies.set(message.model, message.tables);
@@ -125,8 +139,13 @@ export class FleetWorker {
       cachedTokens,
       answer,
     });
-    if (entry === undefined) return;
-    if (before !== undefined) this.#cancels.get(before)?.();
+    if (entry === undefined) {
+      // The message that told it of the later attempt was lost.
+      if (before?.gateway !== gateway) this.#publish(gateway, { kind: 'superseded', id, attempt });
+      return;
+    }
+    if (before !== undefined && before.gateway !== gateway) this.#supersede(before);
+    else if (before !== undefined) this.#cancels.get(before)?.();
     if (this.draining) this.#giveBack(entry, 'the worker is draining');
     else void this.#compute(entry, request);
   }

@@ -49,6 +49,7 @@ describe('an error', () => {
       numeric_error: 500,
       invalid_grammar: 400,
       grammar_failed: 400,
+      superseded: 409,
       engine_failed: 500,
     };
     for (const [code, status] of Object.entries(statuses)) {

@@ -150,6 +150,8 @@ function fromGeneration({ code, parameter: param, message, sizes }: GenerationEr
         `${message}; use /v1/completions with a whole prompt, or start the server with --chat-template`,
         { param, code },
       );
+    case 'superseded':
+      return new ApiError(409, message, { code, headers: { 'x-should-retry': 'false' } });
     case 'numeric_error':
     case 'engine_failed':
       return new ApiError(500, message, { param, code });

@@ -103,7 +103,8 @@ async function run(job: CompletionJob): Promise<void> {
   const archived = archiveRequest(job, record, seed);
   // A client that resumes the request later is charged only for the rest.
   const archiveUsage = async () => {
-    if (await archived) await archiveRequest(job, record, seed, generation.usage);
+    // What is kept is the affair of the connection that has it now.
+    if ((await archived) && !record.isSuperseded) await archiveRequest(job, record, seed, generation.usage);
   };
   const answer = async () => {
     const reasons = await respond(job, generation, record, echoes, archived);

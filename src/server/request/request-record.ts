@@ -171,6 +171,11 @@ export class RequestRecord implements GenerationObserver {
     this.#reasons = reasons;
   }
 
+  /** Another connection has the request now, here or at another server. */
+  get isSuperseded(): boolean {
+    return this.#outcome === 'superseded';
+  }
+
   failed(error: unknown): void {
     this.#outcome = kindOf(error);
   }
@@ -197,7 +202,7 @@ export class RequestRecord implements GenerationObserver {
       context.metrics.completed(this.#labels, longestAnswer, decodeMs, totalMs);
     }
     if (upstream !== undefined) context.metrics.answeredBy(upstream, model.name, this.#outcome);
-    const failed = this.#outcome !== 'ok' && this.#outcome !== 'client_left';
+    const failed = !['ok', 'client_left', 'superseded'].includes(this.#outcome);
     this.#count(usage, failed);
     context.traces.ended(this.#begun(), { usage, outcome: this.#outcome, reasons: this.#reasons });
     context.feed.publish({
