@@ -334,6 +334,14 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     }
   });
 
+  it('says what to do where a conversation has become too long for its model', async () => {
+    const page = await openChat();
+    await isFilled(page, 'chat');
+    await page.getByRole('textbox', { name: 'Message' }).fill('snow '.repeat(5000));
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.locator('.answer[data-state="failed"]').getByText('Begin a new conversation').waitFor();
+  });
+
   it('draws code, formulas, tables and entities, and asks no one else for anything', async () => {
     const page = await openChat();
     await isFilled(page, 'chat');

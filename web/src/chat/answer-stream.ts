@@ -92,7 +92,7 @@ export class AnswerStream {
       } catch (error) {
         if (this.#stopped || !isAway(error)) {
           if (this.#stopped) this.#with({ state: 'stopped' });
-          else this.#with({ state: 'failed', problem: wordsFor(error) });
+          else this.#with({ state: 'failed', problem: failureWords(error) });
           break;
         }
         this.#with({
@@ -209,6 +209,13 @@ class ConnectionLost extends Error {
   constructor() {
     super('the connection to the server was lost');
   }
+}
+
+/** The server's words are for programs; a reader is told what to do as well. */
+function failureWords(error: unknown): string {
+  const isTooLong = error instanceof Refusal && error.code === 'context_length_exceeded';
+  if (!isTooLong) return wordsFor(error);
+  return `${wordsFor(error)}. Begin a new conversation, or edit an earlier message and go on from there.`;
 }
 
 function isUnsupported(error: unknown): boolean {
