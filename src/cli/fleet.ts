@@ -62,7 +62,7 @@ async function post(flags: ServerFlags, path: string, body: object): Promise<voi
   await response.body?.cancel();
 }
 
-function layOut({ nodes, placements }: FleetView): string {
+function layOut({ nodes, placements, drained }: FleetView): string {
   const parts = [
     formatColumns(['node', 'roles', 'version', 'state', 'memory'], nodes.map(rowOf)),
     formatColumns(
@@ -88,6 +88,8 @@ function layOut({ nodes, placements }: FleetView): string {
       ),
     );
   }
+  const away = drained.filter((name) => !nodes.some(({ node }) => node === name));
+  if (away.length > 0) parts.push(`drained, and away: ${away.join(', ')}`);
   return parts.join('\n\n');
 }
 

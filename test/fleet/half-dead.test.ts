@@ -149,6 +149,8 @@ describe.skipIf(refusal !== undefined)(
       await drain(true);
       const { start } = (await status()) as { start: string };
       await w2.stop();
+      const view = (await (await fetch(`${gateway.url}/admin/fleet`)).json()) as FleetView;
+      expect(view.drained).toEqual(['w2']);
       w2 = await startWorker('w2');
       await waitUntil(async () => ![undefined, start].includes((await status())?.start));
       // More statuses than its first.

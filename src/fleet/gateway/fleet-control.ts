@@ -18,6 +18,8 @@ interface PlacedModel extends Placement {
 export interface FleetView {
   readonly nodes: readonly NodeStatus[];
   readonly placements: readonly PlacedModel[];
+  /** Workers that take nothing until they are resumed, there or not. */
+  readonly drained: readonly string[];
 }
 
 /** What the scheduler of a worker does with a model. */
@@ -113,6 +115,7 @@ export class FleetControl {
     return {
       nodes: this.#options.membership.all().sort((a, b) => (a.node < b.node ? -1 : 1)),
       placements: await this.#placements(),
+      drained: (await this.#options.desired?.drained()) ?? [],
     };
   }
 
