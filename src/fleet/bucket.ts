@@ -27,15 +27,21 @@ export async function openBucket(
   onProblem: (message: string) => void,
   healEveryMs = HEAL_EVERY_MS,
 ): Promise<Bucket | undefined> {
-  try {
-    const manager = await jetstream(connection).jetstreamManager();
-    await resize(manager, name, options);
-    const values = await create(connection, name, options);
-    return new Bucket({ connection, manager, name, options, values, onProblem }, healEveryMs);
-  } catch (error) {
-    onProblem(`the message system keeps no ${name}: ${messageOf(error)}`);
-    return undefined;
+  let reason: unknown;
+  for (let attempt = 0; attempt < MOST_SILENCES; attempt++) {
+    try {
+      const manager = await jetstream(connection).jetstreamManager();
+      await resize(manager, name, options);
+      const values = await create(connection, name, options);
+      return new Bucket({ connection, manager, name, options, values, onProblem }, healEveryMs);
+    } catch (error) {
+      reason = error;
+      // A cluster that has just started is silent until it has a leader.
+      if (!(error instanceof Error && error.name === 'TimeoutError')) break;
+    }
   }
+  onProblem(`the message system keeps no ${name}: ${messageOf(reason)}`);
+  return undefined;
 }
 
 interface BucketParts {

@@ -186,7 +186,6 @@ describe.skipIf(refusal !== undefined)('a bucket in a cluster of three', () => {
 
   /** One copy, as it is made while the cluster is incomplete. */
   async function singleCopy(bus: NatsBus) {
-    const manager = await jetstream(bus.connection).jetstreamManager();
     await waitUntil(() =>
       new Kvm(jetstream(bus.connection))
         .create(BUCKET, { storage: 'memory', replicas: 1, ttl: KEEP_MS } as never)
@@ -195,7 +194,7 @@ describe.skipIf(refusal !== undefined)('a bucket in a cluster of three', () => {
           () => false,
         ),
     );
-    return manager;
+    return jetstream(bus.connection).jetstreamManager();
   }
 
   it('gets its three copies though it was made with one', async () => {
