@@ -153,6 +153,32 @@ describe('the container and the service', () => {
   });
 });
 
+describe('the NATS of a fleet', () => {
+  const given = /v(\d+)\.(\d+)/.exec(
+    spawnSync('nats-server', ['--version'], { encoding: 'utf8' }).stdout ?? '',
+  );
+  const [major, minor] = (given ?? []).slice(1).map(Number);
+  const knowsSync = major === 2 && (minor as number) >= 10;
+
+  it('acknowledges what is on its disk, and is started so', () => {
+    expect(textOf('ops/nats.conf')).toMatch(/^ {2}sync_interval: always$/m);
+    const compose = textOf('ops/compose.yml');
+    expect(compose).toContain('./nats.conf:/etc/nats/chairlift.conf:ro');
+    expect(compose).toContain('command: [--config, /etc/nats/chairlift.conf]');
+  });
+
+  it.skipIf(!knowsSync)(
+    'is understood by NATS (skipped where it is older than 2.10, or not installed)',
+    () => {
+      const { status, stdout, stderr } = spawnSync('nats-server', ['-t', '-c', pathOf('ops/nats.conf')], {
+        encoding: 'utf8',
+        env: { ...process.env, NATS_PASSWORD: 'one' },
+      });
+      expect(status, stdout + stderr).toBe(0);
+    },
+  );
+});
+
 describe('what runs it on a Mac', () => {
   const plist = textOf('ops/local.chairlift.plist');
 
