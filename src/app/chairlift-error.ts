@@ -80,6 +80,7 @@ const callCodes: Readonly<Record<GenerationErrorCode, ChairliftErrorCode>> = {
   grammar_failed: 'invalid_value',
   // Only in fleets, which the library does not join.
   superseded: 'engine_failed',
+  no_worker: 'engine_failed',
   engine_failed: 'engine_failed',
 };
 

@@ -20,6 +20,8 @@ export interface EngineClient {
   readonly monitor?: EngineMonitor | undefined;
   /** The request's events until it has ended. Leaving the loop early cancels it. */
   submit(request: EngineRequest): AsyncGenerator<RequestEvent, void, void>;
+  /** Present where a request may find no engine: resolves when one has it; never, where it ends before. */
+  accepted?(id: string): Promise<void>;
   /** Takes effect before the next step; the stream then ends with `cancelled`. */
   cancel(id: string): void;
   stats(): Promise<EngineStats>;

@@ -90,6 +90,8 @@ export type RequestErrorCode =
   | 'draining'
   /** Its client has come back to it by another connection. */
   | 'superseded'
+  /** No worker of the fleet takes it. */
+  | 'no-worker'
   | 'engine-failed';
 
 export interface RequestError {

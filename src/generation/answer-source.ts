@@ -7,7 +7,7 @@ export interface AnswerSource {
   /** An early return or an abort ends what still runs. */
   events(): AsyncGenerator<GenerationEvent, void, void>;
   /** Set where it takes a while until it is known whether there will be an answer; resolves when it is. */
-  readonly accepted?: Promise<void>;
+  readonly accepted?: Promise<void> | undefined;
   /** As far as known; final once the events have ended. */
   readonly usage: TokenUsage;
   /** Tokens of the longest answer. */

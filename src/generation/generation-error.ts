@@ -20,6 +20,7 @@ export type GenerationErrorCode =
   | 'model_not_capable'
   | 'closing'
   | 'superseded'
+  | 'no_worker'
   | 'numeric_error'
   | 'grammar_failed'
   | 'engine_failed';
@@ -83,6 +84,7 @@ const engineCodes: Readonly<Record<RequestError['code'], GenerationErrorCode>> =
   'no-candidate': 'invalid_value',
   draining: 'closing',
   superseded: 'superseded',
+  'no-worker': 'no_worker',
   'numeric-error': 'numeric_error',
   'engine-failed': 'engine_failed',
 };

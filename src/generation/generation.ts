@@ -82,7 +82,9 @@ export class Generation implements AnswerSource {
   readonly #observer: GenerationObserver;
   readonly #choices: Choice[] = [];
   readonly #prompts: readonly PromptUse[];
+  readonly accepted: Promise<void> | undefined;
   #completionTokens = 0;
+  #accept: () => void = () => {};
   #whenReleased: (() => void) | undefined;
 
   constructor(request: GenerationRequest, signal: AbortSignal, observer = nobody) {
@@ -91,6 +93,11 @@ export class Generation implements AnswerSource {
     this.#request = request;
     this.#signal = signal;
     this.#observer = observer;
+    if (model.engine.accepted !== undefined) {
+      this.accepted = new Promise((resolve) => {
+        this.#accept = resolve;
+      });
+    }
     this.#prompts = request.prompts.map(() => ({
       running: 0,
       begun: false,
@@ -252,7 +259,10 @@ export class Generation implements AnswerSource {
     for (const choice of this.#begin(({ maxTokens }) => maxTokens !== 0)) {
       this.#promptOf(choice).running++;
       this.#observer.submitted(choice.request.id);
-      yield this.#request.model.engine.submit(choice.request);
+      const { engine } = this.#request.model;
+      const events = engine.submit(choice.request);
+      void engine.accepted?.(choice.request.id).then(this.#accept);
+      yield events;
     }
   }
 

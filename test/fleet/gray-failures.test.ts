@@ -103,6 +103,24 @@ describe.skipIf(refusal !== undefined)(`a node${refusal === undefined ? '' : ` (
     expect(performance.now() - hungMs).toBeLessThan(30_000);
   });
 
+  it('that is cut off from NATS takes no new requests, and fails those that have begun after a minute', async () => {
+    fleet = await SmallFleet.start();
+    await fleet.worker('w1');
+    const gateway = await fleet.gateway('g');
+    const begun = await fleet.open(gateway.url, 'begun', bodyOf(0, 4000));
+    expect(begun.status).toBe(200);
+    await sleep(1000);
+    const cutMs = performance.now();
+    await fleet.nats.stop();
+    const late = await fleet.open(gateway.url, 'late', bodyOf(1, 4));
+    expect([late.status, late.headers.get('retry-after')]).toEqual([503, '5']);
+    expect(await late.json()).toMatchObject({ error: { code: 'no_worker' } });
+    expect(performance.now() - cutMs).toBeLessThan(15_000);
+    expect(await begun.text()).toMatch(/"code":"no_worker"/);
+    expect(performance.now() - cutMs).toBeGreaterThan(55_000);
+    expect(performance.now() - cutMs).toBeLessThan(75_000);
+  });
+
   it.skipIf(faketime === undefined)(
     'whose clock is 300 s ahead serves like any other, and is told of',
     async () => {

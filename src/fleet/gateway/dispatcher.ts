@@ -28,7 +28,9 @@ const AGAIN_MS = 20;
 const LOST_AFTER_MS = 1500;
 /** After this many sends in vain another worker gets it. */
 const MOST_SENDS = 3;
-/** How long a request waits where no worker can take it. */
+/** How long a request waits for a worker that acknowledges it: its client has heard nothing yet, and can ask elsewhere. */
+const PLACE_MS = 8000;
+/** How long one that has begun waits, where its worker or the message system is gone. */
 const WAIT_MS = 60_000;
 
 interface DispatcherOptions {
@@ -104,6 +106,11 @@ export class Dispatcher {
     if (open.recovering) return;
     if (open.worker === undefined) this.#finish(open, open.cancelledEvent());
     else this.#publish(open.worker.node, { kind: 'cancel', ...open.current });
+  }
+
+  /** Resolves when a worker has acknowledged the request: never, where it ends before. */
+  accepted(id: string): Promise<void> {
+    return this.#open.get(id)?.accepted ?? Promise.resolve();
   }
 
   setVocabulary(model: string, tables: VocabularyTables): void {
@@ -236,7 +243,7 @@ export class Dispatcher {
     const { membership, choice, nowMs } = this.#options;
     const chosen = choice.choose(open, membership.workers(), nowMs());
     if (chosen === undefined) return;
-    open.give(chosen, nowMs());
+    open.give(chosen);
     this.#send(open);
   }
 
@@ -271,19 +278,27 @@ export class Dispatcher {
     this.counts.reassignments += 1;
     this.#options.choice.released(open);
     open.worker = undefined;
-    open.waitingSinceMs = this.#options.nowMs();
   }
 
   #tick(): void {
+    const { bus } = this.#options;
     const nowMs = this.#options.nowMs();
     for (const open of [...this.#open.values()]) {
       if (open.recovering) continue;
-      if (open.worker === undefined) this.#assign(open);
+      if (nowMs - open.heardMs > (open.isPlaced ? WAIT_MS : PLACE_MS)) this.#giveUp(open);
+      // Without a connection nobody can be asked, and nobody's silence means anything.
+      else if (bus.state !== 'connected') continue;
+      else if (open.worker === undefined) this.#assign(open);
       else this.#check(open, open.worker, nowMs);
-      if (open.worker === undefined && nowMs - open.waitingSinceMs > WAIT_MS) {
-        this.#fail(open, `no worker serves ${open.model.name} now`);
-      }
     }
+  }
+
+  #giveUp(open: OpenAnswer): void {
+    const isAway = this.#options.bus.state !== 'connected';
+    const message = isAway
+      ? 'the message system of the fleet cannot be reached'
+      : `no worker takes requests for ${open.model.name} now`;
+    this.#finish(open, failedEvent(open.asItStands(), { code: 'no-worker', message }));
   }
 
   /** A worker without requests of this gateway publishes nothing to it, so silence may mean that a request was lost. */
@@ -291,7 +306,7 @@ export class Dispatcher {
     const { choice, membership } = this.#options;
     const isSilent = nowMs - Math.max(open.sentMs, open.heardMs) > LOST_AFTER_MS;
     const isDeaf = isSilent && open.unacknowledged >= MOST_SENDS;
-    if (isDeaf || choice.health.isStuck(worker, open.model.name, nowMs)) {
+    if (isDeaf || choice.health.isStuck(worker, open.model.name)) {
       choice.health.failed(worker, nowMs);
       if (choice.hasOther(open, membership.workers(), nowMs)) {
         this.#takeBack(open, worker);

@@ -30,6 +30,10 @@ export class FleetEngine implements EngineClient {
     return this.#dispatcher.submit(this.#model, request);
   }
 
+  accepted(id: string): Promise<void> {
+    return this.#dispatcher.accepted(id);
+  }
+
   cancel(id: string): void {
     this.#dispatcher.cancel(id);
   }

@@ -45,21 +45,29 @@ export class OpenAnswer {
   sentMs = 0;
   /** How often it was sent to its worker since that acknowledged something of it. */
   unacknowledged = 0;
-  heardMs = 0;
-  waitingSinceMs: number;
+  /** When a worker last acknowledged it; when it came, before one has. */
+  heardMs: number;
+  /** Whether a worker has acknowledged it. */
+  isPlaced = false;
+  /** Resolves when a worker acknowledges it: never, where it ends before. */
+  readonly accepted: Promise<void>;
   cancelled = false;
   recovering = false;
   readonly #avoided = new Map<string, number>();
   readonly #bornMs: number;
   #returns = 0;
   #candidate: string | undefined;
+  #accept: () => void = () => {};
 
   constructor(model: AskedModel, request: EngineRequest, nowMs: number) {
     this.model = model;
     this.request = request;
     this.tokens = [...(request.answer ?? [])];
     this.attempt = (request.takeover ?? 0) * ATTEMPTS_OF_A_GATEWAY;
-    this.waitingSinceMs = nowMs;
+    this.heardMs = nowMs;
+    this.accepted = new Promise((resolve) => {
+      this.#accept = resolve;
+    });
     this.#bornMs = nowMs - Math.max(0, Date.now() - request.enqueuedMs);
   }
 
@@ -89,19 +97,20 @@ export class OpenAnswer {
     if (suspect) this.#returns += 1;
   }
 
-  give({ status, determinism, number, cachedTokens }: ChosenWorker, nowMs: number): void {
+  give({ status, determinism, number, cachedTokens }: ChosenWorker): void {
     this.number = number;
     this.cachedTokens = cachedTokens;
     this.worker = { node: status.node, start: status.start };
     this.attempt += 1;
     this.#candidate = determinism;
-    this.heardMs = nowMs;
     this.unacknowledged = 0;
   }
 
   acknowledged(nowMs: number): void {
     this.heardMs = nowMs;
     this.unacknowledged = 0;
+    this.isPlaced = true;
+    this.#accept();
   }
 
   /** Continues the longest answer that a worker has, under a higher attempt than all before. */

@@ -55,17 +55,15 @@ it('another process of its name is not avoided for it', () => {
 
 it('a worker is stuck that has work and makes no step for seconds, or for as long as two of its steps take', () => {
   const health = new WorkerHealth();
-  const stuck = (nowMs: number) => health.isStuck(worker, 'm', nowMs);
-  health.handle(statusOf(7, 0), 0);
-  expect(stuck(60_000)).toBe(false);
-  health.handle(statusOf(7, 1), 60_000);
-  health.handle(statusOf(7, 1), 64_000);
-  expect([stuck(65_000), stuck(65_001)]).toEqual([false, true]);
-  health.handle(statusOf(8, 1), 65_500);
-  expect(stuck(66_000)).toBe(false);
+  const after = (nowMs: number, ...of: Parameters<typeof statusOf>) => {
+    health.handle(statusOf(...of), nowMs);
+    return health.isStuck(worker, 'm');
+  };
+  expect(after(0, 7, 0)).toBe(false);
+  expect(after(60_000, 7, 1)).toBe(false);
+  expect([after(65_000, 7, 1), after(65_001, 7, 1)]).toEqual([false, true]);
+  expect(after(65_500, 8, 1)).toBe(false);
   const slow = { stepTokens: 256, promptTokenMs: 40, stepBaseMs: 100, stepRowMs: 1 };
-  health.handle(statusOf(8, 1, slow), 70_000);
-  expect([stuck(80_000), stuck(90_000)]).toEqual([false, true]);
-  health.handle(statusOf(8, 0), 90_500);
-  expect(stuck(91_000)).toBe(false);
+  expect([after(80_000, 8, 1, slow), after(90_000, 8, 1, slow)]).toEqual([false, true]);
+  expect(after(90_500, 8, 0)).toBe(false);
 });

@@ -25,8 +25,9 @@ interface Avoided {
 interface Progress {
   readonly start: string;
   readonly steps: number;
-  /** Since when its steps are these though it has work. */
+  /** Since when its steps are these though it has work, as of the last status. */
   readonly sinceMs: number;
+  readonly heardMs: number;
   readonly longestMs: number;
 }
 
@@ -43,7 +44,7 @@ export class WorkerHealth {
       const last = before?.get(name);
       const isSame = last !== undefined && last.start === start && last.steps === steps;
       const longestMs = Math.max(STUCK_MS, STUCK_STEPS * stepMs(speeds));
-      progress.set(name, { start, steps, sinceMs: isSame ? last.sinceMs : nowMs, longestMs });
+      progress.set(name, { start, steps, sinceMs: isSame ? last.sinceMs : nowMs, heardMs: nowMs, longestMs });
     }
     this.#progress.set(node, progress);
   }
@@ -53,14 +54,14 @@ export class WorkerHealth {
     this.#avoided.delete(node);
   }
 
-  isStuck({ node, start }: WorkerProcess, model: string, nowMs: number): boolean {
+  isStuck({ node, start }: WorkerProcess, model: string): boolean {
     const progress = this.#progress.get(node)?.get(model);
-    return progress?.start === start && nowMs - progress.sinceMs > progress.longestMs;
+    return progress?.start === start && progress.heardMs - progress.sinceMs > progress.longestMs;
   }
 
   avoids(worker: WorkerProcess, model: string, nowMs: number): boolean {
     const avoided = this.#avoidedOf(worker);
-    return (avoided !== undefined && avoided.untilMs > nowMs) || this.isStuck(worker, model, nowMs);
+    return (avoided !== undefined && avoided.untilMs > nowMs) || this.isStuck(worker, model);
   }
 
   /** It had time to acknowledge a request, or to compute something, and did not. */

@@ -50,6 +50,7 @@ describe('an error', () => {
       invalid_grammar: 400,
       grammar_failed: 400,
       superseded: 409,
+      no_worker: 503,
       engine_failed: 500,
     };
     for (const [code, status] of Object.entries(statuses)) {

@@ -150,6 +150,8 @@ function fromGeneration({ code, parameter: param, message, sizes }: GenerationEr
         `${message}; use /v1/completions with a whole prompt, or start the server with --chat-template`,
         { param, code },
       );
+    case 'no_worker':
+      return new ApiError(503, message, { code, headers: { 'retry-after': '5' } });
     case 'superseded':
       return new ApiError(409, message, { code, headers: { 'x-should-retry': 'false' } });
     case 'numeric_error':
