@@ -8,7 +8,7 @@ import { missingBrowser } from '../support/browser.ts';
 import { embeddedModelPath } from '../support/embedded-model.ts';
 import { writeEncoderFolder } from '../support/encoder-folder.ts';
 import { type ServerProcess, serverHome } from '../support/server-process.ts';
-import { allowClipboard, Tabs } from '../support/tabs.ts';
+import { allowClipboard, eventually, Tabs } from '../support/tabs.ts';
 
 const title = missingBrowser === undefined ? 'an encoder' : `an encoder (skipped: ${missingBrowser})`;
 
@@ -40,9 +40,9 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
   it('talks to another model in the chat and in the examples', async () => {
     server = await withAnother.start('--model', folder, '--model', `small=${embeddedModelPath}`);
     const chat = await tabs.open('chat', { url: server.url });
-    expect(await chat.getByRole('combobox', { name: 'Model' }).locator('option').allInnerTexts()).toEqual([
-      'small',
-    ]);
+    await eventually(() =>
+      chat.getByRole('combobox', { name: 'Model' }).locator('option').allInnerTexts(),
+    ).toEqual(['small']);
     const batches = await tabs.open('batches', { url: server.url });
     await batches.getByText('"small"').first().waitFor();
     await runBatch(batches);
