@@ -56,7 +56,7 @@ describe.skipIf(refusal !== undefined)(`a node${refusal === undefined ? '' : ` (
     const gateway = await fleet.gateway('g', { user: 'muffled' });
     const client = { gateways: [gateway.url], limitMs: LIMIT_MS };
     // Both workers are known, and equally good.
-    await waitUntil(async () => logged(gateway, 'has joined the fleet') === 3);
+    await fleet.knows(gateway, 'w1', 'w2');
     const timesMs: number[] = [];
     for (let i = 0; i < 12; i++) {
       const askedMs = performance.now();
@@ -90,7 +90,7 @@ describe.skipIf(refusal !== undefined)(`a node${refusal === undefined ? '' : ` (
     const began = askFleet(client, 'hung-0', bodyOf(0, 600));
     await sleep(1000);
     await fleet.worker('w2');
-    await waitUntil(() => logged(gateway, 'has joined the fleet') === 3);
+    await fleet.knows(gateway, 'w1', 'w2');
     const hungMs = performance.now();
     process.kill(first.enginePid(), 'SIGSTOP');
     await sleep(7000);

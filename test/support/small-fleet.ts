@@ -76,6 +76,17 @@ export class SmallFleet {
     return gateway;
   }
 
+  /** Resolves when the gateway has heard that these workers have loaded their model. */
+  async knows({ url }: ServerProcess, ...workers: readonly string[]): Promise<void> {
+    await waitUntil(async () => {
+      const { nodes } = (await (await fetch(`${url}/admin/fleet`)).json()) as {
+        nodes: { node: string; models: { state: string }[] }[];
+      };
+      const ready = nodes.filter(({ models }) => models.some(({ state }) => state === 'loaded'));
+      return workers.every((worker) => ready.some(({ node }) => node === worker));
+    });
+  }
+
   /** Begins a stream of a chat, or comes back to one, from its beginning, where no body is given. */
   async open(url: string, id: string, body?: object, key?: string): Promise<Response> {
     return fetch(`${url}/v1/chat/completions`, {
