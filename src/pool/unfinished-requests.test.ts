@@ -106,12 +106,12 @@ describe('unfinished requests', () => {
   });
 
   it('cost the same each, however many there are', () => {
-    const count = 2000;
+    const count = 500;
     workOf(count);
     const best = (each: number) => Math.min(...Array.from({ length: 6 }, () => workOf(each)));
-    const [few, many] = [best(count), best(8 * count)];
-    // It is 8 times as much. A walk through all of them for each would make it 64 times.
-    expect(many / few).toBeLessThan(32);
+    const [few, many] = [best(count), best(64 * count)];
+    // It is 64 times as much, on a machine that others use perhaps several times that. A walk through all of them for each would make it 4096 times.
+    expect(many / few).toBeLessThan(64 * 10);
   });
 });
 

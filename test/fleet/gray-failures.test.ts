@@ -63,7 +63,7 @@ describe.skipIf(refusal !== undefined)(`a node${refusal === undefined ? '' : ` (
       await Promise.all([0, 1].map((n) => askFleet(client, `muffled-${i}-${n}`, bodyOf(2 * i + n, 4))));
       timesMs.push(performance.now() - askedMs);
     }
-    expect(Math.max(...timesMs)).toBeLessThan(15_000);
+    expect(Math.max(...timesMs)).toBeLessThan(30_000);
     expect(timesMs.filter((ms) => ms > 4000).length).toBeLessThan(4);
   });
 
@@ -98,7 +98,7 @@ describe.skipIf(refusal !== undefined)(`a node${refusal === undefined ? '' : ` (
     await Promise.all(
       Array.from({ length: 6 }, (_, i) => askFleet(client, `hung-${i + 1}`, bodyOf(i + 1, 4))),
     );
-    expect(performance.now() - askedMs).toBeLessThan(10_000);
+    expect(performance.now() - askedMs).toBeLessThan(20_000);
     await began;
     expect(performance.now() - hungMs).toBeLessThan(30_000);
   });
@@ -115,10 +115,10 @@ describe.skipIf(refusal !== undefined)(`a node${refusal === undefined ? '' : ` (
     const late = await fleet.open(gateway.url, 'late', bodyOf(1, 4));
     expect([late.status, late.headers.get('retry-after')]).toEqual([503, '5']);
     expect(await late.json()).toMatchObject({ error: { code: 'no_worker' } });
-    expect(performance.now() - cutMs).toBeLessThan(15_000);
+    expect(performance.now() - cutMs).toBeLessThan(30_000);
     expect(await begun.text()).toMatch(/"code":"no_worker"/);
     expect(performance.now() - cutMs).toBeGreaterThan(55_000);
-    expect(performance.now() - cutMs).toBeLessThan(75_000);
+    expect(performance.now() - cutMs).toBeLessThan(100_000);
   });
 
   it.skipIf(faketime === undefined)(
