@@ -49,7 +49,8 @@ export class Membership {
     if (before?.replaced.has(status.start)) return;
     const isSame = before?.status.start === status.start;
     if (status.leaving === true) {
-      if (isSame) this.#leave(status);
+      // With what it had: a node that leaves may have nothing any more.
+      if (before !== undefined && isSame) this.#leave(before.status);
       return;
     }
     let replaced = before?.replaced ?? none;

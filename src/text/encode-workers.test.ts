@@ -97,7 +97,8 @@ describe('encoding for several', () => {
     );
     expect(await Promise.all(others)).toEqual([expected, expected]);
     expect(await first).toEqual(tokenizer.encode(huge));
-    expect(order).toEqual(['b', 'c', 'a']);
+    // Of two short ones, either may end first.
+    expect([...order.slice(0, 2).sort(), order[2]]).toEqual(['b', 'c', 'a']);
     await workers.close();
   });
 
