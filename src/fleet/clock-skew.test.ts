@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { ClockSkews } from './clock-skew.ts';
 
-it('a clock that is ahead is told of once, and again after it was right', () => {
+it('a clock that is ahead is warned of once, and again after it was right', () => {
   const skews = new ClockSkews();
   const send = (aheadMs: number, times: number) =>
     Array.from({ length: times }, (_, i) => skews.handle('w', 1000 * i + aheadMs, 1000 * i)).filter(

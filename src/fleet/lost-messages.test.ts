@@ -210,7 +210,7 @@ describe.concurrent('a fleet whose messages are lost', () => {
     startWorker(wire, 'a', (request) => engine.submitted.push(request));
     const gateway = startGateway(wire, 'g');
     const sent: object[] = [];
-    wire.bus('onlooker').subscribe(subjects.work('a'), (message) => sent.push(message as object));
+    wire.bus('observer').subscribe(subjects.work('a'), (message) => sent.push(message as object));
     const request = { ...requestOf(0, 1), enqueuedMs: Date.now() - 7000 };
     await tokensOf(gateway, request);
     const [{ ageMs = 0, ...submission } = {}] = sent as [{ ageMs?: number; request?: object }];
