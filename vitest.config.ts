@@ -11,10 +11,10 @@ const fastestGpu = softwareGpus.at(-1)?.name;
 /** Replace modules, and so need a process of their own. */
 const replacingModules = ['src/store/key-ring.test.ts', 'src/cli/bench-offline-failure.test.ts'];
 
-/** Strike a whole server, a fleet or a page for minutes, or run every CUDA kernel on a simulated GPU: `npm run test:system`. */
+/** Strike a whole server, a fleet, a simulated one or a page for minutes, or run every CUDA kernel on a simulated GPU: `npm run test:system`. */
 const ofTheSystem = [
   'test/cuda/{adapters,attention,contract,products,recovery}.test.ts',
-  'test/{chaos,clients,fleet,web}/**/*.test.ts',
+  'test/{chaos,clients,fleet,simulation,web}/**/*.test.ts',
   'test/end-to-end/{hostile-grammars,load,recovery,shutdown,survival,twin,upstreams}.test.ts',
 ];
 
@@ -25,6 +25,8 @@ export default defineConfig({
     // Real models run in many of them, on machines of any speed.
     testTimeout: 180_000,
     hookTimeout: 180_000,
+    // As long as `eventually` waits for what will come true.
+    expect: { poll: { timeout: 60_000 } },
     setupFiles: ['test/support/close-opened.ts', 'test/support/equal-arrays.ts'],
     // A third of their time tests wait for processes and timers: three files at a time keep two cores busy.
     maxWorkers: Math.max(3, availableParallelism() - 1),

@@ -13,7 +13,7 @@ describe('the effective settings', () => {
     const { settings, file } = settingsOf({});
     expect(file).toBeUndefined();
     expect(settings.map(({ name }) => name)).toEqual(optionNames);
-    expect(new Set(settings.map(({ group }) => group)).size).toBe(7);
+    expect(new Set(settings.map(({ group }) => group)).size).toBe(8);
     expect(settings.find(({ name }) => name === 'kvBlocks')?.group).toBe('Computing');
     for (const { meaning } of settings) expect(meaning).not.toMatch(/`|\]\(/);
   });

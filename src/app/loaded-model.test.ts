@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../test/support/eventually.ts';
 import { ChairliftError } from './chairlift-error.ts';
 import { type LoadOptions, load, type Model } from './loaded-model.ts';
 
@@ -33,10 +34,9 @@ describe('a loaded model', () => {
     expect((await answer.result()).text).toBe(whole.text);
     expect(whole.finishReason).toBe('stop');
     expect(whole.usage.promptTokens).toBeGreaterThan(5);
-    expect(whole.usage.draftTokens).toEqual({
-      accepted: expect.any(Number),
-      rejected: expect.any(Number),
-    });
+    // It drafts where that pays, which on a busy machine may be nowhere.
+    const counts = { accepted: expect.any(Number), rejected: expect.any(Number) };
+    expect([undefined, counts]).toContainEqual(whole.usage.draftTokens);
     expect(whole.usage.guesses).toEqual(whole.usage.draftTokens);
   });
 
@@ -156,7 +156,7 @@ describe('a loaded model', () => {
     expect((await model.stats()).running).toHaveLength(3);
     controller.abort();
     for (const answer of answers) await expect(answer.result()).rejects.toMatchObject({ name: 'AbortError' });
-    await vi.waitFor(async () => expect((await model.stats()).running).toEqual([]));
+    await eventually(async () => expect((await model.stats()).running).toEqual([]));
     const { requests, blocks } = await model.stats();
     expect(requests.cancelled).toBe(cancelled + 3);
     expect(blocks.used).toBe(0);
@@ -165,7 +165,7 @@ describe('a loaded model', () => {
   it('ends in the engine when a loop is left', async () => {
     const { cancelled } = (await model.stats()).requests;
     for await (const _ of model.complete(story, { ...greedy, ignoreEos: true })) break;
-    await vi.waitFor(async () => expect((await model.stats()).requests.cancelled).toBe(cancelled + 1));
+    await eventually(async () => expect((await model.stats()).requests.cancelled).toBe(cancelled + 1));
   });
 
   it.each<[string, () => Promise<unknown>, string, RegExp]>([

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../test/support/eventually.ts';
 import { LogDestination } from './log-destination.ts';
 
 let folder: string;
@@ -36,7 +37,7 @@ describe('the log', () => {
     const log = new LogDestination(file);
     const lines = Array.from({ length: 500 }, (_, n) => `line ${n}\n`);
     for (const line of lines) log.write(line);
-    await vi.waitFor(() => expect(readFileSync(path, 'utf8')).toBe(lines.join('')));
+    await eventually(() => expect(readFileSync(path, 'utf8')).toBe(lines.join('')));
     closeSync(file);
   });
 
@@ -59,7 +60,7 @@ describe('the log', () => {
     log.flushSync();
     let text = '';
     const hears = (line: string) =>
-      vi.waitFor(() => {
+      eventually(() => {
         text += readAll(reader);
         expect(text).toContain(line);
       });

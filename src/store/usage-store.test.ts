@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import Libsql from 'libsql';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { eventually } from '../../test/support/eventually.ts';
 import { describeStores } from '../../test/support/store-homes.ts';
 import { type Database, StoreError } from './database.ts';
 import { openDatabase } from './open-database.ts';
@@ -260,7 +261,7 @@ describeStores('usage', (home) => {
       const store = new UsageStore(database, problem);
       vi.spyOn(database, 'change').mockRejectedValueOnce(new Error('lost'));
       store.record('a', one, MIDNIGHT_MS);
-      await vi.waitFor(() => expect(problem).toHaveBeenCalled(), 30_000);
+      await eventually(() => expect(problem).toHaveBeenCalled());
       const flush = vi.spyOn(store, 'flush');
       await store.written(60_000);
       expect(flush).not.toHaveBeenCalled();

@@ -97,6 +97,13 @@ describe('text of a folder', () => {
     expect(render(open(), [{}])).toBe('tools');
   });
 
+  it('reads the template of a processor where the tokenizer has none', () => {
+    writeTokenizer();
+    write('tokenizer_config.json', { bos_token: '<s>' });
+    write('chat_template.json', { chat_template: '{{ bos_token }}seen' });
+    expect(render(open())).toBe('<s>seen');
+  });
+
   it('prefers chat_template.jinja', () => {
     writeTokenizer();
     write('tokenizer_config.json', { chat_template: 'settings' });

@@ -11,9 +11,6 @@ import { isFloat, logitsOf, onReference, withBackend } from './running.ts';
 const sizes: TinyModelOptions = {
   bidirectional: true,
   hiddenSize: 32,
-  headCount: 4,
-  kvHeadCount: 2,
-  headSize: 32,
   ffnSize: 64,
   vocabSize: 64,
 };

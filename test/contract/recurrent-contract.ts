@@ -83,7 +83,7 @@ const learntValues = (size: number) => [4 * size * 12, 0, 4 * 12 * size];
 /** A layer of attention after one of each body, of sizes that fill no workgroup unless others are given. */
 export function recurrentModel(size = 20): TinyModel {
   const bodies = bodiesOf(size);
-  const sizes = { hiddenSize: HIDDEN, headCount: 2, kvHeadCount: 1, headSize: 16, ffnSize: 32 };
+  const sizes = { hiddenSize: HIDDEN, ffnSize: 32 };
   const { spec: tiny, weights } = tinyModel({ ...sizes, layerCount: 4, vocabSize: 64 });
   const spec: ModelSpec = {
     ...tiny,

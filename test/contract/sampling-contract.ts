@@ -31,7 +31,7 @@ const requests: readonly SamplingRequest[] = [
 ];
 
 export function samplingContract(open: OpenBackend): void {
-  const sizes = { layerCount: 1, hiddenSize: 16, headSize: 8, ffnSize: 16 };
+  const sizes = { layerCount: 1, hiddenSize: 16, ffnSize: 16 };
 
   it('gives the tokens of the oracle, whatever the requests of a batch', async () => {
     const vocabSize = 300;

@@ -54,7 +54,7 @@ export function stateContract(open: OpenBackend): void {
     }));
 
   it.each(['F32', 'Q8_0'] as const)('are those of the reference backend: %s', async (type) => {
-    const sizes = { layerCount: 1, headSize: 32, ffnSize: 64, postNorms: true };
+    const sizes = { layerCount: 1, ffnSize: 64, postNorms: true };
     const typed = tinyModel({ type, ...sizes });
     const batch = buildBatch([
       { tokens: others.slice(0, 4), start: 0, blocks: [2], wantLogits: 'last' },

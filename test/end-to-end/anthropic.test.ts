@@ -9,8 +9,9 @@ import Anthropic, {
   RateLimitError,
 } from '@anthropic-ai/sdk';
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { messageAnswerSchema } from '../../src/server/anthropic/answers.ts';
+import { eventually } from '../support/eventually.ts';
 import { type TestServer, testServer } from '../support/test-server.ts';
 
 type Params = Anthropic.MessageCreateParamsNonStreaming;
@@ -249,7 +250,7 @@ describe("Anthropic's client", () => {
     const asked = client.messages.create(params(story, endless), { signal: controller.signal });
     setTimeout(() => controller.abort(), 50);
     await expect(asked).rejects.toBeInstanceOf(APIUserAbortError);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await server.pool.engine.stats()).requests.cancelled).toBe(before + 2);
     });
     expect((await server.pool.engine.stats()).running).toEqual([]);

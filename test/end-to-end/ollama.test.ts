@@ -3,10 +3,11 @@
 import { type ChatRequest, type ChatResponse, type Message, Ollama, type Tool } from 'ollama';
 import type { ChatCompletion, CreateEmbeddingResponse } from 'openai/resources';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createServerPair } from '../../src/server/create-server.ts';
 import { Limiter } from '../../src/server/limits/limiter.ts';
 import { defaultSettings } from '../../src/server/settings.ts';
+import { eventually } from '../support/eventually.ts';
 import { startWithKeys } from '../support/keyed-server.ts';
 import { type TestServer, testServer } from '../support/test-server.ts';
 
@@ -305,7 +306,7 @@ describe("Ollama's client", () => {
 
   it('aborts, and the engine computes no further', async () => {
     const running = async () => (await server.pool.engine.stats()).running;
-    await vi.waitFor(async () => expect(await running()).toEqual([]));
+    await eventually(async () => expect(await running()).toEqual([]));
     const before = (await server.pool.engine.stats()).requests.cancelled;
     const leaving = new Ollama({ host: url });
     const options = { temperature: 2, num_predict: 3000 };
@@ -321,10 +322,10 @@ describe("Ollama's client", () => {
       for await (const _ of stream) if (++parts === 3) leaving.abort();
     };
     await expect(read()).rejects.toMatchObject({ name: 'AbortError' });
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await server.pool.engine.stats()).requests.cancelled).toBe(before + 1);
     });
-    await vi.waitFor(async () => expect(await running()).toEqual([]));
+    await eventually(async () => expect(await running()).toEqual([]));
   });
 });
 

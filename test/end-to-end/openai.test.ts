@@ -9,7 +9,8 @@ import OpenAI, {
   NotFoundError,
   RateLimitError,
 } from 'openai';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { type TestServer, testServer } from '../support/test-server.ts';
 import { some } from '../support/thorough.ts';
 
@@ -140,7 +141,7 @@ describe("OpenAI's client", () => {
     );
     setTimeout(() => controller.abort(), 50);
     await expect(asked).rejects.toBeInstanceOf(APIUserAbortError);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await server.pool.engine.stats()).requests.cancelled).toBe(before + 2);
     });
     expect((await server.pool.engine.stats()).running).toEqual([]);

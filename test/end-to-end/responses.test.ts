@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import OpenAI, { AuthenticationError, BadRequestError, NotFoundError } from 'openai';
 import { zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod';
 import type { FunctionTool, Response, ResponseStreamEvent } from 'openai/resources/responses/responses';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { deletedSchema, inputItemsSchema, responseSchema } from '../../src/server/responses/answers.ts';
 import type { ConversationItem } from '../../src/server/responses/items.ts';
@@ -15,6 +15,7 @@ import { KeyRing } from '../../src/store/key-ring.ts';
 import { KeyStore } from '../../src/store/key-store.ts';
 import { openDatabase } from '../../src/store/open-database.ts';
 import { ResponseStore } from '../../src/store/response-store.ts';
+import { eventually } from '../support/eventually.ts';
 import { type TestServer, testServer } from '../support/test-server.ts';
 
 const model = 'demo';
@@ -470,6 +471,7 @@ describe('a response that does not come to its end', () => {
   const long = { model, input: story, stream: true as const, max_output_tokens: 3000, ...endless };
 
   it('can be looked at and called off while it is streamed, by its own key', async () => {
+    const before = (await house.server.pool.engine.stats()).requests.cancelled;
     const stream = await client.responses.create(long);
     const events: ResponseStreamEvent[] = [];
     let cancelled: Response | undefined;
@@ -487,7 +489,9 @@ describe('a response that does not come to its end', () => {
     const id = cancelled?.id as string;
     expect(await client.responses.retrieve(id)).toMatchObject({ status: 'cancelled' });
     await expect(client.responses.cancel(id)).rejects.toMatchObject({ status: 400, code: 'not_running' });
-    expect((await house.server.pool.engine.stats()).running).toEqual([]);
+    await eventually(async () =>
+      expect((await house.server.pool.engine.stats()).requests.cancelled).toBe(before + 1),
+    );
   });
 
   it('fails in the stream, and is kept as failed', async () => {
@@ -501,14 +505,15 @@ describe('a response that does not come to its end', () => {
   });
 
   it('ends with its client, and is kept as cancelled', async () => {
+    const before = (await house.server.pool.engine.stats()).requests.cancelled;
     const stream = await client.responses.create(long);
     let id = '';
     for await (const event of stream) {
       if (event.type === 'response.created') id = event.response.id;
       if (event.type === 'response.output_text.delta') break;
     }
-    await vi.waitFor(async () => {
-      expect((await house.server.pool.engine.stats()).running).toEqual([]);
+    await eventually(async () => {
+      expect((await house.server.pool.engine.stats()).requests.cancelled).toBe(before + 1);
       expect((await client.responses.retrieve(id)).status).toBe('cancelled');
     });
   });

@@ -1,4 +1,5 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../test/support/eventually.ts';
 import { unreadResponse } from '../../../test/support/unread-response.ts';
 import { LossyStream } from './lossy-stream.ts';
 import { SseStream } from './sse.ts';
@@ -36,9 +37,9 @@ describe('events for a viewer', () => {
       text += piece;
     });
     reader.resume();
-    await vi.waitFor(() => expect(response.writableNeedDrain).toBe(false));
+    await eventually(() => expect(response.writableNeedDrain).toBe(false));
     events.send({ n: sent++ }, 'request');
-    await vi.waitFor(() => expect(text).toContain('"n":100}'));
+    await eventually(() => expect(text).toContain('"n":100}'));
     const counts = [...text.matchAll(/event: dropped\ndata: {"count":(\d+)}/g)].map(([, count]) =>
       Number(count),
     );
@@ -56,7 +57,7 @@ describe('events for a viewer', () => {
       await tick();
     }
     expect(response.destroyed).toBe(false);
-    await vi.waitFor(() => {
+    await eventually(() => {
       events.cutOffIfStuck();
       expect(response.destroyed).toBe(true);
     });

@@ -1,7 +1,8 @@
 import { request as httpRequest } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startBatchServer } from '../../../test/support/batch-server.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 import { start } from '../../../test/support/keyed-server.ts';
 
 const json = { 'content-type': 'application/json' };
@@ -93,7 +94,7 @@ describe('a request body', () => {
     await expect(outcome).rejects.toThrow();
     const errors = async () =>
       (await server.app.inject('/metrics')).body.match(/^chairlift_\w*errors\w*\{.*$/gm);
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect(await errors()).toEqual([expect.stringContaining('kind="client_left"} 1')]),
     );
   });

@@ -2,6 +2,7 @@
 // embedded model.
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { eventually } from '../../../test/support/eventually.ts';
 import { messages, postJson, start } from '../../../test/support/keyed-server.ts';
 import type { TestServer } from '../../../test/support/test-server.ts';
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
@@ -62,7 +63,7 @@ describe('a key at its limit', () => {
     const loading = vi.fn(() => gate);
     const server = await start({ keys: limited({ maxConcurrent: 1 }), pool: { loading } });
     const running = post(server, url, body);
-    await vi.waitFor(() => expect(loading).toHaveBeenCalledTimes(1));
+    await eventually(() => expect(loading).toHaveBeenCalledTimes(1));
     const refused = await post(server, url, body);
     expect(refused.statusCode).toBe(429);
     expect(refused.json().error.message).toContain('requests at once');
@@ -134,10 +135,10 @@ describe('a prompt', () => {
       },
     );
     const leave = await asked(server, { messages });
-    await vi.waitFor(() => expect(signal).toBeDefined());
+    await eventually(() => expect(signal).toBeDefined());
     leave();
-    await vi.waitFor(() => expect(signal?.aborted).toBe(true));
-    await vi.waitFor(() => expect(server.pool.leases).toBe(0));
+    await eventually(() => expect(signal?.aborted).toBe(true));
+    await eventually(() => expect(server.pool.leases).toBe(0));
   });
 });
 
@@ -178,7 +179,7 @@ describe('several answers whose client leaves', () => {
     await computing;
     leave();
     const isCancelled = async () => (await engine.stats()).requests.cancelled === n;
-    await vi.waitUntil(isCancelled, { timeout: 60_000 });
+    await vi.waitUntil(isCancelled);
     await engine.drain();
     const { running, queues, blocks } = await engine.stats();
     expect(running).toEqual([]);

@@ -1,4 +1,5 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../test/support/eventually.ts';
 import { unreadResponse } from '../../../test/support/unread-response.ts';
 import { namedEvents, SseStream } from '../http/sse.ts';
 import { LiveViewer } from './live-viewer.ts';
@@ -37,11 +38,11 @@ describe('a viewer', () => {
       text += piece;
     });
     reader.resume();
-    await vi.waitFor(() => expect(response.writableNeedDrain).toBe(false));
+    await eventually(() => expect(response.writableNeedDrain).toBe(false));
     tell(300);
-    await vi.waitFor(() => expect(response.writableNeedDrain).toBe(false));
+    await eventually(() => expect(response.writableNeedDrain).toBe(false));
     tell(301);
-    await vi.waitFor(() => expect(text).toContain('"n":301'));
+    await eventually(() => expect(text).toContain('"n":301'));
     const heard = [...text.matchAll(/event: (\w+)\ndata: {"n":(\d+)/g)].map(
       ([, event, n]) => `${event} ${n}`,
     );

@@ -2,6 +2,7 @@
 
 import { get, type IncomingMessage } from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
+import { eventually } from '../../../test/support/eventually.ts';
 import { endless, messages, postJson, start, startWithKeys } from '../../../test/support/keyed-server.ts';
 import { opened } from '../../../test/support/opened.ts';
 import { applyChange } from '../../engine/live/snapshot.ts';
@@ -56,9 +57,6 @@ async function view(url: string, key: string): Promise<Heard> {
   return { events, history, response, leave };
 }
 
-/** Ticks come four times a second. */
-const eventually = (check: () => void) => vi.waitFor(check, { timeout: 60_000 });
-
 const keys = { boss: { admin: true }, guest: {}, other: {} } as const;
 
 async function startLive(options: Parameters<typeof startWithKeys>[1] = {}) {
@@ -75,15 +73,12 @@ describe('the live feed', () => {
     await (await ask(secrets.guest, { messages, max_tokens: 5 })).text();
     let viewer = await view(url, secrets.boss);
     // The five seconds in which it happened must be over.
-    await vi.waitFor(
-      async () => {
-        viewer.leave();
-        viewer = await view(url, secrets.boss);
-        await eventually(() => expect(viewer.events.length).toBeGreaterThan(0));
-        expect(viewer.history).toHaveLength(1);
-      },
-      { timeout: 60_000, interval: 1000 },
-    );
+    await eventually(async () => {
+      viewer.leave();
+      viewer = await view(url, secrets.boss);
+      await eventually(() => expect(viewer.events.length).toBeGreaterThan(0));
+      expect(viewer.history).toHaveLength(1);
+    }, 1000);
     const [point] = viewer.history;
     expect(point).toMatchObject({ generatedTokens: 5, firstToken: { p50: expect.any(Number) } });
     expect(point?.promptTokens).toBeGreaterThan(0);

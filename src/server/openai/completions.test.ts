@@ -1,8 +1,9 @@
 // Completions through the whole server with the embedded model, without a socket.
 
 import { readFileSync } from 'node:fs';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { embeddedModelPath } from '../../../test/support/embedded-model.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 import { messages, sharedServer } from '../../../test/support/keyed-server.ts';
 import { chatAnswerSchema, chatChunkSchema, errorSchema, textAnswerSchema } from './schemas/answers.ts';
 
@@ -314,7 +315,7 @@ describe('a request that cannot be served', () => {
     const response = await post('/v1/chat/completions', { ...body, stream: true }, headers);
     const last = response.body.trim().split('\n\n').at(-1) ?? '';
     expect(errorSchema.parse(JSON.parse(last.replace('data: ', ''))).error.code).toBe('deadline_exceeded');
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await shared.server.pool.engine.stats()).requests.cancelled).toBe(before + 2);
     });
     expect(await refusal('/v1/chat/completions', body, { 'x-chairlift-timeout-ms': 'soon' })).toMatchObject({

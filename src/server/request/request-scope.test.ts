@@ -3,6 +3,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
+import { eventually } from '../../../test/support/eventually.ts';
 import { endless, messages, postJson, start, startLoading } from '../../../test/support/keyed-server.ts';
 
 describe('the probes', () => {
@@ -71,17 +72,16 @@ describe('a client that leaves', () => {
       for await (const _ of response.body ?? []);
     });
     failed.catch(() => {});
-    await vi.waitFor(
-      async () => expect((await server.pool.engine.stats()).generatedTokens).toBeGreaterThan(5),
-      { timeout: 60_000 },
+    await eventually(async () =>
+      expect((await server.pool.engine.stats()).generatedTokens).toBeGreaterThan(5),
     );
     controller.abort();
     await expect(failed).rejects.toThrow();
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await server.pool.engine.stats()).requests.cancelled).toBe(1);
     });
     expect((await server.pool.engine.stats()).generatedTokens).toBeLessThan(3000);
-    await vi.waitFor(() => expect(server.pool.leases).toBe(0));
+    await eventually(() => expect(server.pool.leases).toBe(0));
     expect(server.log.find(({ msg }) => msg === 'completion')).toMatchObject({ outcome: 'client_left' });
   });
 
@@ -96,7 +96,7 @@ describe('a client that leaves', () => {
     await expect(asked).rejects.toThrow();
     await new Promise((resolve) => setTimeout(resolve, 20));
     open();
-    await vi.waitFor(() => expect(server.pool.leases).toBe(0));
+    await eventually(() => expect(server.pool.leases).toBe(0));
     expect((await server.pool.engine.stats()).requests.submitted).toBe(0);
   });
 });
@@ -120,7 +120,7 @@ describe('closing', () => {
     const url = await server.listen();
     const post = (body: object) => postJson(`${url}/v1/chat/completions`, body);
     const running = post({ ...endless, max_tokens: 300 });
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await server.pool.engine.stats()).generatedTokens).toBeGreaterThan(0);
     });
     const drained = server.app.drain(60_000);
