@@ -1,6 +1,7 @@
 // The contract every compute backend keeps: one step advances all sequences of a batch in one forward pass.
 
 import type { ModelSpec } from '../model/spec.ts';
+import type { ImageInput } from '../model/vision/vision-spec.ts';
 import type { SampleResult, SampleRow, SampleRows } from '../sampling/sample-row.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 
@@ -26,6 +27,31 @@ export interface Batch {
   readonly recurrentStates: BatchStates;
   /** Which of the model's adapters each sequence uses, -1 for none; empty where no sequence uses one. */
   readonly adapters: Int32Array;
+  /** Absent: no row is of an image. */
+  readonly images?: BatchImages;
+  /** Time, row and column of each row of `tokens`, for rotary embeddings of several axes; absent: its position, for each axis. */
+  readonly rotaryPositions?: Int32Array;
+  /**
+   * For each row of an image the position after its last token, all of which are stored by this step or before; 0 for others.
+   * Attention that looks both ways within images sees as far.
+   */
+  readonly imageEnds?: Int32Array;
+}
+
+/** Rows that stand for what a vision tower gave. */
+export interface BatchImages {
+  /** Rows of `tokens`, ascending. */
+  readonly rows: Int32Array;
+  /** `rows.length * hiddenSize` values, in place of embeddings. */
+  readonly embeddings: Float32Array;
+  /** For each of the first layers as many values, which are added to the residual stream after it. */
+  readonly deepstack: readonly Float32Array[];
+}
+
+/** What a vision tower makes of a picture: see `BatchImages`. */
+export interface ImageFeatures {
+  readonly embeddings: Float32Array;
+  readonly deepstack: readonly Float32Array[];
 }
 
 /**
@@ -76,6 +102,8 @@ export interface Backend {
    * memory of blocks changes. Absent where nothing is gained by it.
    */
   prepareStep?(batch: Batch, rows: readonly SampleRow[]): StartStep | undefined;
+  /** Runs the vision tower. Absent where the spec has none, or the backend does not run it. */
+  encodeImage?(image: ImageInput): Promise<ImageFeatures>;
   /** Samples one token per row of logits; rows never affect each other. */
   readonly sampleRows: SampleRows;
   /** Releases the memory of unused blocks, between steps; their content is lost, their next use commits them again. */

@@ -4,6 +4,7 @@
 import type { ModelSpec } from '../model/spec.ts';
 import { isEncoder } from '../model/spec-walk.ts';
 import { type Batch, BLOCK_TOKENS } from './backend.ts';
+import { batchImages, type SequenceImages } from './batch-images.ts';
 import { batchStates, checkStates, type StateUse } from './batch-states.ts';
 
 export interface BatchLimits {
@@ -14,6 +15,8 @@ export interface BatchLimits {
   readonly adapterCount?: number;
   readonly vocabSize: number;
   readonly contextLength: number;
+  /** Where the model has a vision tower; absent: no row is of an image. */
+  readonly hiddenSize?: number | undefined;
   /** An encoder: a text is all in one step. */
   readonly wholeTexts?: boolean;
 }
@@ -28,6 +31,7 @@ export function batchLimits(
     adapterCount: spec.adapters?.length ?? 0,
     vocabSize: spec.vocabSize,
     contextLength: spec.contextLength,
+    hiddenSize: spec.vision === undefined ? undefined : spec.hiddenSize,
     wholeTexts: isEncoder(spec),
   };
 }
@@ -44,6 +48,8 @@ export interface BatchSequence {
   readonly state?: StateUse;
   /** Default none. */
   readonly adapter?: number | undefined;
+  /** Where the prompt has any; default none. */
+  readonly images?: SequenceImages | undefined;
 }
 
 type WantedRows = 'last' | 'all' | 'none';
@@ -71,6 +77,7 @@ export function buildBatch(sequences: readonly BatchSequence[]): Batch {
       rowStarts,
     ),
     adapters: batchAdapters(sequences.map(({ adapter }) => adapter)),
+    ...batchImages(sequences.map(({ start, tokens, images }) => ({ start, count: tokens.length, images }))),
   };
 }
 
@@ -103,6 +110,7 @@ export function checkBatch(batch: Batch, limits: BatchLimits, uses = new BlockUs
   checkWantedRows('logit row', batch.logitRows, batch.tokens.length);
   checkWantedRows('state row', batch.stateRows, batch.tokens.length);
   checkAdapters(batch, limits.adapterCount ?? 0);
+  checkImages(batch, limits.hiddenSize);
   if (limits.stateSlots !== undefined) checkStates(batch, limits.stateSlots);
   uses.count(batch.blocks);
   for (let sequence = 0; sequence < batch.starts.length; sequence++) {
@@ -116,6 +124,21 @@ function checkAdapters({ adapters, starts }: Batch, count: number): void {
   for (const adapter of adapters) {
     if (adapter >= -1 && adapter < count) continue;
     throw new Error(`batch: adapter ${adapter} is none of the model's ${count}`);
+  }
+}
+
+function checkImages({ images, rotaryPositions, imageEnds, tokens }: Batch, hiddenSize = 0): void {
+  if (images !== undefined) {
+    checkWantedRows('image row', images.rows, tokens.length);
+    const size = images.rows.length * hiddenSize;
+    if (size === 0 || [images.embeddings, ...images.deepstack].some(({ length }) => length !== size)) {
+      throw new Error('batch: images must have an embedding for each of their rows');
+    }
+  }
+  const axes = rotaryPositions?.length ?? 3 * tokens.length;
+  if (axes !== 3 * tokens.length) throw new Error('batch: each row must have three rotary positions');
+  if ((imageEnds ?? tokens).length !== tokens.length) {
+    throw new Error('batch: each row must say where its image ends');
   }
 }
 

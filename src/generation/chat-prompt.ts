@@ -21,6 +21,8 @@ export interface Conversation {
   /** Whether the answer continues the last message, the assistant's. Default false. */
   readonly continueFinalMessage?: boolean | undefined;
   readonly variables?: Readonly<Record<string, unknown>> | undefined;
+  /** Templates see parts of type `image_url`, in order, as places of images that are read elsewhere. Default false. */
+  readonly images?: boolean | undefined;
 }
 
 export function chatPrompt(
@@ -37,7 +39,9 @@ export function chatPrompt(
     throw invalid('messages', `${messages.length} are too many; ${limits.maxMessages} are possible`);
   }
   if (continueFinalMessage) checkContinuation(messages, addGenerationPrompt);
-  const given = messages.map((message, at) => plainMessage(message, at, limits));
+  const given = messages.map((message, at) =>
+    conversation.images && showsImage(message) ? seenMessage(message, at) : plainMessage(message, at, limits),
+  );
   const { rendersTools } = template.format;
   const written = template.rendersCalls ? given : given.map(withCallsAsText);
   const plain = rendersTools ? written : describeTools(written, tools);
@@ -97,20 +101,37 @@ function withoutNulls(fields: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
 
+function showsImage({ content }: ChatMessage): boolean {
+  return Array.isArray(content) && content.some(({ type }) => type === 'image_url');
+}
+
+/** As templates expect it: parts stay apart, and an image is one of them. */
+function seenMessage(message: ChatMessage, at: number): Record<string, unknown> {
+  const parts = Array.isArray(message.content) ? message.content : [];
+  const content = parts.map((part: ContentPart, index) => {
+    const where = `messages[${at}].content`;
+    if (part.type === 'image_url') return { type: 'image' };
+    return { type: 'text', text: partText(part, `${where}[${index}]`) };
+  });
+  return { ...plainMessage({ ...message, content: '' }, at, undefined), content };
+}
+
 function contentText(content: ChatMessage['content'], parameter: string): string | undefined {
   if (content === undefined || content === null) return undefined;
   if (typeof content === 'string') return content;
-  const texts = content.map(({ type, text, refusal }, part) => {
-    if (type === 'text' && text !== undefined) return text;
-    if (type === 'refusal' && refusal !== undefined) return refusal;
-    const problem =
-      type === 'text' || type === 'refusal'
-        ? `has no ${type}`
-        : `content of type '${type.slice(0, 40)}' is not supported; only text is`;
-    throw invalid(`${parameter}[${part}]`, problem);
-  });
+  const texts = content.map((part, index) => partText(part, `${parameter}[${index}]`));
   // As most servers do: words of two parts must not run together.
   return texts.join('\n');
+}
+
+function partText({ type, text, refusal }: ContentPart, where: string): string {
+  if (type === 'text' && text !== undefined) return text;
+  if (type === 'refusal' && refusal !== undefined) return refusal;
+  const problem =
+    type === 'text' || type === 'refusal'
+      ? `has no ${type}`
+      : `content of type '${type.slice(0, 40)}' is not supported; only text is`;
+  throw invalid(where, problem);
 }
 
 /** On the wire arguments are JSON in a string; templates serialize them. */
@@ -131,6 +152,7 @@ interface ContentPart {
   readonly type: string;
   readonly text?: string | undefined;
   readonly refusal?: string | undefined;
+  readonly image_url?: string | { readonly url?: unknown } | undefined;
 }
 
 export interface ChatMessage {

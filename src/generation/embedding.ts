@@ -15,7 +15,10 @@ type EmbeddingModel = Pick<ServedModel, 'name' | 'adapter' | 'spec' | 'pooling' 
 export type Classifier = NonNullable<ServedModel['classifier']>;
 
 interface EmbeddingRequest
-  extends Pick<GenerationRequest, 'id' | 'priority' | 'salt' | 'account' | 'kvShare' | 'enqueuedMs'> {
+  extends Pick<
+    GenerationRequest,
+    'id' | 'priority' | 'salt' | 'account' | 'kvShare' | 'enqueuedMs' | 'trace'
+  > {
   readonly model: EmbeddingModel;
   readonly prompts: readonly Prompt[];
   readonly dimensions?: number | undefined;

@@ -41,9 +41,11 @@ export interface GenerationRequest {
   readonly order?: number | undefined;
   /** Milliseconds since 1970. Default: now. */
   readonly enqueuedMs?: number;
-  /** The how manieth time its client comes back to it: engines may know it. Default: never. */
+  /** The how manieth time its client comes back to it, 0 where it may: engines may know it. Default: never. */
   readonly takeover?: number | undefined;
   readonly budget?: TokenBudget | undefined;
+  /** Default: no trace is taken of it. */
+  readonly trace?: EngineRequest['trace'];
   readonly names: Pick<ParameterNames, 'logitBias'>;
 }
 
@@ -52,7 +54,7 @@ interface TokenBudget {
   take(): boolean | Promise<boolean>;
 }
 
-type QueueField = 'priority' | 'salt' | 'account' | 'kvShare' | 'order' | 'enqueuedMs';
+type QueueField = 'priority' | 'salt' | 'account' | 'kvShare' | 'order' | 'enqueuedMs' | 'trace';
 
 interface QueuedRequest extends Pick<GenerationRequest, QueueField> {
   readonly model: Pick<ServedModel, 'adapter'>;
@@ -67,6 +69,7 @@ export function queueFields({
   kvShare,
   order,
   enqueuedMs = Date.now(),
+  trace,
 }: QueuedRequest): Pick<EngineRequest, QueueField | 'adapter'> {
   return {
     priority,
@@ -76,5 +79,6 @@ export function queueFields({
     ...(kvShare === undefined ? {} : { kvShare }),
     ...(order === undefined ? {} : { order }),
     enqueuedMs,
+    ...(trace === undefined ? {} : { trace }),
   };
 }

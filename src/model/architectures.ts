@@ -10,7 +10,7 @@ import { gemma2 } from './families/gemma2.ts';
 import { gemma3, gemmaEmbedding } from './families/gemma3.ts';
 import { gemma3n } from './families/gemma3n.ts';
 import { gemma4 } from './families/gemma4.ts';
-import { glm4, glm4Moe } from './families/glm4.ts';
+import { glm4, glm4Moe, glm4v } from './families/glm4.ts';
 import { gptOss } from './families/gpt-oss.ts';
 import { granite, graniteHybrid, graniteMoe } from './families/granite.ts';
 import { hunyuan } from './families/hunyuan.ts';
@@ -58,6 +58,7 @@ const architectures: readonly Architecture[] = [
   graniteMoe,
   smollm3,
   glm4,
+  glm4v,
   cohere,
   cohere2,
   starcoder2,

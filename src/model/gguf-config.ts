@@ -72,6 +72,7 @@ const ropeKeys = {
   beta_fast: 'rope.scaling.yarn_beta_fast',
   beta_slow: 'rope.scaling.yarn_beta_slow',
   rotary_dimensions: 'rope.dimension_count',
+  mrope_section: 'rope.dimension_sections',
   mscale_all_dim: 'rope.scaling.yarn_log_multiplier',
   llama_4_scaling_beta: 'attention.temperature_scale',
 } as const;

@@ -4,20 +4,47 @@ import { type Config, isRecord } from './config.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** Around models of several kinds, whose own type counts. */
+const wrappers: readonly unknown[] = [
+  'idefics3',
+  'internvl',
+  'lfm2_vl',
+  'llava',
+  'llava_onevision',
+  'mistral3',
+  'smolvlm',
+];
+
+/** What the first LLaVA models leave out of their text models, which are Llama 2 and Mistral 7B. */
+const llavaText: Fields = {
+  hidden_size: 4096,
+  num_hidden_layers: 32,
+  num_attention_heads: 32,
+};
+const llavaFeedForward: Fields = { llama: 11_008, mistral: 14_336 };
+
 const textInside: readonly unknown[] = [
+  ...wrappers,
   'gemma3',
   'gemma3n',
   'gemma4',
+  'glm4v',
   'llama4',
-  'mistral3',
+  'qwen2_5_vl',
   'qwen3_5',
   'qwen3_5_moe',
   'qwen3_vl',
+  'qwen3_vl_moe',
 ];
 
-/** Whether the text model is only a part of what the file holds. */
-export function isTextInside(fields: Fields): boolean {
+/** Whether the text model's own fields lie in an object of their own. */
+function isTextInside(fields: Fields): boolean {
   return textInside.includes(fields.model_type) && isRecord(fields.text_config);
+}
+
+/** Whether the text model is only a part of what the file holds. */
+export function holdsMore(fields: Fields): boolean {
+  return isTextInside(fields) || isRecord(fields.vision_config);
 }
 
 export function huggingFaceConfig(file: string, fields: Fields): Config {
@@ -27,12 +54,15 @@ export function huggingFaceConfig(file: string, fields: Fields): Config {
   // Either may say that head and embedding are one; weights are quantized all alike.
   const tied = text.tie_word_embeddings === true || fields.tie_word_embeddings === true;
   const outer = {
-    // This wrapper is around models of several generations.
-    model_type: fields.model_type === 'mistral3' ? (text.model_type ?? 'mistral') : fields.model_type,
+    model_type: wrappers.includes(fields.model_type) ? (text.model_type ?? 'mistral') : fields.model_type,
     ...(tied ? { tie_word_embeddings: true } : {}),
     ...(fields.quantization_config === undefined ? {} : { quantization_config: fields.quantization_config }),
   };
-  return { file, fields: { ...text, ...outer }, spellings };
+  const leftOut =
+    fields.model_type === 'llava'
+      ? { ...llavaText, intermediate_size: llavaFeedForward[String(text.model_type)] }
+      : {};
+  return { file, fields: { ...leftOut, ...text, ...outer }, spellings };
 }
 
 /** Fields under their usual names, where a file has them under others. */

@@ -38,8 +38,15 @@ export interface LinearSpec extends MatrixSpec {
   readonly bias?: RowSlice;
   /** Adapters may not add to it: publishers agree on no place for it. */
   readonly adaptable?: false;
+  /** Least and most of each input and output, in vision towers that hold them so. */
+  readonly bounds?: LinearBounds;
   /** What adapters add for rows that use them; at most one of each. */
   readonly additions?: readonly AdditionSpec[];
+}
+
+export interface LinearBounds {
+  readonly inputs: readonly [number, number];
+  readonly outputs: readonly [number, number];
 }
 
 /** `scale * up(down(x))`; with a magnitude (DoRA) outputs are scaled to it, row by row of the sum of both matrices. */

@@ -1,7 +1,7 @@
 // What a family provides, and what it builds a ModelSpec with.
 
 import { optionalFlag } from './config.ts';
-import { isTextInside } from './hugging-face-config.ts';
+import { holdsMore } from './hugging-face-config.ts';
 import {
   type CacheSpec,
   defined,
@@ -153,6 +153,6 @@ export class ModelBuilder implements SharedParts {
 
   #isTextOnly(): boolean {
     const { published, opened } = this.source;
-    return !published && opened.format !== 'gguf' && isTextInside(opened.config);
+    return !published && opened.format !== 'gguf' && holdsMore(opened.config);
   }
 }

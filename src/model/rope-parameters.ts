@@ -34,7 +34,29 @@ export function ropeOf(config: Config, sizes: ModelSizes, layerType?: string): R
     );
   }
   const geometry = { base: baseOf(parameters, dimensions), dimensions };
-  return ropeTable(geometry, scalingOf(parameters, sizes, dimensions / 2));
+  const table = ropeTable(geometry, scalingOf(parameters, sizes, dimensions / 2));
+  const axes = axesOf(parameters, dimensions / 2);
+  return axes === undefined ? table : { ...table, axes };
+}
+
+/** Models that see images turn some pairs by a token's row or column: in sections, or in turn from the first pair on. */
+function axesOf(parameters: Config, pairs: number): readonly number[] | undefined {
+  const given = fieldOf(parameters, 'mrope_section');
+  if (given === undefined) return undefined;
+  const sections: unknown = ArrayBuffer.isView(given) ? Array.from(given as Int32Array) : given;
+  const isCount = (count: unknown) => typeof count === 'number' && Number.isInteger(count) && count >= 0;
+  if (!Array.isArray(sections) || !sections.every(isCount) || sections.length < 3) {
+    throw configError(parameters, 'mrope_section', 'must be three whole numbers');
+  }
+  const [time, rows, columns] = sections as [number, number, number];
+  // Such a file is of use to text, whose three positions are one; images are refused where nothing turns by axes.
+  if (time + rows + columns !== pairs) return undefined;
+  const isInterleaved = optionalFlag(parameters, 'mrope_interleaved') ?? false;
+  return Array.from({ length: pairs }, (_, pair) => {
+    if (!isInterleaved) return pair < time ? 0 : pair < time + rows ? 1 : 2;
+    const axis = pair % 3;
+    return axis > 0 && pair < 3 * (axis === 1 ? rows : columns) ? axis : 0;
+  });
 }
 
 /** Some models are made for long contexts by a factor on the base alone, whatever the length; they call it dynamic. */
@@ -73,10 +95,12 @@ export function modelContext(config: Config): number {
   return Math.max(stated, Math.trunc(originalContext(parameters) * factor));
 }
 
+const outerFields = ['rope_theta', 'partial_rotary_factor', 'max_position_embeddings', 'mrope_interleaved'];
+
 /** Rotary parameters as one flat object: the file's own, completed with its outer fields. */
 export function ropeParameters(config: Config, layerType?: string): Config {
   const outer: Record<string, unknown> = {};
-  for (const field of ['rope_theta', 'partial_rotary_factor', 'max_position_embeddings']) {
+  for (const field of outerFields) {
     if (fieldOf(config, field) !== undefined) outer[field] = fieldOf(config, field);
   }
   const name = isRecord(fieldOf(config, 'rope_parameters')) ? 'rope_parameters' : 'rope_scaling';
@@ -101,7 +125,8 @@ function scalingType(parameters: Config): string {
   // Early Phi-3 files call longrope `su` or `yarn`.
   if (type === 'su' || (type === 'yarn' && fieldOf(parameters, 'long_factor') !== undefined))
     return 'longrope';
-  return type;
+  // What sees images names its sections here, and stretches nothing.
+  return type === 'mrope' && fieldOf(parameters, 'mrope_section') !== undefined ? 'default' : type;
 }
 
 function scalingOf(parameters: Config, sizes: ModelSizes, pairs: number): RopeScaling {

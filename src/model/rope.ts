@@ -6,6 +6,8 @@ export interface RopeSpec {
   readonly inverseFrequencies: readonly number[];
   /** Factor on cosine and sine (yarn, longrope); 1 elsewhere. */
   readonly magnitude: number;
+  /** By which of a token's three positions each pair turns: time, row or column (0, 1, 2); absent: all are the same. */
+  readonly axes?: readonly number[];
 }
 
 interface RopeGeometry {

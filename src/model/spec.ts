@@ -14,6 +14,7 @@ import type { PerLayerInputSpec, PerLayerInputsSpec } from './layers/per-layer-i
 import type { ShortConvSpec } from './layers/short-conv.ts';
 import type { AdditionSpec, LinearSpec, NormSpec, TableSpec } from './leaves.ts';
 import type { RopeSpec } from './rope.ts';
+import type { VisionSpec } from './vision/vision-spec.ts';
 
 export type { CacheSpec, RecurrentStateSpec } from './layer-builder.ts';
 export type { AltUpSpec } from './layers/altup.ts';
@@ -118,6 +119,8 @@ export interface ModelSpec {
   readonly logitSoftcap?: number;
   /** The file holds no head, and the one above is never used: texts are embedded, not continued. */
   readonly headless?: true;
+  /** Absent where images are not asked for, or not understood. */
+  readonly vision?: VisionSpec;
   /** The file holds more than this, for images or sound: only texts are understood. */
   readonly textOnly?: true;
 }

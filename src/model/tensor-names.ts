@@ -76,6 +76,7 @@ const huggingFacePrefixes = [
   { body: 'model.', head: '' },
   { body: 'language_model.model.', head: 'language_model.' },
   { body: 'model.language_model.', head: '' },
+  { body: 'model.text_model.', head: '' },
   { body: '', head: '' },
   { body: 'bert.', head: '' },
   { body: 'roberta.', head: '' },

@@ -3,9 +3,8 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { draftRefusal } from '../engine/speculation/draft-model.ts';
-import type { BuildSpecOptions } from '../model/build-spec.ts';
 import { type ModelClassifier, modelClassifier } from '../model/classifier.ts';
-import { type AdapterPath, openSpec } from '../model/open-spec.ts';
+import { type AdapterPath, type OpenSpecOptions, openSpec } from '../model/open-spec.ts';
 import { type ModelPooling, modelPooling } from '../model/pooling.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import type { SamplingDefaults } from '../sampling/parameters.ts';
@@ -36,8 +35,7 @@ export interface LocalModel {
   close(): void;
 }
 
-export interface LocalModelOptions extends BuildSpecOptions {
-  readonly adapters?: readonly AdapterPath[];
+export interface LocalModelOptions extends OpenSpecOptions {
   /** For a model that has no template, or in place of its own. */
   readonly chatTemplate?: ChosenTemplate | undefined;
   /** How it writes calls, where that is not what its template says. */

@@ -110,9 +110,20 @@ function folderTemplate(
     return readable(path, 'template', { template: readFileSync(path, 'utf8'), specialTokens });
   }
   const { template, toolTemplate } = namedTemplates(files.tokenizerConfig?.chat_template);
-  if (template === undefined) return undefined;
+  if (template === undefined) return processorTemplate(directory, specialTokens);
   const configPath = join(directory, 'tokenizer_config.json');
   return readable(configPath, 'chat_template', { template, toolTemplate, specialTokens });
+}
+
+/** Models that see images may have theirs in a file of their processor. */
+function processorTemplate(
+  directory: string,
+  specialTokens: Readonly<Record<string, string>>,
+): ChatTemplate | undefined {
+  const name = 'chat_template.json';
+  const { template } = namedTemplates(optionalJson(directory, name)?.chat_template);
+  if (template === undefined) return undefined;
+  return readable(join(directory, name), 'chat_template', { template, specialTokens });
 }
 
 /** Written as one template, or as a list of `{ name, template }`. */

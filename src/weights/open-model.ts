@@ -68,9 +68,14 @@ function fileNames(directory: string): readonly string[] {
   }
 }
 
+/** Of a vision tower that lies beside its model. */
+export function isProjectorName(name: string): boolean {
+  return name.endsWith('.gguf') && /mmproj/i.test(name);
+}
+
 /** The only GGUF of a folder, or the first part of a split one. */
 function onlyGguf(directory: string, names: readonly string[]): string {
-  const files = names.filter((name) => name.endsWith('.gguf'));
+  const files = names.filter((name) => name.endsWith('.gguf') && !isProjectorName(name));
   const starts = files.filter((name) => !/-\d{5}-of-\d{5}\.gguf$/.test(name) || name.includes('-00001-of-'));
   const [start] = starts;
   if (start !== undefined && starts.length === 1) return start;

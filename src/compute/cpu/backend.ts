@@ -14,6 +14,7 @@ import {
 } from '../backend.ts';
 import { type BatchLimits, BlockUses, batchLimits, checkBatch } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
+import { refuseVision } from '../vision-support.ts';
 import type { Addon, ModelHandle } from './binding.ts';
 import { createNativeSampler } from './sample-rows.ts';
 import { uploadModel } from './upload.ts';
@@ -31,6 +32,7 @@ export async function createCpuBackend(
   weights: WeightSource,
   options: CpuOptions,
 ): Promise<Backend> {
+  refuseVision(spec, 'cpu');
   const threads = options.threads ?? machineLimits().cores;
   const stateSlots = stateSlotsOf(spec, options);
   const handle = addon.create(threads, options.isa ?? '');

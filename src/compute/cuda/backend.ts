@@ -21,6 +21,7 @@ import { createNativeSampler } from '../cpu/sample-rows.ts';
 import { uploadModel } from '../cpu/upload.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { recurrentStateBytes, weightBytes } from '../memory.ts';
+import { refuseVision } from '../vision-support.ts';
 import { type CudaGpu, findCudaGpu } from './gpu.ts';
 import { kernelsFor } from './kernel-images.ts';
 import { KvMemory } from './kv-memory.ts';
@@ -52,6 +53,7 @@ export async function createCudaBackend(
   weights: WeightSource,
   options: CudaOptions,
 ): Promise<CudaBackend> {
+  refuseVision(spec, 'cuda');
   const gpu = findCudaGpu(addon, options.gpu);
   const kernels = options.kernels ?? kernelsFor(gpu.capability).content;
   const stateSlots = stateSlotsOf(spec, options);

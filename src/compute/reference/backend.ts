@@ -1,6 +1,7 @@
 // The reference backend: plain TypeScript in float32, the oracle for tests and the fallback without a compiler. It favours
 // readability over speed.
 
+import type { ImageInput } from '../../model/vision/vision-spec.ts';
 import { sampleRows } from '../../sampling/sampler.ts';
 import { type Backend, type CreateBackend, stateSlotsOf } from '../backend.ts';
 import { batchLimits, checkBatch, rowAdapters } from '../batch.ts';
@@ -9,6 +10,7 @@ import { forward } from './forward.ts';
 import { KvCache } from './kv-cache.ts';
 import type { RowAdapters } from './linear.ts';
 import { RecurrentStates } from './recurrent-states.ts';
+import { runTower } from './tower/run-tower.ts';
 import { loadModelWeights, type ModelWeights } from './weights.ts';
 
 interface OpenModel {
@@ -46,6 +48,13 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
       held.take(batch);
       return forward(spec, weights, cache, recurrentStates, batch);
     },
+    ...(spec.vision && {
+      async encodeImage(image: ImageInput) {
+        const { vision } = opened().weights;
+        if (vision === undefined) throw new Error('the tower is not loaded');
+        return runTower(vision.tower, image);
+      },
+    }),
     sampleRows,
     releaseBlocks(blocks) {
       const { cache, held } = opened();

@@ -9,6 +9,7 @@ export interface BatchRows {
   /** Where each row's keys and values are stored: `block * 32 + position % 32`. */
   readonly slots: Int32Array;
   readonly tables: readonly Int32Array[];
+  readonly imageEnds: Int32Array | undefined;
 }
 
 export function batchRows(batch: Batch): BatchRows {
@@ -28,7 +29,7 @@ export function batchRows(batch: Batch): BatchRows {
       tables.push(table);
     }
   }
-  return { positions, ends, slots, tables };
+  return { positions, ends, slots, tables, imageEnds: batch.imageEnds };
 }
 
 export function slotAt(table: Int32Array, position: number): number {

@@ -31,13 +31,17 @@ export function forward(
     spec,
     cache,
     rows,
-    rotations: spec.ropes.map((rope) => rotationsAt(rope, rows.positions)),
+    rotations: spec.ropes.map((rope) => rotationsAt(rope, rows.positions, batch.rotaryPositions)),
     recurrentStates,
     sequences: sequenceStates(batch.rowStarts, batch.recurrentStates),
-    perLayerInputs: perLayerInputsOf(weights.perLayerInputs, batch.tokens, embedded, spec.normEpsilon),
+    perLayerInputs: perLayerInputsOf(weights.perLayerInputs, batch, embedded, spec.normEpsilon),
   };
   let streams = spreadAltUp(embedded, weights.altUp?.spread ?? []);
-  for (const layer of weights.layers) streams = runLayer(context, layer, streams);
+  for (const [index, layer] of weights.layers.entries()) {
+    streams = runLayer(context, layer, streams);
+    const added = batch.images?.deepstack[index];
+    if (added !== undefined) putImages(spec, batch, streams[0] as Float32Array, added, addInto);
+  }
   const stream = gatherAltUp(streams, weights.altUp?.gather ?? []);
   const statesOf = (wanted: Int32Array) => finalStates(spec, weights, stream, wanted);
   return {
@@ -65,7 +69,25 @@ function embed(
   if (embeddingScale !== 1) scaleBy(hidden, embeddingScale);
   if (textKinds !== undefined) addInto(hidden, rowsOf(textKinds, new Int32Array(tokens.length)));
   if (places !== undefined) addInto(hidden, rowsOf(places, positions));
-  return embeddingNorm === undefined ? hidden : normalize(hidden, hiddenSize, embeddingNorm, normEpsilon);
+  if (embeddingNorm !== undefined) normalize(hidden, hiddenSize, embeddingNorm, normEpsilon);
+  if (batch.images !== undefined) {
+    putImages({ hiddenSize }, batch, hidden, batch.images.embeddings, (row, values) => row.set(values));
+  }
+  return hidden;
+}
+
+/** Changes the batch's rows of images by values of their own. */
+function putImages(
+  { hiddenSize }: Pick<ModelSpec, 'hiddenSize'>,
+  { images }: Batch,
+  stream: Float32Array,
+  values: Float32Array,
+  put: (row: Float32Array, values: Float32Array) => void,
+): void {
+  for (const [index, row] of (images?.rows ?? []).entries()) {
+    const own = values.subarray(index * hiddenSize, (index + 1) * hiddenSize);
+    put(stream.subarray(row * hiddenSize, (row + 1) * hiddenSize), own);
+  }
 }
 
 function rowsOf(table: Matrix, which: Int32Array): Float32Array {

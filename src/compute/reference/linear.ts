@@ -1,5 +1,6 @@
 // Linear maps whose weights stay encoded as in the file; a row is decoded when it is needed, once for all rows of a batch.
 
+import type { LinearBounds } from '../../model/leaves.ts';
 import { type OutputFactors, outputFactors } from '../../model/output-factors.ts';
 import type { AdditionSpec, LinearSpec, RowSlice } from '../../model/spec.ts';
 import { readBias, readLinearRows, rowType } from '../../model/weight-reader.ts';
@@ -19,6 +20,7 @@ export interface Matrix {
 export interface Linear {
   readonly matrix: Matrix;
   readonly bias: Float32Array | undefined;
+  readonly bounds?: LinearBounds;
   readonly additions?: { readonly byAdapter: ReadonlyMap<number, Addition>; readonly rows: RowAdapters };
 }
 
@@ -60,6 +62,7 @@ export function loadLinear(
   return {
     matrix,
     bias: spec.bias === undefined ? undefined : readBias(weights, spec.bias),
+    ...(spec.bounds && { bounds: spec.bounds }),
     ...(spec.additions &&
       rows && { additions: { byAdapter: loadAdditions(weights, spec, spec.additions), rows } }),
   };
@@ -91,10 +94,13 @@ export function decodeRow(matrix: Matrix, row: number, into: Float32Array): void
  * Maps every row of `input`, `columns` values each. `stepRows` are their rows of the step; absent: all rows in order.
  */
 export function applyLinear(
-  { matrix, bias, additions }: Linear,
+  { matrix, bias, bounds, additions }: Linear,
   input: Float32Array,
   stepRows?: ArrayLike<number>,
 ): Float32Array {
+  if (bounds !== undefined) {
+    return within(applyMatrix(matrix, bias, within(input, bounds.inputs)), bounds.outputs);
+  }
   const output = applyMatrix(matrix, bias, input);
   if (additions === undefined) return output;
   for (let row = 0; row < input.length / matrix.columns; row++) {
@@ -111,6 +117,10 @@ export function applyLinear(
     }
   }
   return output;
+}
+
+function within(values: Float32Array, [least, most]: readonly [number, number]): Float32Array {
+  return values.map((value) => Math.min(most, Math.max(least, value)));
 }
 
 function applyMatrix(

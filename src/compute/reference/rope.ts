@@ -9,14 +9,17 @@ export interface Rotations {
   readonly sines: Float64Array;
 }
 
-export function rotationsAt(rope: RopeSpec, positions: Int32Array): Rotations {
+/** `axisPositions`: three for each row, where they differ. */
+export function rotationsAt(rope: RopeSpec, positions: Int32Array, axisPositions?: Int32Array): Rotations {
+  const { axes, magnitude } = rope;
   const pairs = rope.inverseFrequencies.length;
   const cosines = new Float64Array(positions.length * pairs);
   const sines = new Float64Array(positions.length * pairs);
-  for (const [row, position] of positions.entries()) {
+  for (const [row, own] of positions.entries()) {
     for (const [pair, frequency] of rope.inverseFrequencies.entries()) {
-      cosines[row * pairs + pair] = rope.magnitude * Math.cos(position * frequency);
-      sines[row * pairs + pair] = rope.magnitude * Math.sin(position * frequency);
+      const position = axisPositions?.[3 * row + (axes?.[pair] ?? 0)] ?? own;
+      cosines[row * pairs + pair] = magnitude * Math.cos(position * frequency);
+      sines[row * pairs + pair] = magnitude * Math.sin(position * frequency);
     }
   }
   return { pairs, cosines, sines };

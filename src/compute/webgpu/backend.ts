@@ -21,6 +21,7 @@ import { finishSampling } from '../device-sampling/finish-sampling.ts';
 import { planSampling } from '../device-sampling/plan-sampling.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { fileMatrixBytes, weightBytes } from '../memory.ts';
+import { refuseVision } from '../vision-support.ts';
 import { describeForward } from './forward.ts';
 import { type Gpu, openGpu } from './gpu.ts';
 import { paddedValues } from './kernels/linear-input.ts';
@@ -46,6 +47,7 @@ export async function createWebGpuBackend(
   weights: WeightSource,
   options: WebGpuOptions,
 ): Promise<Backend> {
+  refuseVision(spec, 'webgpu');
   const given = typeof options.gpu === 'object' ? { ...options.gpu, close: () => {} } : undefined;
   const gpu = given ?? (await openGpu(options.gpu as string | undefined));
   try {

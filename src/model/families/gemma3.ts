@@ -44,6 +44,7 @@ export const gemma3: Architecture = {
           attention(layer, {
             ...(slides[layer.index] ? { rope: localRope, window } : { rope }),
             bidirectional,
+            imagesBothWays: !bidirectional,
             scale,
             softcap,
             queryKeyNorm: 'head',

@@ -3,7 +3,16 @@
 
 import { ModelFileError } from '../../weights/model-file-error.ts';
 import { readFloats } from '../../weights/weight-source.ts';
-import { configError, optionalCount, optionalFlag, optionalSize } from '../config.ts';
+import {
+  type Config,
+  configError,
+  fieldOf,
+  isRecord,
+  nested,
+  optionalCount,
+  optionalFlag,
+  optionalSize,
+} from '../config.ts';
 import type { LayerBuilder } from '../layer-builder.ts';
 import { layerList, periodicSlidingLayers, sharedCaches, windowOf } from '../layer-config.ts';
 import { branch } from '../layer-shapes.ts';
@@ -99,7 +108,18 @@ function headSizes({ config, sizes, opened }: ModelSource): {
 } {
   if (opened.format === 'gguf')
     return { global: sizes.headSize, local: optionalSize(config, 'local_head_dim') ?? sizes.headSize };
-  return { local: sizes.headSize, global: optionalSize(config, 'global_head_dim') ?? sizes.headSize };
+  const global = listedHeadSize(config) ?? optionalSize(config, 'global_head_dim') ?? sizes.headSize;
+  return { local: sizes.headSize, global };
+}
+
+/** Newer files list layers that differ from the others; those are the ones that see all tokens. */
+function listedHeadSize(config: Config): number | undefined {
+  const listed = fieldOf(config, 'per_layer_config');
+  if (!isRecord(listed)) return undefined;
+  const [first] = Object.values(listed).filter(isRecord);
+  return first === undefined
+    ? undefined
+    : optionalSize(nested(config, 'per_layer_config', first), 'head_dim');
 }
 
 function attentionOptions(source: ModelSource) {

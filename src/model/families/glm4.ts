@@ -8,7 +8,7 @@ import { attention } from '../layers/attention.ts';
 import { mlp } from '../layers/mlp.ts';
 import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import { moeOptions } from '../moe-config.ts';
-import { ropeOf } from '../rope-parameters.ts';
+import { ropeOf, ropeParameters } from '../rope-parameters.ts';
 import { type RoleNames, sharedExpertsNames } from '../tensor-names.ts';
 import { llamaLike } from './llama.ts';
 
@@ -36,15 +36,29 @@ export const glm4: Architecture = {
     const activation = activationOf(config);
     const shape = fieldOf(config, 'model_type') === 'glm' ? preNorm : sandwichNorm;
     const queryKeyValueBias = optionalFlag(config, 'attention_bias') ?? false;
+    // The converter to GGUF sorts rows anew for models that see images.
+    const interleaved =
+      source.naming !== 'gguf' || fieldOf(ropeParameters(config), 'mrope_section') === undefined;
     return model.spec({
       layers: (layer) =>
         shape(
           layer,
-          attention(layer, { rope, interleaved: true, queryKeyValueBias }),
+          attention(layer, { rope, interleaved, queryKeyValueBias }),
           mlp(layer, { activation, fused: true }),
         ),
     });
   },
+};
+
+const { head_dim: _, ...seeingDefaults } = glm4.defaults;
+
+/** The one that sees images: heads share its width. */
+export const glm4v: Architecture = {
+  ...glm4,
+  name: 'glm4v',
+  modelTypes: ['glm4v', 'glm4v_text'],
+  ggufNames: [],
+  defaults: { ...seeingDefaults, rms_norm_eps: 1e-5 },
 };
 
 /** GLM-4.5 and later: experts chosen by sigmoid scores and a routing bias, with a shared expert. */

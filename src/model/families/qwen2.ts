@@ -10,8 +10,9 @@ import { llamaLike } from './llama.ts';
 
 export const qwen2: Architecture = {
   name: 'qwen2',
-  modelTypes: ['qwen2'],
-  ggufNames: ['qwen2'],
+  // Models that see images, too, are these with rotary positions in three parts.
+  modelTypes: ['qwen2', 'qwen2_5_vl', 'qwen2_5_vl_text'],
+  ggufNames: ['qwen2', 'qwen2vl'],
   defaults: {
     max_position_embeddings: 32_768,
     rms_norm_eps: 1e-6,

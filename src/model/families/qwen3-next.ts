@@ -32,6 +32,9 @@ const expertDefaults = {
   norm_topk_prob: true,
 } as const;
 
+/** Where rotary positions are in three parts, for images. */
+const interleavedAxes = { mrope_interleaved: true };
+
 export const qwen3Next: Architecture = {
   name: 'qwen3next',
   modelTypes: ['qwen3_next'],
@@ -44,6 +47,7 @@ export const qwen35: Architecture = {
   name: 'qwen3.5',
   modelTypes: ['qwen3_5', 'qwen3_5_text'],
   ggufNames: ['qwen35'],
+  ggufDefaults: interleavedAxes,
   defaults: { ...defaults, num_key_value_heads: 4 },
   build: (source) => build(source, {}),
 };
@@ -52,6 +56,7 @@ export const qwen35Moe: Architecture = {
   name: 'qwen3.5moe',
   modelTypes: ['qwen3_5_moe', 'qwen3_5_moe_text'],
   ggufNames: ['qwen35moe'],
+  ggufDefaults: interleavedAxes,
   defaults: { ...defaults, ...expertDefaults, num_experts_per_tok: 8 },
   build: (source) => build(source, { isMoe: true }),
 };

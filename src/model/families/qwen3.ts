@@ -1,5 +1,6 @@
 // Qwen 3, dense and with experts: a norm over each head of q and k, heads of their own size, no biases unless the file says so.
 
+import { fieldOf } from '../config.ts';
 import { biasesOf } from '../layer-config.ts';
 import type { MoeOptions } from '../layers/moe.ts';
 import type { Architecture } from '../model-builder.ts';
@@ -8,6 +9,9 @@ import { hasExperts, moeOptions } from '../moe-config.ts';
 import type { ModelSpec } from '../spec.ts';
 import { llamaLike } from './llama.ts';
 import { upperWindows } from './qwen2.ts';
+
+/** Of those that see images. */
+const interleavedAxes = { mrope_interleaved: true };
 
 export const qwen3: Architecture = {
   name: 'qwen3',
@@ -21,13 +25,14 @@ export const qwen3: Architecture = {
     sliding_window: 4096,
     max_window_layers: 28,
   },
+  ggufDefaults: interleavedAxes,
   build: (source) => build(source),
 };
 
 export const qwen3Moe: Architecture = {
   name: 'qwen3moe',
-  modelTypes: ['qwen3_moe'],
-  ggufNames: ['qwen3moe'],
+  modelTypes: ['qwen3_moe', 'qwen3_vl_moe', 'qwen3_vl_moe_text'],
+  ggufNames: ['qwen3moe', 'qwen3vlmoe'],
   defaults: {
     head_dim: 128,
     num_key_value_heads: 4,
@@ -39,9 +44,13 @@ export const qwen3Moe: Architecture = {
     moe_intermediate_size: 768,
     norm_topk_prob: false,
   },
+  ggufDefaults: interleavedAxes,
   build(source) {
     // GGUF files have no norm_topk_prob, and `defaults` are of config.json alone: the weights of chosen experts then sum to one.
-    return build(source, hasExperts(source.config) ? moeOptions(source) : undefined);
+    if (!hasExperts(source.config)) return build(source);
+    // Those that see images have matrices of experts turned.
+    const type = String(fieldOf(source.config, 'model_type'));
+    return build(source, { ...moeOptions(source), transposed: type.startsWith('qwen3_vl') });
   },
 };
 

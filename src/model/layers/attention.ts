@@ -38,6 +38,8 @@ export interface AttentionSpec {
   readonly rope?: number;
   /** A token also sees later ones, to the end of its text, which is all in one step. */
   readonly bidirectional?: true;
+  /** Tokens of one image also see those after them, whatever the window: see `Batch.imageEnds`. */
+  readonly imagesBothWays?: true;
   /** A token sees itself and at most `window - 1` tokens on each side that it sees; absent: all of them. */
   readonly window?: number;
   /** A token sees tokens of its own chunk of N alone, none after itself; absent: of all chunks. */
@@ -60,6 +62,7 @@ export interface AttentionOptions {
   readonly window?: number | undefined;
   readonly chunk?: number | undefined;
   readonly bidirectional?: boolean;
+  readonly imagesBothWays?: boolean;
   /** `headSize ** -0.5` where absent. */
   readonly scale?: number;
   readonly softcap?: number | undefined;
@@ -135,6 +138,7 @@ export function attention(layer: LayerBuilder, options: AttentionOptions): Atten
     normsAfterRope: options.normsAfterRope || undefined,
     rope: options.rope,
     bidirectional: options.bidirectional || undefined,
+    imagesBothWays: options.imagesBothWays || undefined,
     window: options.window,
     chunk: options.chunk,
     scale: options.scale ?? headSize ** -0.5,

@@ -11,8 +11,9 @@ import type { Activation } from './mlp.ts';
 export interface PerLayerInputsSpec {
   readonly count: number;
   readonly size: number;
-  /** Tokens beyond its rows have the first one. */
+  /** Tokens beyond its rows have the first one; rows of images that of a token, the first one where absent. */
   readonly table: TableSpec;
+  readonly imageToken?: number;
   readonly tableScale: number;
   readonly projection: LinearSpec;
   readonly projectionScale: number;

@@ -84,7 +84,7 @@ function grow(
 
 type Visibility = Pick<
   AttentionSpec,
-  'headCount' | 'headSize' | 'bidirectional' | 'window' | 'chunk' | 'scale' | 'softcap'
+  'headCount' | 'headSize' | 'bidirectional' | 'imagesBothWays' | 'window' | 'chunk' | 'scale' | 'softcap'
 >;
 
 /** A row of heads for each batch row. */
@@ -100,12 +100,7 @@ export function attend(
   const output = new Float32Array(rows.positions.length * headCount * valueSize);
   const gathered = new Float64Array(valueSize);
   for (const [row, position] of rows.positions.entries()) {
-    const slots = visibleSlots(
-      rows.tables[row] as Int32Array,
-      position,
-      rows.ends[row] as number,
-      visibility,
-    );
+    const slots = visibleSlots(visibility, rows, row, position);
     for (let head = 0; head < headCount; head++) {
       const place = row * headCount + head;
       const kvHead = Math.floor((head * store.headCount) / headCount);
@@ -125,13 +120,15 @@ export function attend(
   return output;
 }
 
-/** Slots of the tokens that a token at `position` sees; `end` is the last position of its text. */
-function visibleSlots(table: Int32Array, position: number, end: number, visibility: Visibility): Int32Array {
-  const { bidirectional, window = Number.POSITIVE_INFINITY, chunk } = visibility;
+/** Slots of the tokens that a row at `position` sees. */
+function visibleSlots(visibility: Visibility, rows: BatchRows, row: number, position: number): Int32Array {
+  const { bidirectional, imagesBothWays, window = Number.POSITIVE_INFINITY, chunk } = visibility;
   const inWindow = Math.max(0, position - window + 1);
   const first = chunk === undefined ? inWindow : Math.max(inWindow, position - (position % chunk));
-  const last = bidirectional ? Math.min(end, position + window - 1) : position;
-  return Int32Array.from({ length: last - first + 1 }, (_, index) => slotAt(table, first + index));
+  const last = bidirectional ? Math.min(rows.ends[row] as number, position + window - 1) : position;
+  const end = Math.max(last + 1, imagesBothWays ? (rows.imageEnds?.[row] ?? 0) : 0);
+  const table = rows.tables[row] as Int32Array;
+  return Int32Array.from({ length: end - first }, (_, index) => slotAt(table, first + index));
 }
 
 function headOffset({ headCount, headSize }: KvStore, slot: number, head: number): number {

@@ -1,6 +1,7 @@
 // Per-layer embeddings: computed before the first layer, read by each.
 
 import type { PerLayerInputSpec, PerLayerInputsSpec } from '../../../model/spec.ts';
+import type { Batch } from '../../backend.ts';
 import { activate } from '../activation.ts';
 import { applyLinear, decodeRow } from '../linear.ts';
 import { normalize } from '../norm.ts';
@@ -11,7 +12,7 @@ import type { Loaded } from '../weights.ts';
 /** All inputs of each row; empty where the model has none. */
 export function perLayerInputsOf(
   inputs: Loaded<PerLayerInputsSpec> | undefined,
-  tokens: Int32Array,
+  { tokens, images }: Pick<Batch, 'tokens' | 'images'>,
   embedded: Float32Array,
   epsilon: number,
 ): Float32Array {
@@ -21,8 +22,10 @@ export function perLayerInputsOf(
   scaleBy(made, inputs.projectionScale);
   normalize(made, inputs.size, norm, epsilon);
   const stored = new Float32Array(table.columns);
+  const shown = new Set(images?.rows);
   for (const [row, token] of tokens.entries()) {
-    decodeRow(table, token < table.rows ? token : 0, stored);
+    const read = shown.has(row) ? (inputs.imageToken ?? 0) : token;
+    decodeRow(table, read < table.rows ? read : 0, stored);
     for (const [index, value] of stored.entries()) {
       const at = row * table.columns + index;
       made[at] = (made[at] as number) + value * inputs.tableScale;

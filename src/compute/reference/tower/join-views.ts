@@ -1,0 +1,83 @@
+// Features of a picture's views in one sequence of rows.
+
+import { joinedGrid } from '../../../model/vision/feature-grid.ts';
+import type { TileGrid, TowerSpec } from '../../../model/vision/vision-spec.ts';
+import type { Loaded } from '../weights.ts';
+import type { Cells } from './cells.ts';
+
+type Join = Loaded<TowerSpec>['join'];
+
+export function joinViews(join: Join, views: readonly Cells[], tiles: TileGrid): Float32Array {
+  if (join.kind === 'sequence') return joined(views.map(({ values }) => values));
+  const [whole, ...others] = views as [Cells, ...Cells[]];
+  if (others.length === 0) return joined([whole.values, join.newline]);
+  return joined([whole.values, ...gridRows(join, others, tiles)]);
+}
+
+/** The tiles' cells as one grid, each row ended by the vector. */
+function gridRows(
+  { newline, most }: Extract<Join, { readonly kind: 'grid' }>,
+  views: readonly Cells[],
+  tiles: TileGrid,
+): Float32Array[] {
+  const [tile] = views as [Cells];
+  const { top, left, shown, shrunk } = joinedGrid(tile, tiles, most);
+  const cellAt = (row: number, column: number): Float32Array => {
+    const [y, x] = [top + row, left + column];
+    const view = views[Math.floor(y / tile.rows) * tiles.columns + Math.floor(x / tile.columns)] as Cells;
+    const at = ((y % tile.rows) * tile.columns + (x % tile.columns)) * tile.size;
+    return view.values.subarray(at, at + tile.size);
+  };
+  const down = Array.from({ length: shrunk.rows }, (_, row) => nearestTwo(row, shown.rows, shrunk.rows));
+  const across = Array.from({ length: shrunk.columns }, (_, column) =>
+    nearestTwo(column, shown.columns, shrunk.columns),
+  );
+  return down.flatMap((rows) => [
+    ...across.map((columns) => blend(tile.size, rows, columns, cellAt)),
+    newline,
+  ]);
+}
+
+interface Tap {
+  readonly at: number;
+  readonly weight: number;
+}
+
+/** Bilinear, by centres; one alone where the size stays. */
+function nearestTwo(index: number, size: number, count: number): readonly Tap[] {
+  const place = Math.max(0, ((index + 0.5) * size) / count - 0.5);
+  const first = Math.floor(place);
+  const share = place - first;
+  if (share === 0) return [{ at: first, weight: 1 }];
+  return [
+    { at: first, weight: 1 - share },
+    { at: Math.min(first + 1, size - 1), weight: share },
+  ];
+}
+
+function blend(
+  size: number,
+  rows: readonly Tap[],
+  columns: readonly Tap[],
+  cellAt: (row: number, column: number) => Float32Array,
+): Float32Array {
+  const blended = new Float32Array(size);
+  for (const row of rows) {
+    for (const column of columns) {
+      const cell = cellAt(row.at, column.at);
+      const weight = row.weight * column.weight;
+      for (let i = 0; i < size; i++) blended[i] = (blended[i] as number) + weight * (cell[i] as number);
+    }
+  }
+  return blended;
+}
+
+function joined(parts: readonly Float32Array[]): Float32Array {
+  const whole = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
