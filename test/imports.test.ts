@@ -30,12 +30,14 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   grammar: [],
   model: ['weights'],
   text: ['weights', 'grammar'],
+  images: ['model', 'runtime'],
   compute: ['model', 'weights', 'sampling', 'runtime'],
   'engine/cache': ['compute'],
   'engine/scheduler': ['engine/cache', 'sampling', 'compute', 'model'],
   'engine/live': ['engine/scheduler'],
   sampling: [],
   runtime: [],
+  tracing: ['runtime'],
   engine: [
     'engine/cache',
     'engine/scheduler',
@@ -49,10 +51,22 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   pool: ['runtime', 'grammar', ...inner],
   'fleet/routing': ['engine/cache', 'engine/scheduler', 'compute'],
   store: [],
-  generation: ['runtime', 'pool', 'engine', 'grammar', 'sampling', 'compute', 'text', 'weights'],
+  generation: [
+    'runtime',
+    'pool',
+    'engine',
+    'grammar',
+    'images',
+    'sampling',
+    'compute',
+    'model',
+    'text',
+    'weights',
+  ],
   upstream: ['generation', 'pool', 'sampling'],
   server: [
     'runtime',
+    'tracing',
     'store',
     'upstream',
     'generation',
@@ -63,11 +77,12 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     'sampling',
     'text',
   ],
-  fleet: ['runtime', 'fleet/routing', 'pool', 'grammar', ...inner],
+  fleet: ['runtime', 'tracing', 'fleet/routing', 'pool', 'grammar', ...inner],
   config: [],
   app: [
     'fleet',
     'runtime',
+    'tracing',
     'config',
     'server',
     'upstream',
@@ -85,7 +100,18 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   'engine entry': ['pool', ...inner],
   bench: inner,
   // The folder of developers' benchmarks beside src, which none of these may import.
-  benchmarks: ['bench', 'fleet/routing', 'pool', 'grammar', ...inner],
+  benchmarks: [
+    'bench',
+    'server',
+    'fleet',
+    'fleet/routing',
+    'runtime',
+    'pool',
+    'grammar',
+    'tracing',
+    'generation',
+    ...inner,
+  ],
   cli: [
     'app',
     'fleet',
@@ -207,6 +233,13 @@ describe('the arrows between rooms', () => {
       }
     },
   );
+
+  it('a fleet reads no clock and no randomness of its own: both are passed in, except where NATS itself is spoken to', () => {
+    const own =
+      /Date\.now|performance\.|setTimeout|setInterval|setImmediate|Math\.random|randomUUID|import .*randomBytes/;
+    const readers = files.filter((path) => roomOf(path) === 'fleet' && own.test(textOf(path)));
+    expect(readers).toEqual(['fleet/bucket.ts', 'fleet/nats-bus.ts']);
+  });
 
   it('a program that only loads models never meets the HTTP edge: that comes with serve() alone', () => {
     const met = metBy('index.ts');

@@ -1,5 +1,7 @@
 // Timers for any duration, and time limits of promises.
 
+import { type Clock, nodeClock, type Timer } from './clock.ts';
+
 /** Node's timers fire at once beyond this, about 25 days. */
 const LONGEST_MS = 2 ** 31 - 1;
 
@@ -20,15 +22,19 @@ export function runAfter(durationMs: number, run: () => void): LongTimer {
   return { cancel: () => clearTimeout(timer) };
 }
 
-export async function within<Value>(promise: Promise<Value>, limitMs: number): Promise<Value> {
-  let timer: NodeJS.Timeout | undefined;
+export async function within<Value>(
+  promise: Promise<Value>,
+  limitMs: number,
+  clock: Clock = nodeClock,
+): Promise<Value> {
+  let timer: Timer | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${limitMs} ms`)), limitMs);
+    timer = clock.after(limitMs, () => reject(new Error(`no answer within ${limitMs} ms`)));
   });
   try {
     return await Promise.race([promise, late]);
   } finally {
-    clearTimeout(timer);
+    timer?.end();
   }
 }
 
