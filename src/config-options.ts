@@ -12,7 +12,8 @@ export type OptionKind =
   | { readonly type: 'integer'; readonly least: number; readonly most?: number }
   | { readonly type: 'bytes' }
   | { readonly type: 'seconds' }
-  | { readonly type: 'part' }
+  /** Above 0 and up to 1, or from 0 on. */
+  | { readonly type: 'part'; readonly orNone?: true }
   | { readonly type: 'choice'; readonly values: readonly string[] }
   /** A list of objects; as JSON where it is a flag or a variable. See config-upstreams.ts. */
   | { readonly type: 'upstreams' };
@@ -23,6 +24,8 @@ export interface ConfigOption {
   readonly default?: string | number | boolean | readonly unknown[];
   readonly meaning: string;
   readonly secret?: true;
+  /** Variables that other programs have for it; they count where ours is not set. */
+  readonly variables?: readonly string[];
   /** A letter for the command line. */
   readonly short?: string;
   /** What other programs call it; the command line takes these, too. */
@@ -222,6 +225,11 @@ export const configOptions = {
     meaning:
       'keys, usage, responses, files and batches: a file, `~/.chairlift/chairlift.db` where unset, or `postgres://user@host/name`, which several servers may share',
   },
+  databaseConnections: {
+    kind: count,
+    default: 4,
+    meaning: 'connections that this server holds to a Postgres at most; one that is idle for 10 s is closed',
+  },
   keepResponses: {
     kind: seconds,
     default: 30 * 86_400,
@@ -379,6 +387,26 @@ export const configOptions = {
     default: false,
     meaning: 'log the text of prompts too, and show it with requests',
   },
+  otlpEndpoint: {
+    kind: text,
+    variables: ['OTEL_EXPORTER_OTLP_ENDPOINT'],
+    meaning:
+      'an OpenTelemetry collector, such as `http://127.0.0.1:4318`, which is sent [traces](operations.md#traces) as OTLP over HTTP; also `OTEL_EXPORTER_OTLP_ENDPOINT`',
+  },
+  otlpHeaders: {
+    kind: text,
+    variables: ['OTEL_EXPORTER_OTLP_HEADERS'],
+    meaning:
+      'headers for it, `name=value,…`; better given as `CHAIRLIFT_OTLP_HEADERS` or `OTEL_EXPORTER_OTLP_HEADERS`',
+    secret: true,
+  },
+  traceRatio: {
+    kind: { type: 'part', orNone: true },
+    variables: ['OTEL_TRACES_SAMPLER_ARG'],
+    default: 1,
+    meaning:
+      'of requests without a `traceparent`, the part that traces are taken of; the others are taken as their clients say; also `OTEL_TRACES_SAMPLER_ARG`',
+  },
 } as const satisfies Record<string, ConfigOption>;
 
 export type OptionName = keyof typeof configOptions;
@@ -392,6 +420,7 @@ export const optionGroups: Readonly<Partial<Record<OptionName, string>>> = {
   join: 'Fleet',
   maxQueuedRequests: 'Limits of requests',
   logLevel: 'Log',
+  otlpEndpoint: 'Traces',
 };
 
 export const optionNames = Object.keys(configOptions) as OptionName[];

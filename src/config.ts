@@ -134,6 +134,9 @@ function firstGiven(
   if (said !== undefined && said !== '' && !(variable.endsWith('_PORT') && SERVICE_LINK.test(said))) {
     return ['environment', variable, said];
   }
+  const { variables = [] }: ConfigOption = configOptions[name];
+  const other = variables.find((one) => environment[one]);
+  if (other !== undefined) return ['environment', other, environment[other]];
   if (content[name] !== undefined) return ['file', `${path}: ${name}`, content[name]];
   return ['default', name, undefined];
 }
@@ -187,7 +190,7 @@ function parse(kind: OptionKind, raw: unknown, where: string): unknown {
     case 'seconds':
       return parseSeconds(raw, where);
     case 'part':
-      return parsePart(raw, where);
+      return parsePart(raw, where, kind.orNone === true);
     case 'upstreams':
       return readUpstreams(raw, where);
   }
@@ -202,10 +205,11 @@ function readUpstreams(raw: unknown, where: string): readonly UpstreamConfig[] {
   }
 }
 
-function parsePart(raw: unknown, where: string): number {
+function parsePart(raw: unknown, where: string, orNone: boolean): number {
   const value = typeof raw === 'string' && raw.trim() !== '' ? Number(raw) : raw;
-  if (typeof value === 'number' && value > 0 && value <= 1) return value;
-  throw new ConfigError(`${where}: give a number above 0 and up to 1, such as 0.25, not ${raw}`);
+  if (typeof value === 'number' && (value > 0 || (orNone && value === 0)) && value <= 1) return value;
+  const range = orNone ? 'from 0 to 1' : 'above 0 and up to 1';
+  throw new ConfigError(`${where}: give a number ${range}, such as 0.25, not ${raw}`);
 }
 
 function parseList(raw: unknown, where: string): readonly string[] {

@@ -14,6 +14,7 @@ import type { KeyStore } from '../store/key-store.ts';
 import type { ResponseStore } from '../store/response-store.ts';
 import type { UsageStore } from '../store/usage-store.ts';
 import type { EncodeWorkers } from '../text/encode-workers.ts';
+import type { Tracer } from '../tracing/tracer.ts';
 import type { Upstreams } from '../upstream/upstreams.ts';
 import type { EffectiveSettings } from './effective-settings.ts';
 import type { ApiError } from './http/errors.ts';
@@ -121,6 +122,10 @@ export interface ServerDeps {
   readonly fleet?: Fleet | undefined;
   /** Of a fleet: the largest difference between this node's clock and another's. */
   readonly clockSkewMs?: (() => number) | undefined;
+  /** Takes traces of requests; without it nobody does. */
+  readonly tracer?: Tracer | undefined;
+  /** Of traces: spans that a collector has, and that nobody will have. */
+  readonly spanCounts?: { readonly exported: number; readonly dropped: number } | undefined;
   /** Stores the files of clients; without it there are neither files nor batches. */
   readonly files?: FileStore | undefined;
   readonly batches?: BatchDeps | undefined;

@@ -194,7 +194,11 @@ function makeContext(deps: ServerDeps): ServerContext {
     grammars: new AnswerGrammars(),
     health,
     readiness: new Readiness(pool, health),
-    metrics: new Metrics(pool, deps.settings, { control: deps.fleet, clockSkewMs: deps.clockSkewMs }),
+    metrics: new Metrics(pool, deps.settings, {
+      control: deps.fleet,
+      clockSkewMs: deps.clockSkewMs,
+      spanCounts: deps.spanCounts,
+    }),
     typicalAnswer: new TypicalAnswer(),
     runningPulls: new Set(),
     createdModels: new CreatedModels(deps.downloads?.folder),

@@ -17,6 +17,8 @@ export const VIA_HEADER = 'x-chairlift-via';
 export interface AskOptions {
   readonly signal: AbortSignal;
   readonly via: string;
+  /** W3C's headers, where traces are taken. */
+  readonly trace?: { readonly traceparent: string; readonly tracestate?: string | undefined } | undefined;
 }
 
 /** Ends with the event `end`. Leaving the loop early, or the signal, ends the request at the upstream. */
@@ -75,12 +77,13 @@ async function post(
   key: string | undefined,
   path: string,
   body: object,
-  { signal, via }: AskOptions,
+  { signal, via, trace }: AskOptions,
 ): Promise<IncomingMessage> {
   const headers = {
     ...protocol.headers(key),
     accept: 'text/event-stream, application/json',
     [VIA_HEADER]: via,
+    ...traceHeaders(trace),
   };
   const response = await connections.post({ path, headers, body: JSON.stringify(body), signal, timeoutMs });
   if (response.statusCode !== 200) throw await refusalOf(response, timeoutMs, signal);
@@ -88,6 +91,12 @@ async function post(
   if (encoding === 'identity') return response;
   response.destroy();
   throw new UpstreamError('invalid', 'sent a compressed answer, which was not asked for');
+}
+
+function traceHeaders(trace: AskOptions['trace']): Record<string, string> {
+  if (trace === undefined) return {};
+  const { traceparent, tracestate } = trace;
+  return tracestate === undefined ? { traceparent } : { traceparent, tracestate };
 }
 
 /** Some servers quote the key that they refuse. */

@@ -2,7 +2,7 @@
 
 import type { GenerationObserver, TokenUsage } from '../generation/answer-source.ts';
 import { normalized } from '../generation/embedding.ts';
-import { askWhole } from './ask.ts';
+import { type AskOptions, askWhole } from './ask.ts';
 import { countOf, invalid, isObject, type JsonObject, numberOf, objectsOf } from './json.ts';
 import type { UpstreamModel } from './upstream.ts';
 
@@ -17,6 +17,7 @@ interface RemoteTexts {
   readonly promptTokens: number;
   readonly priority: number;
   readonly via: string;
+  readonly trace?: AskOptions['trace'];
 }
 
 export class RemoteEmbedding {
@@ -39,7 +40,7 @@ export class RemoteEmbedding {
 
   /** In the order of the inputs. */
   async vectors(): Promise<Float32Array[]> {
-    const { id, model, path, inputs, dimensions, promptTokens, priority, via } = this.#asked;
+    const { id, model, path, inputs, dimensions, promptTokens, priority, via, trace } = this.#asked;
     const endTurn = await model.upstream.turns.take(priority, this.#signal);
     try {
       this.#observer.submitted(id);
@@ -48,7 +49,7 @@ export class RemoteEmbedding {
         input: inputs,
         ...(dimensions === undefined ? {} : { dimensions }),
       };
-      return await askWhole(model, path, body, { signal: this.#signal, via }, (answer) => {
+      return await askWhole(model, path, body, { signal: this.#signal, via, trace }, (answer) => {
         const vectors = readVectors(answer, inputs.length, dimensions);
         const usage = isObject(answer.usage) ? answer.usage : {};
         this.#promptTokens = countOf(usage.prompt_tokens) ?? promptTokens;

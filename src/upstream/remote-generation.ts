@@ -4,7 +4,7 @@
 import type { GenerationPart } from '../generation/answer-parts.ts';
 import type { AnswerSource, GenerationObserver, TokenUsage } from '../generation/answer-source.ts';
 import type { GenerationEvent } from '../generation/generation-event.ts';
-import { askUpstream } from './ask.ts';
+import { type AskOptions, askUpstream } from './ask.ts';
 import type { UpstreamModel } from './upstream.ts';
 import { UpstreamError } from './upstream-error.ts';
 import {
@@ -22,6 +22,7 @@ export interface RemoteRequest {
   readonly priority: number;
   /** Servers that the request has come through, this one included. */
   readonly via: string;
+  readonly trace?: AskOptions['trace'];
   /** Set where only the limits of the key say how long answers may be. */
   readonly budget: { take(): boolean | Promise<boolean> } | undefined;
 }
@@ -127,10 +128,10 @@ export class RemoteGeneration implements AnswerSource {
 
   /** Sends the request; resolves when the upstream has taken it on. Its events must then be read. */
   async open(): Promise<void> {
-    const { model, request, priority, via } = this.#asked;
+    const { model, request, priority, via, trace } = this.#asked;
     const signal = this.#signal;
     const endTurn = await model.upstream.turns.take(priority, signal);
-    const events = askUpstream(model, request, { signal, via });
+    const events = askUpstream(model, request, { signal, via, trace });
     this.#isSent = true;
     try {
       await events.next();

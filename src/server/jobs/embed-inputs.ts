@@ -120,6 +120,7 @@ async function embed(
       account: caller.keyId,
       kvShare: kvShareOf(caller, context.settings),
       enqueuedMs: record.enqueuedMs,
+      trace: record.engineTrace,
     },
     signal,
     record,

@@ -77,7 +77,17 @@ async function embed(
     stream: false,
   });
   const priority = forceLow ? 2 : priorityOf(caller);
-  const asked = { id: record.id, model, path, inputs, dimensions, promptTokens, priority, via };
+  const asked = {
+    id: record.id,
+    model,
+    path,
+    inputs,
+    dimensions,
+    promptTokens,
+    priority,
+    via,
+    trace: record.upstreamTrace,
+  };
   const embedding = new RemoteEmbedding(asked, signal, record);
   await recorded(record, embedding, scope, async () => {
     const vectors = await embedding.vectors();

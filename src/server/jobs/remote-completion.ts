@@ -128,7 +128,8 @@ async function run(job: RemoteJob, { model, request, via, fallback }: RemoteTarg
     job.request.log.info({ prompts: request.fields.messages ?? request.fields.prompt }, 'prompts');
   }
   const priority = forceLow ? 2 : priorityOf(caller);
-  const asked = { id: record.id, model, request, via, priority, budget: job.budget };
+  const { upstreamTrace: trace } = record;
+  const asked = { id: record.id, model, request, via, priority, trace, budget: job.budget };
   const source = new RemoteGeneration(asked, signal, record);
   const shape = job.shape({
     ...shapeBasis(job, record, source),

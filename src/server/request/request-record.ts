@@ -7,12 +7,14 @@ import type { GenerationObserver, TokenUsage } from '../../generation/answer-sou
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import type { Tier } from '../../store/key-record.ts';
+import type { TraceHeaders } from '../../tracing/trace-context.ts';
 import type { CountedTokens } from '../context.ts';
 import { kindOf } from '../http/errors.ts';
 import type { Resumption } from '../jobs/resumption.ts';
 import type { UpstreamUse } from '../live/live-event.ts';
 import type { Trace } from '../live/request-traces.ts';
 import type { RequestLabels } from '../status/metrics.ts';
+import { AnswerSpan } from './answer-span.ts';
 import type { QueuePosition } from './queue-position.ts';
 import type { FinishedRequest } from './request-feed.ts';
 import type { RequestScope } from './request-scope.ts';
@@ -88,6 +90,8 @@ export class RequestRecord implements GenerationObserver {
   /** When it arrived here. */
   readonly enqueuedMs: number;
   readonly #of: RecordedRequest;
+  /** Undefined unless spans are exported. */
+  readonly #span: AnswerSpan | undefined;
   #trace: Trace | undefined;
   readonly #submitted: string[] = [];
   readonly #tokenMs: number[] = [];
@@ -105,9 +109,18 @@ export class RequestRecord implements GenerationObserver {
     this.enqueuedMs = Date.now() - this.#elapsedMs();
     this.arrivedMs = kept?.arrivedMs ?? this.enqueuedMs;
     const { context, model } = of;
+    this.#span = context.tracer && new AnswerSpan(context.tracer, of.request);
     const { name, engine, direct } = model;
     if (engine !== undefined) context.metrics.subscribe({ name, engine });
     if (direct) context.metrics.fellBack(name);
+  }
+
+  get engineTrace(): TraceHeaders | undefined {
+    return this.#span?.engineTrace;
+  }
+
+  get upstreamTrace(): TraceHeaders | undefined {
+    return this.#span?.upstreamTrace;
   }
 
   submitted(requestId: string): void {
@@ -205,6 +218,7 @@ export class RequestRecord implements GenerationObserver {
     const failed = !['ok', 'client_left', 'superseded'].includes(this.#outcome);
     this.#count(usage, failed);
     context.traces.ended(this.#begun(), { usage, outcome: this.#outcome, reasons: this.#reasons });
+    this.#endSpan(usage, failed);
     context.feed.publish({
       kind,
       requestId: request.id,
@@ -222,6 +236,28 @@ export class RequestRecord implements GenerationObserver {
     });
     const { promptTokens, completionTokens } = this.#uncounted(usage);
     return promptTokens + completionTokens;
+  }
+
+  #endSpan(usage: TokenUsage, failed: boolean): void {
+    const { kind, model, upstream, request } = this.#of;
+    const arrivedMs = Date.now() - (performance.now() - request.arrivedMs);
+    const at = (ms: number | undefined) => (ms === undefined ? undefined : arrivedMs + ms);
+    this.#span?.end({
+      kind,
+      answerId: this.id,
+      model: model.name,
+      upstream,
+      isComputedHere: model.engine?.monitor !== undefined,
+      startMs: arrivedMs,
+      submittedMs: at(this.#submittedMs),
+      admittedMs: at(this.#admittedMs),
+      firstTokenMs: at(this.#firstTokenMs),
+      endMs: arrivedMs + this.#elapsedMs(),
+      usage,
+      reasons: this.#reasons,
+      outcome: this.#outcome,
+      failed,
+    });
   }
 
   /** What a resumed request had used before was taken from the key's limits then; only the rest is now. */

@@ -38,6 +38,11 @@ interface FleetSources {
   readonly clockSkewMs?: (() => number) | undefined;
 }
 
+interface MetricSources extends FleetSources {
+  /** Where traces are taken. */
+  readonly spanCounts?: { readonly exported: number; readonly dropped: number } | undefined;
+}
+
 const byRequest: readonly (keyof RequestLabels)[] = ['model', 'tier'];
 
 export class Metrics {
@@ -102,7 +107,7 @@ export class Metrics {
   constructor(
     pool: ModelPool,
     { llamaMetrics = false }: Partial<Pick<ServerSettings, 'llamaMetrics'>> = {},
-    { control, clockSkewMs }: FleetSources = {},
+    { control, clockSkewMs, spanCounts }: MetricSources = {},
   ) {
     this.#pool = pool;
     this.#fleet = control && { source: control, metrics: new FleetMetrics() };
@@ -116,6 +121,7 @@ export class Metrics {
         },
       });
     }
+    if (spanCounts !== undefined) this.#countSpans(spanCounts);
     this.#llama = llamaMetrics ? new LlamaMetrics() : undefined;
     collectDefaultMetrics({ register: this.#registry });
   }
@@ -196,6 +202,20 @@ export class Metrics {
 
   failed(kind: string): void {
     this.#errors.inc({ kind });
+  }
+
+  #countSpans(counts: NonNullable<MetricSources['spanCounts']>): void {
+    new Counter({
+      name: 'chairlift_trace_spans_total',
+      help: 'Spans of traces, by what became of them: those of a collector that is slow or away are dropped',
+      labelNames: ['outcome'],
+      registers: [this.#registry],
+      collect() {
+        this.reset();
+        this.inc({ outcome: 'exported' }, counts.exported);
+        this.inc({ outcome: 'dropped' }, counts.dropped);
+      },
+    });
   }
 
   #admitted(model: string, id: string, atMs: number): void {
