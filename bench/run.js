@@ -45,7 +45,9 @@ const benchmarks = {
   fairness: { file: built('fairness'), says: 'how evenly ten kinds of tenants share a simulated machine' },
   overhead: { file: built('overhead'), says: 'what a step costs besides forward pass and sampling' },
   viewers: { file: built('viewers'), says: 'what viewers of the live page cost 16 streams' },
+  tracing: { file: built('tracing'), says: 'what traces cost a server, in turns' },
   page: { file: built('page'), says: 'frames of the live view in a browser at 64 streams, and first paint' },
+  nodes: { file: built('nodes'), says: 'a fleet of real processes without models: what an idle node costs' },
   routing: { file: built('routing'), says: 'what choosing a worker costs a gateway' },
   simulate: { file: built('simulate/simulate'), says: 'ways to choose a worker, on simulated fleets' },
   fleet: {

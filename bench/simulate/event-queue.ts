@@ -23,10 +23,16 @@ export class EventQueue {
   }
 
   run(isWanted: () => boolean): void {
-    for (let next = this.#moments.peek(); next !== undefined && isWanted(); next = this.#moments.peek()) {
-      this.#moments.remove(next);
-      this.#nowMs = next.atMs;
-      next.happen(next.atMs);
-    }
+    while (isWanted() && this.next());
+  }
+
+  /** False where there is none. */
+  next(): boolean {
+    const next = this.#moments.peek();
+    if (next === undefined) return false;
+    this.#moments.remove(next);
+    this.#nowMs = next.atMs;
+    next.happen(next.atMs);
+    return true;
   }
 }

@@ -11,6 +11,8 @@ export interface SimulationSettings {
   readonly workers: number;
   readonly gateways: number;
   readonly policies: readonly PolicyName[];
+  /** Whether nodes are the real ones, or have the router alone. */
+  readonly areWhole: boolean;
   readonly traffic: TrafficSettings;
   readonly trace: readonly TracedRequest[] | undefined;
   readonly speeds: Speeds;
@@ -60,6 +62,11 @@ const options = {
   workers: { form: 'N', says: 'simulated workers', usual: '16' },
   gateways: { form: 'N', says: 'gateways that share the requests, each with its own view', usual: '3' },
   policies: { form: 'A,B', says: `of ${policyNames.join(', ')}`, usual: policyNames.join(',') },
+  nodes: {
+    form: 'KIND',
+    says: 'router: the router alone; whole: real nodes, and every message coded and counted',
+    usual: 'router',
+  },
   seed: { form: 'N', says: 'the same seed gives the same run', usual: '1' },
   rate: { form: 'R', says: 'requests a second, at random (default: half a request for each worker)' },
   seconds: { form: 'N', says: 'of steady load', usual: '60' },
@@ -150,6 +157,7 @@ export function readSettings(args: readonly string[]): SimulationSettings {
     workers,
     gateways: count('gateways'),
     policies: readPolicies(text('policies') ?? ''),
+    areWhole: readNodes(text('nodes') ?? ''),
     trace: given.trace === undefined ? undefined : traceFrom(given.trace, number('system-tokens', 0)),
     traffic: {
       seed: number('seed', 0),
@@ -207,6 +215,12 @@ function readPolicies(text: string): PolicyName[] {
         policyNames.find((known) => known === name) ??
         fail(`--policies knows ${policyNames.join(', ')}, not "${name}"`),
     );
+}
+
+function readNodes(text: string): boolean {
+  return ['router', 'whole'].includes(text)
+    ? text === 'whole'
+    : fail(`--nodes must be router or whole, not "${text}"`);
 }
 
 function traceFrom(file: string, prefixTokens: number): readonly TracedRequest[] {

@@ -4,6 +4,7 @@
 import { BLOCK_TOKENS } from '#src/compute/backend.ts';
 import { Scheduler } from '#src/engine/scheduler/scheduler.ts';
 import { type Priority, Sequence } from '#src/engine/scheduler/sequence.ts';
+import type { BlockDemand } from '#src/engine/scheduler/stats.ts';
 import type { StepPlan } from '#src/engine/scheduler/step-plan.ts';
 import type { LoadedModelStatus, Speeds } from '#src/fleet/routing/heartbeat.ts';
 import type { EventQueue } from './event-queue.ts';
@@ -28,6 +29,8 @@ interface SimulatedRequest {
 
 interface WorkerListener {
   onFirstToken(id: number, nowMs: number): void;
+  onToken?(id: number, token: number): void;
+  onStep?(plan: StepPlan, stepMs: number): void;
   onEnd(id: number, nowMs: number): void;
   onAdmitted(id: number, cachedTokens: number): void;
 }
@@ -115,6 +118,10 @@ export class SimulatedWorker {
     };
   }
 
+  get blocks(): BlockDemand {
+    return this.#scheduler.demand();
+  }
+
   takeCacheChange(): CacheChange | undefined {
     const news = this.#scheduler.tables.prefixes.takeEvents();
     if (news?.kind !== 'change' || news.entered.length + news.left.length === 0) return undefined;
@@ -162,7 +169,11 @@ export class SimulatedWorker {
     const next = sampled.map((sequence) => [this.#requestOf(sequence).tokens[sequence.length] as number]);
     this.#scheduler.commit(plan, next, stepMs);
     this.#answerMessages += new Set(sampled.map((sequence) => this.#requestOf(sequence).gateway)).size;
-    for (const sequence of sampled) this.#given(sequence, nowMs);
+    for (const [i, sequence] of sampled.entries()) {
+      this.#listener.onToken?.(this.#requestOf(sequence).id, (next[i] as number[])[0] as number);
+      this.#given(sequence, nowMs);
+    }
+    this.#listener.onStep?.(plan, stepMs);
     this.#step(nowMs);
   }
 

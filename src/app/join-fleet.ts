@@ -1,5 +1,6 @@
 // From the configuration to a node of a fleet. What only fleets need is loaded on joining one.
 
+import { randomBytes } from 'node:crypto';
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,9 +9,12 @@ import type { Logger } from 'pino';
 import { type Config, ConfigError } from '../config.ts';
 import type { JoinedNode } from '../fleet/join.ts';
 import type { NatsBus } from '../fleet/nats-bus.ts';
+import { openLocalModel } from '../pool/local-model.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
+import { nodeClock } from '../runtime/clock.ts';
 import type { KeptRequest, RequestArchive } from '../server/context.ts';
 import { isLoopback } from '../server/request/auth.ts';
+import type { Tracer } from '../tracing/tracer.ts';
 import { natsAccess, refuseWithoutServers } from './nats-access.ts';
 import { isNobodyThere, natsProblem } from './nats-problem.ts';
 import { chosenFormats, chosenTemplates, pinnedContents } from './pool-settings.ts';
@@ -66,7 +70,11 @@ export async function planFleet(config: Config): Promise<FleetPlan | undefined> 
   return {
     config,
     node,
-    connection: { ...(await natsAccess(config)), name: `chairlift ${node}` },
+    connection: {
+      ...(await natsAccess(config)),
+      name: `chairlift ${node}`,
+      inboxPrefix: new parts.Subjects(config.fleet).inbox(node),
+    },
     parts,
   };
 }
@@ -99,7 +107,7 @@ export async function connectFleet(
 
 /** Before models are loaded: two processes by one name would take each other's requests. */
 export async function claimNodeName({ config, node, parts }: FleetPlan, bus: NatsBus): Promise<void> {
-  const holder = await parts.claimName(bus, new parts.Subjects(config.fleet), node);
+  const holder = await parts.claimName(bus, new parts.Subjects(config.fleet), node, randomBytes);
   if (holder === undefined) return;
   throw new ConfigError(
     `--node: a node named ${node} is in the fleet already, process ${holder.pid} on ${holder.host}: give this one another name with --node`,
@@ -114,32 +122,41 @@ export async function joinFleet(
   own: ModelPool | undefined,
   version: string,
   logger: Logger,
+  tracer?: Tracer,
 ): Promise<JoinedFleet> {
   const { fleet, kvType } = config;
   const templateOf = chosenTemplates(config);
   const formatOf = chosenFormats(config);
+  const onProblem = (message: string) => logger.warn({ fleet }, message);
   const determinism = (computedBy: string) => `${computedBy} ${kvType} ${ARITHMETIC}`;
+  const folder = join(homedir(), '.chairlift', 'fleet');
+  const keys = new parts.ModelKeys(join(folder, 'model-keys.json'));
   const { requests, ...node } = await parts.joinFleet({
     bus,
+    openBucket: (bucket, limits) => parts.openBucket(bus.connection, bucket, limits, onProblem),
+    readBucket: (bucket) => parts.openBucketReader(bus.connection, bucket, onProblem),
+    clock: nodeClock,
+    randomBytes,
     fleet,
     node: name,
     version,
-    folder: join(homedir(), '.chairlift', 'fleet'),
-    worker: own && { pool: own, determinism, maxRunning: config.maxBatchSize ?? MOST_RUNNING },
+    folder,
+    worker: own && { pool: own, keys, determinism, maxRunning: config.maxBatchSize ?? MOST_RUNNING, tracer },
     gateway: gateway
       ? {
-          textOf: (model) => ({ chatTemplate: templateOf(model), toolFormat: formatOf(model) }),
+          openText: (path, model) =>
+            openLocalModel(path, { chatTemplate: templateOf(model), toolFormat: formatOf(model) }),
           pins: pinnedContents(config),
           archive: archiveOf(config),
         }
       : undefined,
-    onProblem: (message) => logger.warn({ fleet }, message),
+    onProblem,
   });
   node.membership.onChange((change, { node: other, roles }) =>
     logger.info({ node: other, roles }, `a node has ${change} the fleet`),
   );
-  const onProblem = (message: string) => logger.warn({ fleet }, message);
-  const archive = requests && new parts.FleetArchive<KeptRequest>(requests, config.archiveKey, onProblem);
+  const surroundings = { clock: nodeClock, randomBytes, onProblem };
+  const archive = requests && new parts.FleetArchive<KeptRequest>(requests, config.archiveKey, surroundings);
   return { ...node, archive };
 }
 
@@ -161,16 +178,18 @@ function archiveOf({ archive, archiveBytes, archiveKey }: Config) {
 
 async function fleetParts() {
   try {
-    const [fleet, nats, archive, name, bus] = await Promise.all([
+    const [fleet, nats, bucket, keys, archive, name, bus] = await Promise.all([
       import('../fleet/join.ts'),
       import('../fleet/nats-bus.ts'),
+      import('../fleet/bucket.ts'),
+      import('../fleet/worker/model-key.ts'),
       import('../fleet/request-archive.ts'),
       import('../fleet/node-name.ts'),
       import('../fleet/bus.ts'),
       // Imported here so that a missing package is reported early.
       import('@nats-io/transport-node'),
     ]);
-    return { ...fleet, ...nats, ...archive, ...name, ...bus };
+    return { ...fleet, ...nats, ...bucket, ...keys, ...archive, ...name, ...bus };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     const packages = ['transport-node', 'jetstream', 'kv'].map((name) => `@nats-io/${name}`).join(' ');

@@ -52,6 +52,7 @@ import { LogDestination } from './log-destination.ts';
 import { formatLogLine, usesColour } from './log-text.ts';
 import { modelsFolder, poolModels, poolOptions, shortNamesOf } from './pool-settings.ts';
 import { readSamplingDefaults } from './sampling-defaults.ts';
+import { openTracing, type Tracing } from './tracing-settings.ts';
 import { checkUpstreams, openUpstreams } from './upstream-settings.ts';
 
 export interface Service {
@@ -97,6 +98,7 @@ function benchOf(url: () => string): Bench {
 
 interface Parts {
   readonly store: Store;
+  readonly tracing: Tracing | undefined;
   own?: ManagedPool | undefined;
   bus?: NatsBus | undefined;
   fleet?: JoinedFleet | undefined;
@@ -119,8 +121,10 @@ export async function startService(
   const tls = readTls(config);
   const upstreams = openUpstreams(config);
   const plan = await planFleet(config);
+  const onProblem = (message: string) => logger.warn(message);
+  const tracing = openTracing(config, { version: packageVersion(), node: plan?.node, onProblem });
   const store = await unlessStopped(stop, openStore(storedAt(config, rolesOf(config)), config, logger));
-  const parts: Parts = { store };
+  const parts: Parts = { store, tracing };
   try {
     const options = { resolved, logger, tls, upstreams, plan, stop, onLoading };
     return await unlessStopped(stop, startParts(parts, options));
@@ -145,6 +149,7 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
   const { config } = resolved;
   const { store } = parts;
   const roles = rolesOf(config);
+  const { tracing } = parts;
   if (roles.gateway || config.adminPort !== undefined) await checkDoor(config, store.keys, logger);
   // Before any model is loaded, which may take minutes for nothing.
   parts.bus = plan && (await connectFleet(plan, logger));
@@ -158,7 +163,9 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
   const model = parts.own && (await preload(parts.own, config));
   stop?.throwIfAborted();
   parts.fleet =
-    plan && parts.bus && (await joinFleet(plan, parts.bus, roles, parts.own, packageVersion(), logger));
+    plan &&
+    parts.bus &&
+    (await joinFleet(plan, parts.bus, roles, parts.own, packageVersion(), logger, tracing?.tracer));
   let url = '';
   const deps = {
     pool: (parts.fleet?.pool ?? parts.own) as ModelPool,
@@ -166,6 +173,8 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
     archive: parts.fleet?.archive,
     fleet: parts.fleet?.control,
     clockSkewMs: parts.fleet?.clockSkewMs,
+    tracer: tracing?.tracer,
+    spanCounts: tracing?.exporter.counts,
     // A worker alone has no address for requests.
     bench: roles.gateway ? benchOf(() => url) : undefined,
     ...store,
@@ -244,7 +253,7 @@ async function unlessStopped<Result>(stop: AbortSignal | undefined, start: Promi
 
 /** `limitMs`: for running requests. */
 async function closeParts(parts: Parts, limitMs: number, logger: Logger): Promise<void> {
-  const { main, admin, fleet, bus, own, store } = parts;
+  const { main, admin, fleet, bus, own, store, tracing } = parts;
   const endMs = performance.now() + limitMs;
   const leftMs = () => (parts.isHurried === true ? 0 : Math.max(0, endMs - performance.now()));
   const steps: readonly (readonly [string, () => unknown])[] = [
@@ -256,6 +265,7 @@ async function closeParts(parts: Parts, limitMs: number, logger: Logger): Promis
     ['the fleet', () => fleet?.close(leftMs())],
     ['the connection to the fleet', () => bus?.close()],
     ['the models', () => own?.close(leftMs())],
+    ['traces', () => tracing?.exporter.close()],
     ['the usage', () => store.usage.close()],
     ['the responses', () => store.responses?.close()],
     ['the files', () => store.files.close()],
@@ -343,6 +353,7 @@ function storedAt({ database, adminPort }: Config, { gateway }: FleetRoles): str
 async function openStore(path: string, config: Config, logger: Logger): Promise<Store> {
   const database = await openDatabase(path, {
     patienceMs: DATABASE_STARTUP_WAIT_MS,
+    connections: config.databaseConnections,
     onWait: (problem) => logger.warn(`waits for the database: ${problem.message}`),
   });
   const onProblem = (error: unknown) => logger.error({ err: error }, 'store');

@@ -5,6 +5,7 @@ import type { FleetView } from '../fleet/gateway/fleet-control.ts';
 import { SHOWN_KEY } from '../fleet/gateway/model-contents.ts';
 import type { ModelStatus, NodeStatus } from '../fleet/messages.ts';
 import { formatBytes } from '../text/byte-size.ts';
+import { addPermissions } from './fleet-permissions.ts';
 import { addServerOptions, callServer, refusalOf, type ServerFlags } from './server-client.ts';
 import { formatColumns } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
@@ -33,6 +34,7 @@ export function addFleet(program: Command): void {
   addServerOptions(
     fleet.command('resume <node>').description('have a drained worker take requests again'),
   ).action((node: string, flags: ServerFlags) => drain(node, false, flags));
+  addPermissions(fleet);
 }
 
 async function show(options: ShowOptions): Promise<void> {

@@ -26,13 +26,15 @@ interface RequestBase {
   readonly order?: number | undefined;
   /** When the request first came, in milliseconds since 1970: it keeps its age for life. */
   readonly enqueuedMs: number;
+  /** W3C's headers, where a trace of it is taken: workers of a fleet have spans of their own. */
+  readonly trace?: { readonly traceparent: string; readonly tracestate?: string | undefined } | undefined;
 }
 
 export interface AnswerRequest extends RequestBase {
   readonly pooling?: undefined;
   /** Tokens of the answer that exist already: an engine that was lost had sampled them. Default: none. */
   readonly answer?: readonly number[];
-  /** The how manieth time its client comes back to it: a worker that still has tokens of it gives them again. Default: never. */
+  /** The how manieth time its client comes back to it, 0 where it may: a worker that still has tokens of it gives them again. Default: never. */
   readonly takeover?: number;
   /** Which of several answers to the same prompt this is: each samples its own tokens. Default 0. */
   readonly choice?: number;

@@ -1,8 +1,8 @@
 // A bucket of values in the message system: created where it is missing, in as many copies as the cluster can hold. It heals
 // while it is in use: one that was deleted is made anew, and one that was made in an incomplete cluster gets its copies.
 
-import { type JetStreamManager, jetstream } from '@nats-io/jetstream';
-import { type KV, Kvm, type KvOptions } from '@nats-io/kv';
+import { type JetStreamManager, jetstream, type StreamInfo } from '@nats-io/jetstream';
+import { type KV, type KvEntry, Kvm, type KvOptions } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../runtime/error-message.ts';
 
@@ -27,21 +27,73 @@ export async function openBucket(
   onProblem: (message: string) => void,
   healEveryMs = HEAL_EVERY_MS,
 ): Promise<Bucket | undefined> {
+  return patiently(name, onProblem, async () => {
+    const manager = await jetstream(connection).jetstreamManager();
+    await resize(manager, name, options);
+    const values = await create(connection, name, options);
+    return new Bucket({ connection, manager, name, options, values, onProblem }, healEveryMs);
+  });
+}
+
+/** For a node that may only read what others have made, or will make. */
+export async function openBucketReader(
+  connection: NatsConnection,
+  name: string,
+  onProblem: (message: string) => void,
+): Promise<BucketReader | undefined> {
+  return patiently(name, onProblem, async () => {
+    const manager = await jetstream(connection).jetstreamManager();
+    await streamIn(manager, name);
+    // Without this option it would ask by a way that may read every value of the stream.
+    const values = await new Kvm(jetstream(connection)).open(name, { allow_direct: true });
+    return new BucketReader(manager, name, values);
+  });
+}
+
+/** A cluster that has just started is silent until it has a leader. */
+async function patiently<Opened>(
+  name: string,
+  onProblem: (message: string) => void,
+  open: () => Promise<Opened>,
+): Promise<Opened | undefined> {
   let reason: unknown;
   for (let attempt = 0; attempt < MOST_SILENCES; attempt++) {
     try {
-      const manager = await jetstream(connection).jetstreamManager();
-      await resize(manager, name, options);
-      const values = await create(connection, name, options);
-      return new Bucket({ connection, manager, name, options, values, onProblem }, healEveryMs);
+      return await open();
     } catch (error) {
       reason = error;
-      // A cluster that has just started is silent until it has a leader.
       if (!(error instanceof Error && error.name === 'TimeoutError')) break;
     }
   }
   onProblem(`the message system keeps no ${name}: ${messageOf(reason)}`);
   return undefined;
+}
+
+/** What a node needs of it. */
+export interface KeptValues extends Pick<Bucket, 'valueBytes' | 'bytes' | 'heal' | 'close'> {
+  readonly values: Pick<KV, 'get' | 'put'>;
+}
+
+export class BucketReader {
+  readonly #manager: JetStreamManager;
+  readonly #name: string;
+  readonly #values: KV;
+
+  constructor(manager: JetStreamManager, name: string, values: KV) {
+    this.#manager = manager;
+    this.#name = name;
+    this.#values = values;
+  }
+
+  /** Null where there is no such value, or nobody has made the bucket yet. */
+  async get(key: string): Promise<KvEntry | null> {
+    try {
+      return await this.#values.get(key);
+    } catch (error) {
+      if ((await streamIn(this.#manager, this.#name)) === undefined) return null;
+      throw error;
+    }
+  }
 }
 
 interface BucketParts {
@@ -125,10 +177,7 @@ export class Bucket {
 /** What exists from before with another size, or on the wrong medium, is changed at the start alone: settings may differ. */
 async function resize(manager: JetStreamManager, name: string, options: BucketOptions): Promise<void> {
   const stream = streamOf(name);
-  const known = await manager.streams.info(stream).catch((error: unknown) => {
-    if (isMissing(error)) return undefined;
-    throw error;
-  });
+  const known = await streamIn(manager, name);
   if (known === undefined) return;
   if (known.config.storage !== options.storage) await manager.streams.delete(stream);
   else if (options.maxBytes !== undefined && known.config.max_bytes !== options.maxBytes)
@@ -153,6 +202,16 @@ async function create(connection: NatsConnection, name: string, options: BucketO
     }
   }
   throw reason;
+}
+
+/** Undefined where it does not exist. */
+async function streamIn(manager: JetStreamManager, name: string): Promise<StreamInfo | undefined> {
+  try {
+    return await manager.streams.info(streamOf(name));
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
 }
 
 function streamOf(name: string): string {

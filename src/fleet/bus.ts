@@ -23,8 +23,18 @@ export class Subjects {
     this.#root = `chairlift.${fleet}`;
   }
 
+  /** Of workers, for gateways. */
   status(node: string): string {
     return `${this.#root}.status.${node}`;
+  }
+
+  /** Of gateways, for all nodes. */
+  summary(gateway: string): string {
+    return `${this.#root}.summary.${gateway}`;
+  }
+
+  get everySummary(): string {
+    return this.summary('*');
   }
 
   get everyStatus(): string {
@@ -45,6 +55,11 @@ export class Subjects {
 
   name(node: string): string {
     return `${this.#root}.name.${node}`;
+  }
+
+  /** Answers to what this node asks come below it: no other node needs to read them. */
+  inbox(node: string): string {
+    return `${this.#root}.inbox.${node}`;
   }
 
   prefixes(worker: string): string {

@@ -1,29 +1,33 @@
 // Joins a fleet: connects a node, starts a worker over this machine's pool, and a gateway with the pool of all machines.
 
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { ModelPool } from '../pool/model-pool.ts';
+import { type Clock, type RandomBytes, sleep } from '../runtime/clock.ts';
 import { messageOf } from '../runtime/error-message.ts';
-import { type Bucket, type BucketOptions, openBucket } from './bucket.ts';
-import { Subjects } from './bus.ts';
+import type { Tracer } from '../tracing/tracer.ts';
+import type { BucketOptions, KeptValues } from './bucket.ts';
+import { type Bus, Subjects } from './bus.ts';
 import { FleetNode } from './fleet-node.ts';
+import { AnswerDirectory } from './gateway/answer-directory.ts';
 import { Dispatcher } from './gateway/dispatcher.ts';
 import { FleetControl } from './gateway/fleet-control.ts';
 import { FleetPool, type FleetPoolOptions } from './gateway/fleet-pool.ts';
 import { ModelContents } from './gateway/model-contents.ts';
+import { ModelTable } from './gateway/model-table.ts';
 import type { FoundAnswer } from './gateway/open-answer.ts';
+import { Placing } from './gateway/placing.ts';
 import { RoutedChoice } from './gateway/worker-choice.ts';
 import type { Membership } from './membership.ts';
 import type { Attempt, PrefixMessage } from './messages.ts';
-import type { NatsBus } from './nats-bus.ts';
-import { DesiredState } from './placement.ts';
+import { bucketName } from './nats-permissions.ts';
+import { DesiredState, DesiredView } from './placement.ts';
 import { KEEP_MS } from './request-archive.ts';
 import { RunningClock } from './running-clock.ts';
 import { answerQuestion } from './worker/answer-questions.ts';
 import { FleetWorker } from './worker/fleet-worker.ts';
 import { keepPlaced } from './worker/keep-placed.ts';
-import { ModelKeys } from './worker/model-key.ts';
 import { PrefixPublisher } from './worker/prefix-publisher.ts';
+import { WorkSpans } from './worker/work-spans.ts';
 import { WorkerModels, type WorkerModelsOptions } from './worker/worker-models.ts';
 
 const FIND_MS = 1000;
@@ -31,17 +35,26 @@ const FIND_MS = 1000;
 const ROUND_MS = 750;
 
 export interface JoinOptions {
-  readonly bus: NatsBus;
+  readonly bus: Bus;
+  /** Undefined, with the problem reported, where the message system stores nothing. */
+  readonly openBucket: (name: string, options: BucketOptions) => Promise<KeptValues | undefined>;
+  /** For a worker alone, which may not write. */
+  readonly readBucket: (name: string) => Promise<Pick<KeptValues['values'], 'get'> | undefined>;
+  readonly clock: Clock;
+  readonly randomBytes: RandomBytes;
   readonly fleet: string;
   readonly node: string;
   readonly version: string;
   readonly folder: string;
   /** For a worker: the models of this machine. */
   readonly worker?:
-    | ({ readonly pool: ModelPool } & Pick<WorkerModelsOptions, 'determinism' | 'maxRunning'>)
+    | ({ readonly pool: ModelPool } & Pick<WorkerModelsOptions, 'keys' | 'determinism' | 'maxRunning'> & {
+          /** Undefined where no traces are taken. */
+          readonly tracer?: Tracer | undefined;
+        })
     | undefined;
   readonly gateway?:
-    | (Pick<FleetPoolOptions, 'textOf' | 'pins'> & {
+    | (Pick<FleetPoolOptions, 'openText' | 'pins'> & {
         /** Where requests are kept whose clients may come back; undefined keeps none. */
         readonly archive: Pick<BucketOptions, 'storage' | 'maxBytes'> | undefined;
       })
@@ -57,16 +70,17 @@ export interface JoinedNode {
   /** The largest difference between this node's clock and another's. */
   readonly clockSkewMs: () => number;
   /** Requests that have begun; undefined unless it is a gateway that keeps them, and the message system can. */
-  readonly requests: Bucket | undefined;
+  readonly requests: KeptValues | undefined;
   drain(): void;
   close(limitMs: number): Promise<void>;
 }
 
 interface NodeParts {
   readonly node: string;
-  readonly bus: NatsBus;
+  readonly bus: Bus;
   readonly subjects: Subjects;
   readonly nowMs: () => number;
+  readonly clock: Clock;
 }
 
 interface StartedWorker {
@@ -75,9 +89,9 @@ interface StartedWorker {
 }
 
 export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
-  const { bus, node, fleet, version, folder, onProblem, gateway } = options;
-  const clock = new RunningClock();
-  const common = { node, bus, subjects: new Subjects(fleet), nowMs: clock.nowMs };
+  const { bus, node, fleet, version, folder, clock, randomBytes, onProblem, gateway } = options;
+  const running = new RunningClock(clock);
+  const common = { node, bus, subjects: new Subjects(fleet), nowMs: running.nowMs, clock };
   const self = new FleetNode({
     ...common,
     roles: [
@@ -86,48 +100,53 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
     ],
     version,
     memoryBytes: options.worker?.pool.memoryBytes ?? 0,
+    randomBytes,
     onProblem,
   });
   const { membership, ask } = self;
-  const started = options.worker && startWorker(options.worker, self, common, folder, onProblem);
+  const started = options.worker && startWorker(options.worker, self, common, onProblem);
+  const models = gateway && ModelTable.of(membership, gateway.pins);
+  const bucket = (content: 'state' | 'requests', limits: BucketOptions) =>
+    options.openBucket(bucketName(fleet, content), limits);
+  const archive = gateway?.archive;
+  const requests = archive && (await bucket('requests', { ...archive, ttlMs: KEEP_MS }));
   const dispatcher =
-    gateway &&
+    models &&
     new Dispatcher({
       ...common,
       membership,
-      choice: routedChoice(self, common),
+      choice: routedChoice(self, models, common),
       find: (name, current) => findAnswer(self, name, { ...current, gateway: node }),
+      directory: requests && new AnswerDirectory(requests, clock),
     });
   const pool =
     dispatcher &&
     new FleetPool({
       ...gateway,
       membership,
+      isCutOff: () => self.isCutOff(),
+      models,
       folder: join(folder, 'models'),
       nowMs: common.nowMs,
+      clock,
       ask,
       dispatcher,
     });
-  const bucket = (name: string, limits: BucketOptions) =>
-    openBucket(bus.connection, `chairlift-${fleet}-${name}`, limits, onProblem);
-  const archive = gateway?.archive;
-  const requests = archive && (await bucket('requests', { ...archive, ttlMs: KEEP_MS }));
-  const state = await bucket('state', { storage: 'file' });
+  const state = gateway && (await bucket('state', { storage: 'file' }));
   const desired = state && new DesiredState(state.values);
-  if (started !== undefined) started.worker.draining = await shouldDrain(node, desired, onProblem);
-  const endPlacing =
-    desired && options.worker
-      ? keepPlaced({
-          node,
-          pool: options.worker.pool,
-          membership,
-          placements: () => desired.placements(),
-          onProblem,
-        })
-      : undefined;
+  if (started !== undefined) {
+    // Gateways alone write what is desired, and make the bucket that it is in.
+    const seen = gateway ? state?.values : await options.readBucket(bucketName(fleet, 'state'));
+    started.worker.draining = await shouldDrain(node, seen && new DesiredView(seen), onProblem);
+  }
+  const endKeeping =
+    options.worker && keepPlaced({ node, clock, pool: options.worker.pool, membership, onProblem });
+  const placing =
+    gateway && desired && new Placing({ desired, membership, bus, nowMs: common.nowMs, clock, onProblem });
+  if (placing !== undefined) self.startPlacing(() => placing.placed);
   self.publishStatus();
   // A gateway that answers before it has heard every worker would deny models that exist.
-  if (gateway !== undefined) await sleep(ROUND_MS);
+  if (gateway !== undefined) await sleep(clock, ROUND_MS);
   return {
     membership,
     pool,
@@ -143,6 +162,7 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
         dispatched: dispatcher.counts,
         archiveBytes: requests && (() => requests.bytes()),
         nowMs: common.nowMs,
+        clock,
       }),
     clockSkewMs: () => self.skews.largestMs,
     drain: () => {
@@ -150,12 +170,13 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
       self.publishStatus();
     },
     close: async (limitMs) => {
-      endPlacing?.();
+      endKeeping?.();
+      placing?.close();
       await started?.worker.close(limitMs);
       started?.prefixes.close();
       for (const one of [requests, state]) one?.close();
       self.close();
-      clock.close();
+      running.close();
       await bus.close();
     },
   };
@@ -164,7 +185,7 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
 /** A drain outlives the process that was drained. */
 async function shouldDrain(
   node: string,
-  desired: DesiredState | undefined,
+  desired: DesiredView | undefined,
   onProblem: (message: string) => void,
 ): Promise<boolean> {
   try {
@@ -177,37 +198,40 @@ async function shouldDrain(
   }
 }
 
-function routedChoice(self: FleetNode, { node, bus, subjects, nowMs }: NodeParts): RoutedChoice {
+function routedChoice(
+  self: FleetNode,
+  models: ModelTable,
+  { node, bus, subjects, nowMs }: NodeParts,
+): RoutedChoice {
   const { membership } = self;
-  const choice = new RoutedChoice({ node, membership, ask: self.ask, nowMs });
+  const choice = new RoutedChoice({ node, membership, models, ask: self.ask, nowMs });
   bus.subscribe(subjects.everyPrefixes, (message) => choice.handle(message as PrefixMessage));
   return choice;
 }
 
 function startWorker(
-  { pool, determinism, maxRunning }: NonNullable<JoinOptions['worker']>,
+  { pool, keys, determinism, maxRunning, tracer }: NonNullable<JoinOptions['worker']>,
   node: FleetNode,
   common: NodeParts,
-  folder: string,
   onProblem: (message: string) => void,
 ): StartedWorker {
   const { membership, start } = node;
-  const { bus, subjects } = common;
+  const { bus, subjects, clock } = common;
   const publish = (message: PrefixMessage) => bus.publish(subjects.prefixes(common.node), message);
-  const prefixes = new PrefixPublisher({ node: common.node, start, pool, publish });
+  const prefixes = new PrefixPublisher({ node: common.node, start, pool, clock, publish });
   const worker = new FleetWorker({
     ...common,
     start,
     membership,
     pool,
+    spans: tracer && new WorkSpans({ tracer, node: common.node, clock }),
     onEnd: () => prefixes.flush(),
     onRefused: (subject) => node.leaveAsWorker(subject),
   });
-  const keys = new ModelKeys(join(folder, 'model-keys.json'));
   // Until it is known whether it was drained.
   worker.draining = true;
   const { ledger, heard } = worker;
-  const models = new WorkerModels({ pool, ledger, keys, determinism, maxRunning, onProblem });
+  const models = new WorkerModels({ pool, ledger, keys, determinism, maxRunning, clock, onProblem });
   node.startWorker(
     () => ({ draining: worker.draining, models: models.status(), heard: Object.fromEntries(heard) }),
     (question) => answerQuestion(question, { pool, worker, prefixes }),

@@ -1,11 +1,9 @@
 import { expect, it } from 'vitest';
+import { workerStatus } from '../../test/support/node-status.ts';
 import { Membership } from './membership.ts';
-import { type NodeStatus, PROTOCOL } from './messages.ts';
+import type { NodeStatus } from './messages.ts';
 
-function statusOf(start: string, over: Partial<NodeStatus> = {}): NodeStatus {
-  const common = { protocol: PROTOCOL, version: '1', draining: false, memoryBytes: 1, number: 1, sentMs: 0 };
-  return { ...common, node: 'w', start, roles: ['worker'], models: [], heard: {}, ...over };
-}
+const statusOf = (start: string, over: Partial<NodeStatus> = {}) => workerStatus('w', { start, ...over });
 
 it('of two processes of one name the one that was heard of later counts, whatever their clocks say', () => {
   const membership = new Membership();

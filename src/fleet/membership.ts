@@ -1,9 +1,10 @@
 // The nodes of a fleet whose status arrived lately. Knows no clock: every call passes the time.
 
-import { type NodeStatus, PROTOCOL } from './messages.ts';
+import { type NodeStatus, PROTOCOL, type StatusMessage } from './messages.ts';
 
-/** A node that is silent for this long is taken for dead. */
-const LEASE_MS = 3000;
+/** A node that is silent for this long is taken for dead: six statuses of a worker, or summaries of a gateway. */
+export const LEASE_MS = 3000;
+const GATEWAY_LEASE_MS = 6000;
 
 /** Called for nodes that join or leave; another process of the same name does both. */
 type MemberListener = (change: 'joined' | 'left', status: NodeStatus) => void;
@@ -19,14 +20,25 @@ const none: ReadonlySet<string> = new Set();
 
 export class Membership {
   readonly #members = new Map<string, Member>();
-  readonly #unknown = new Set<string>();
+  readonly #refused = new Set<string>();
   readonly #listeners = new Set<MemberListener>();
   readonly #statusListeners = new Set<(status: NodeStatus) => void>();
-  readonly #onUnknown: (status: NodeStatus) => void;
+  readonly #onRefused: (message: StatusMessage) => void;
 
-  /** `onUnknown` is called once for each node of another protocol version. */
-  constructor(onUnknown: (status: NodeStatus) => void = () => {}) {
-    this.#onUnknown = onUnknown;
+  /** `onRefused` is called once for each version of a node that speaks another protocol. */
+  constructor(onRefused: (message: StatusMessage) => void = () => {}) {
+    this.#onRefused = onRefused;
+  }
+
+  /** Whether its protocol is ours; of others nothing is read but who they are. */
+  understands(message: StatusMessage): boolean {
+    if (message.protocol === PROTOCOL) return true;
+    const sender = `${message.node} ${message.version}`;
+    if (!this.#refused.has(sender)) {
+      this.#refused.add(sender);
+      this.#onRefused(message);
+    }
+    return false;
   }
 
   onStatus(listener: (status: NodeStatus) => void): () => void {
@@ -40,14 +52,13 @@ export class Membership {
   }
 
   handle(status: NodeStatus, nowMs: number): void {
-    if (status.protocol !== PROTOCOL) {
-      this.#notice(status);
-      return;
-    }
+    if (!this.understands(status)) return;
     const before = this.#members.get(status.node);
     // Of two processes of the same name the one heard of later counts, however late messages of the other are.
     if (before?.replaced.has(status.start)) return;
     const isSame = before?.status.start === status.start;
+    // One that was asked for may come after a later one.
+    if (isSame && before !== undefined && status.number < before.status.number) return;
     if (status.leaving === true) {
       // With what it had: a node that leaves may have nothing any more.
       if (before !== undefined && isSame) this.#leave(before.status);
@@ -65,7 +76,9 @@ export class Membership {
 
   /** All that are due leave before anyone is told, so that nothing is given to one that is leaving, too. */
   expire(nowMs: number): void {
-    const due = [...this.#members.values()].filter(({ heardMs }) => nowMs - heardMs > LEASE_MS);
+    const due = [...this.#members.values()].filter(
+      ({ status, heardMs }) => nowMs - heardMs > leaseMs(status),
+    );
     for (const { status } of due) this.#members.delete(status.node);
     for (const { status } of due) this.#leave(status);
   }
@@ -95,10 +108,8 @@ export class Membership {
     this.#members.delete(status.node);
     for (const listener of this.#listeners) listener('left', status);
   }
+}
 
-  #notice(status: NodeStatus): void {
-    if (this.#unknown.has(status.node)) return;
-    this.#unknown.add(status.node);
-    this.#onUnknown(status);
-  }
+function leaseMs({ roles }: NodeStatus): number {
+  return roles.includes('worker') ? LEASE_MS : GATEWAY_LEASE_MS;
 }

@@ -11,8 +11,8 @@ import type { CacheBatch, CacheSnapshot } from './routing/cache-events.ts';
 import type { ModelReport } from './routing/heartbeat.ts';
 import type { TextSide } from './text-side.ts';
 
-/** Nodes with other numbers do not understand each other. */
-export const PROTOCOL = 3;
+/** Nodes with other numbers do not understand each other, and leave each other out. */
+export const PROTOCOL = 4;
 
 export interface NodeStatus {
   readonly protocol: number;
@@ -28,11 +28,28 @@ export interface NodeStatus {
   readonly number: number;
   /** By the sender's clock, in milliseconds since 1970: shows people where clocks differ. */
   readonly sentMs: number;
+  /** None in the summary of a gateway, which goes to all nodes. */
   readonly models: readonly ModelStatus[];
   /** By gateway: the last of its requests that this status includes. */
   readonly heard: Readonly<Record<string, number>>;
+  /** By gateways: where models should be loaded. Absent from those that cannot know. */
+  readonly placed?: PlacedNodes | undefined;
   readonly leaving?: boolean;
 }
+
+/** By model: the workers that should have it loaded. */
+export type PlacedNodes = Readonly<Record<string, readonly string[]>>;
+
+/** A worker's status as what has changed in it. */
+export interface ChangedStatus
+  extends Pick<NodeStatus, 'protocol' | 'node' | 'start' | 'version' | 'number' | 'sentMs'> {
+  /** The number of the whole status that it is a change of. */
+  readonly since: number;
+  readonly change: Partial<NodeStatus> | undefined;
+}
+
+/** Whatever the protocol, a message has its number, and who sent it. */
+export type StatusMessage = NodeStatus | ChangedStatus;
 
 export interface ModelStatus {
   readonly name: string;
@@ -175,6 +192,8 @@ export type Question =
       readonly bytes: number;
     }
   | { readonly kind: 'prefixes'; readonly model: string }
+  /** The whole status that changes are published of. */
+  | { readonly kind: 'status' }
   /** What a worker has of an answer that this gateway takes over; earlier attempts of others end. */
   | (Attempt & { readonly kind: 'answer'; readonly gateway: string });
 
@@ -188,6 +207,7 @@ interface KnownAnswer {
 
 export type Answer =
   | { readonly kind: 'done' }
+  | { readonly kind: 'status'; readonly status: NodeStatus }
   | { readonly kind: 'prefixes'; readonly snapshot: CacheSnapshot }
   | { readonly kind: 'stats'; readonly stats: EngineStats }
   | { readonly kind: 'text-side'; readonly side: TextSide }

@@ -45,13 +45,14 @@ export async function connectNats(
     ignoreAuthErrorAbort: true,
   });
   const refusal = listeners.refusal(connection);
-  if (refusal === undefined) return new ConnectedBus(connection, listeners);
+  if (refusal === undefined) return new ConnectedBus(connection, options.inboxPrefix, listeners);
   await connection.close();
   throw new Error(refusal);
 }
 
 class ConnectedBus implements NatsBus {
   readonly connection: NatsConnection;
+  readonly #inboxPrefix: string | undefined;
   readonly #refusal: NatsListeners['refusal'];
   readonly #reportProblem: (message: string) => void;
   readonly #problems = new Set<string>();
@@ -62,8 +63,13 @@ class ConnectedBus implements NatsBus {
   readonly #mostBytes: number;
   #state: BusState = 'connected';
 
-  constructor(connection: NatsConnection, { refusal, onProblem }: NatsListeners) {
+  constructor(
+    connection: NatsConnection,
+    inboxPrefix: string | undefined,
+    { refusal, onProblem }: NatsListeners,
+  ) {
     this.connection = connection;
+    this.#inboxPrefix = inboxPrefix;
     this.#refusal = refusal;
     this.#reportProblem = onProblem;
     this.#mostBytes = (connection.info?.max_payload ?? 2 ** 20) - MARGIN_BYTES;
@@ -80,7 +86,7 @@ class ConnectedBus implements NatsBus {
 
   async request(subject: string, message: unknown, timeoutMs: number): Promise<unknown> {
     const { createInbox } = await import('@nats-io/transport-node');
-    const inbox = createInbox();
+    const inbox = createInbox(this.#inboxPrefix);
     const chunks = new ChunkReader();
     return new Promise((resolve, reject) => {
       const subscription = this.connection.subscribe(inbox, {

@@ -1,8 +1,8 @@
 // A node's name is its own: before it joins, it asks whether another process goes by that name, and answers the same question
 // for as long as it lives. Two that start together agree on one.
 
-import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
+import type { RandomBytes } from '../runtime/clock.ts';
 import type { Bus, Subjects } from './bus.ts';
 
 /** A process that lives answers within this time; nobody waits for one that does not. */
@@ -16,9 +16,15 @@ export interface NameHolder {
 }
 
 /** Undefined where the name is free, and this process's from now on; otherwise who has it. */
-export async function claimName(bus: Bus, subjects: Subjects, node: string): Promise<NameHolder | undefined> {
+export async function claimName(
+  bus: Bus,
+  subjects: Subjects,
+  node: string,
+  randomBytes: RandomBytes,
+): Promise<NameHolder | undefined> {
   const subject = subjects.name(node);
-  const self: NameHolder = { id: randomBytes(8).toString('hex'), host: hostname(), pid: process.pid };
+  const id = Buffer.from(randomBytes(8)).toString('hex');
+  const self: NameHolder = { id, host: hostname(), pid: process.pid };
   let isClaimed = false;
   let rival: NameHolder | undefined;
   const end = bus.subscribe(subject, (message, reply) => {

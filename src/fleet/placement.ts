@@ -69,15 +69,40 @@ const DRAINED = 'drained';
 /** Concurrent writers retry. */
 const TRIES = 5;
 
-export class DesiredState {
-  readonly #values: KV;
+type Values = Pick<KV, 'get' | 'put'>;
 
-  constructor(values: KV) {
+/** For workers, which may not change it. */
+export class DesiredView {
+  readonly #values: Pick<Values, 'get'>;
+
+  constructor(values: Pick<Values, 'get'>) {
     this.#values = values;
   }
 
   async placements(): Promise<readonly Placement[]> {
-    return (await this.#read<Placement>(PLACEMENTS)).items;
+    return (await this.read<Placement>(PLACEMENTS)).items;
+  }
+
+  /** Workers that should take nothing new, whether they are there or not. */
+  async drained(): Promise<readonly string[]> {
+    return (await this.read<string>(DRAINED)).items;
+  }
+
+  protected async read<Item>(
+    key: string,
+  ): Promise<{ readonly items: readonly Item[]; readonly revision: number }> {
+    const entry = await this.#values.get(key);
+    if (entry === null || entry.operation !== 'PUT') return { items: [], revision: entry?.revision ?? 0 };
+    return { items: fromWire(entry.value) as Item[], revision: entry.revision };
+  }
+}
+
+export class DesiredState extends DesiredView {
+  readonly #values: Values;
+
+  constructor(values: Values) {
+    super(values);
+    this.#values = values;
   }
 
   /** Replaces what was desired of this model; 0 replicas removes it. */
@@ -86,11 +111,6 @@ export class DesiredState {
       const others = placements.filter(({ model }) => model !== placement.model);
       return placement.replicas === 0 ? others : [...others, placement];
     });
-  }
-
-  /** Workers that should take nothing new, whether they are there or not. */
-  async drained(): Promise<readonly string[]> {
-    return (await this.#read<string>(DRAINED)).items;
   }
 
   async drain(node: string, on: boolean): Promise<void> {
@@ -102,7 +122,7 @@ export class DesiredState {
 
   async #change<Item>(key: string, change: (items: readonly Item[]) => readonly Item[]): Promise<void> {
     for (let attempt = 1; ; attempt++) {
-      const { items, revision } = await this.#read<Item>(key);
+      const { items, revision } = await this.read<Item>(key);
       try {
         await this.#values.put(key, toWire(change(items)), { previousSeq: revision });
         return;
@@ -110,11 +130,5 @@ export class DesiredState {
         if (attempt === TRIES) throw error;
       }
     }
-  }
-
-  async #read<Item>(key: string): Promise<{ readonly items: readonly Item[]; readonly revision: number }> {
-    const entry = await this.#values.get(key);
-    if (entry === null || entry.operation !== 'PUT') return { items: [], revision: entry?.revision ?? 0 };
-    return { items: fromWire(entry.value) as Item[], revision: entry.revision };
   }
 }

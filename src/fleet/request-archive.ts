@@ -1,9 +1,10 @@
 // Requests that have begun, kept in the message system so that clients can resume them at any gateway: sealed with a key that
 // gateways alone have, where they have one, and in parts where they are larger than a message.
 
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, hkdfSync } from 'node:crypto';
+import type { Clock, RandomBytes } from '../runtime/clock.ts';
 import { within } from '../runtime/timers.ts';
-import type { Bucket } from './bucket.ts';
+import type { KeptValues } from './bucket.ts';
 import { fromWire, toWire } from './wire.ts';
 
 export const KEEP_MS = 900_000;
@@ -20,26 +21,32 @@ const MARK_BYTES = 8;
 const HEAD_BYTES = 1 + MARK_BYTES;
 const MOST_PARTS = 255;
 
+interface Surroundings {
+  readonly clock: Clock;
+  readonly randomBytes: RandomBytes;
+  readonly onProblem: (message: string) => void;
+}
+
 interface Kept {
   readonly id: string;
   readonly keyId: string;
 }
 
 export class FleetArchive<Request extends Kept> {
-  readonly #bucket: Pick<Bucket, 'values' | 'valueBytes' | 'heal'>;
+  readonly #bucket: Pick<KeptValues, 'values' | 'valueBytes' | 'heal'>;
   readonly #seal: Seal | undefined;
-  readonly #onProblem: (message: string) => void;
+  readonly #surroundings: Surroundings;
   #reported = false;
 
   /** `secret`: the same at every gateway, and at no worker. */
   constructor(
-    bucket: Pick<Bucket, 'values' | 'valueBytes' | 'heal'>,
+    bucket: Pick<KeptValues, 'values' | 'valueBytes' | 'heal'>,
     secret: string | undefined,
-    onProblem: (message: string) => void,
+    surroundings: Surroundings,
   ) {
     this.#bucket = bucket;
-    this.#seal = secret === undefined ? undefined : new Seal(secret);
-    this.#onProblem = onProblem;
+    this.#seal = secret === undefined ? undefined : new Seal(secret, surroundings.randomBytes);
+    this.#surroundings = surroundings;
   }
 
   async keep(request: Request): Promise<void> {
@@ -52,7 +59,7 @@ export class FleetArchive<Request extends Kept> {
       // The bucket may be gone: then it is made anew. The client's first token waits for this, and not for long.
       const healed = this.#bucket.heal();
       if ((error as Error).name !== NOBODY_TAKES_IT) throw error;
-      await within(healed, HEAL_MS);
+      await within(healed, HEAL_MS, this.#surroundings.clock);
       await this.#put(name, content);
     }
   }
@@ -73,7 +80,7 @@ export class FleetArchive<Request extends Kept> {
     const room = valueBytes - HEAD_BYTES;
     const count = Math.ceil(Math.max(0, content.length - room) / valueBytes);
     if (count > MOST_PARTS) throw new Error(`a request of ${content.length} bytes is too large to be kept`);
-    const mark = randomBytes(MARK_BYTES);
+    const mark = this.#surroundings.randomBytes(MARK_BYTES);
     for (let part = 0; part < count; part++) {
       const start = room + part * valueBytes;
       await values.put(partOf(name, mark, part), content.subarray(start, start + valueBytes));
@@ -101,20 +108,22 @@ export class FleetArchive<Request extends Kept> {
   #reportUnreadable(): void {
     if (this.#reported) return;
     this.#reported = true;
-    this.#onProblem('a kept request cannot be read: gateways need the same --archive-key');
+    this.#surroundings.onProblem('a kept request cannot be read: gateways need the same --archive-key');
   }
 }
 
 class Seal {
   readonly #key: Uint8Array;
+  readonly #randomBytes: RandomBytes;
 
-  constructor(secret: string) {
+  constructor(secret: string, randomBytes: RandomBytes) {
+    this.#randomBytes = randomBytes;
     this.#key = new Uint8Array(hkdfSync('sha256', secret, '', 'chairlift request archive', KEY_BYTES));
   }
 
   /** Bound to its name, so that nobody can put one in the place of another. */
   close(plain: Uint8Array, name: string): Uint8Array {
-    const nonce = randomBytes(NONCE_BYTES);
+    const nonce = this.#randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(CIPHER, this.#key, nonce).setAAD(Buffer.from(name));
     const sealed = [cipher.update(plain), cipher.final()];
     return Buffer.concat([nonce, cipher.getAuthTag(), ...sealed]);

@@ -1,24 +1,12 @@
 import { expect, it } from 'vitest';
+import { workerStatus } from '../../test/support/node-status.ts';
+import { nodeClock } from '../runtime/clock.ts';
 import { Membership } from './membership.ts';
-import { type NodeStatus, PROTOCOL } from './messages.ts';
 import { RunningClock } from './running-clock.ts';
-
-function statusOf(node: string): NodeStatus {
-  const common = {
-    protocol: PROTOCOL,
-    start: '1',
-    version: '1',
-    draining: false,
-    memoryBytes: 1,
-    number: 1,
-    sentMs: 0,
-  };
-  return { ...common, node, roles: ['worker'], models: [], heard: {} };
-}
 
 it('a clock leaves out the time in which its process was held up, and no other', () => {
   let monotonicMs = 1000;
-  const clock = new RunningClock(() => monotonicMs);
+  const clock = new RunningClock({ ...nodeClock, monotonicMs: () => monotonicMs });
   const after = (ms: number) => {
     monotonicMs += ms;
     return clock.nowMs();
@@ -33,8 +21,8 @@ it('a clock leaves out the time in which its process was held up, and no other',
 
 it('nodes that are silent for a lease are gone together before anybody hears of the first', () => {
   const membership = new Membership();
-  for (const node of ['a', 'b', 'c']) membership.handle(statusOf(node), 0);
-  membership.handle(statusOf('c'), 3000);
+  for (const node of ['a', 'b', 'c']) membership.handle(workerStatus(node), 0);
+  membership.handle(workerStatus('c'), 3000);
   const seen: string[] = [];
   membership.onChange((change, { node }) =>
     seen.push(`${node} ${change}, there: ${membership.workers().map((one) => one.node)}`),

@@ -1,20 +1,22 @@
 // The time that this process ran. Where it was held up, by load, by a signal or with its whole machine, that time is left
 // out: others were not silent then, they were not heard.
 
+import type { Clock, Timer } from '../runtime/clock.ts';
+
 const TICK_MS = 250;
 /** A tick that comes this late was held up. */
 const LATE_MS = 1000;
 
 export class RunningClock {
   readonly #monotonicMs: () => number;
-  readonly #timer: NodeJS.Timeout;
+  readonly #timer: Timer;
   #lastMs: number;
   #missedMs = 0;
 
-  constructor(monotonicMs: () => number = () => performance.now()) {
+  constructor({ monotonicMs, every }: Pick<Clock, 'monotonicMs' | 'every'>) {
     this.#monotonicMs = monotonicMs;
     this.#lastMs = monotonicMs();
-    this.#timer = setInterval(this.nowMs, TICK_MS).unref();
+    this.#timer = every(TICK_MS, this.nowMs).unref();
   }
 
   readonly nowMs = (): number => {
@@ -26,6 +28,6 @@ export class RunningClock {
   };
 
   close(): void {
-    clearInterval(this.#timer);
+    this.#timer.end();
   }
 }

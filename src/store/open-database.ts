@@ -10,9 +10,14 @@ interface OpenOptions {
   readonly patienceMs?: number;
   /** Called once when waiting begins. */
   readonly onWait?: (problem: Error) => void;
+  /** To a Postgres, at most. Default four. */
+  readonly connections?: number;
 }
+
+const CONNECTIONS = 4;
 
 export function openDatabase(location: string, options: OpenOptions = {}): Promise<Database> {
   if (!isPostgresAddress(location)) return openEmbedded(location);
-  return openPostgres(location, { patienceMs: PATIENCE_MS, onWait: () => {}, ...options });
+  const defaults = { patienceMs: PATIENCE_MS, onWait: () => {}, connections: CONNECTIONS };
+  return openPostgres(location, { ...defaults, ...options });
 }

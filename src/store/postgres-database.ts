@@ -9,7 +9,6 @@ import { MIGRATIONS, postgresText } from './migrations.ts';
 import { readAddress, withoutPassword } from './postgres-address.ts';
 import type { Schema } from './schema.ts';
 
-const CONNECTIONS = 10;
 const CONNECT_MS = 3000;
 /** A slower statement is lost, and its connection with it. */
 const STATEMENT_MS = 20_000;
@@ -23,13 +22,18 @@ interface Patience {
   readonly onWait: (problem: Error) => void;
 }
 
-export async function openPostgres(location: string, patience: Patience): Promise<Database> {
+interface PostgresOptions extends Patience {
+  /** At most. */
+  readonly connections: number;
+}
+
+export async function openPostgres(location: string, options: PostgresOptions): Promise<Database> {
   const name = withoutPassword(location);
   const [kysely, pg] = await Promise.all([import('kysely'), loadPg()]);
   const pool = new pg.Pool({
     ...readAddress(location),
     application_name: 'chairlift',
-    max: CONNECTIONS,
+    max: options.connections,
     connectionTimeoutMillis: CONNECT_MS,
     query_timeout: STATEMENT_MS,
     keepAlive: true,
@@ -42,7 +46,7 @@ export async function openPostgres(location: string, patience: Patience): Promis
   pool.on('error', () => {});
   const connections = explaining(name, pool);
   try {
-    await untilReachable(patience, () => migratePostgres(name, connections));
+    await untilReachable(options, () => migratePostgres(name, connections));
   } catch (error) {
     await pool.end();
     throw error;

@@ -1,6 +1,7 @@
 // What gateways keep of requests in a real NATS: sealed or in memory, never on disks in clear text; in parts where it is large;
 // and there again after the bucket, or the server with its only copy, was lost.
 
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +11,7 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { type Bucket, openBucket } from '../../src/fleet/bucket.ts';
 import type { NatsBus } from '../../src/fleet/nats-bus.ts';
 import { FleetArchive, KEEP_MS } from '../../src/fleet/request-archive.ts';
+import { nodeClock } from '../../src/runtime/clock.ts';
 import type { KeptRequest } from '../../src/server/context.ts';
 import { type Given, gatewayOf, type Log, linkOf } from '../support/fleet-link.ts';
 import { type NatsServer, natsRefusal, startNats } from '../support/nats-server.ts';
@@ -21,6 +23,7 @@ const endings: (() => unknown)[] = [];
 const SECRET = 'a secret that is longer than others';
 const PROMPT = 'the-prompt-that-nobody-else-may-read';
 const BUCKET = 'chairlift-main-requests';
+const surroundings = { clock: nodeClock, randomBytes, onProblem: expect.unreachable };
 const STREAM = `KV_${BUCKET}`;
 
 afterEach(async () => {
@@ -209,7 +212,7 @@ describe.skipIf(refusal !== undefined)('a bucket in a cluster of three', () => {
       const current = info?.cluster?.replicas?.filter((copy) => copy.current).length;
       return info?.config.num_replicas === 3 && current === 2;
     });
-    const archive = new FleetArchive<KeptRequest>(bucket, undefined, expect.unreachable);
+    const archive = new FleetArchive<KeptRequest>(bucket, undefined, surroundings);
     await waitUntil(async () => {
       const kept = archive.keep(requestOf('r1'));
       return kept.then(
@@ -236,7 +239,7 @@ describe.skipIf(refusal !== undefined)('a bucket in a cluster of three', () => {
     endings.push(() => bucket.close());
     const holder = Number((await manager.streams.info(STREAM)).cluster?.leader?.slice(-1));
     await servers[holder]?.stop();
-    const archive = new FleetArchive<KeptRequest>(bucket, SECRET, expect.unreachable);
+    const archive = new FleetArchive<KeptRequest>(bucket, SECRET, surroundings);
     await waitUntil(async () => {
       await archive.keep(requestOf('r1')).catch(() => {});
       return archive.find('key-1', 'r1').then(

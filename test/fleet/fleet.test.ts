@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FleetLab, labRefusal } from '../../scripts/fleet-lab.js';
 import { inputLine } from '../support/batch-server.ts';
 import { missingBrowser, startBrowser } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
 import { FleetBatch } from '../support/fleet-batch.ts';
 import { askFleet, type FleetAnswer } from '../support/fleet-client.ts';
 import { hindrances } from '../support/hindrances.ts';
@@ -26,19 +27,6 @@ const refusal = labRefusal();
 const workers = ['worker1', 'worker2', 'worker3'];
 const gateways = ['gateway1', 'gateway2'];
 const workerFlags = ['--worker', '--threads', '1'];
-
-/** Asserts until it holds; what lasts is the last failure. */
-async function eventually(check: () => Promise<void>): Promise<void> {
-  const endMs = Date.now() + 60_000;
-  for (;;) {
-    try {
-      return await check();
-    } catch (error) {
-      if (Date.now() > endMs) throw error;
-      await sleep(500);
-    }
-  }
-}
 
 function bodyOf(i: number, maxTokens = TOKENS) {
   return {
@@ -147,7 +135,7 @@ describe.skipIf(refusal !== undefined)(`a fleet${refusal === undefined ? '' : ` 
     await lab.runPostgres();
     await lab.runNode('gateway1', ...gatewayFlags);
     const tokens = await same(new Map((await Promise.all(answers)).entries()), STRUCK_TOKENS);
-    await eventually(async () => expect(await used('fleet')).toBe(tokens));
+    await eventually(async () => expect(await used('fleet')).toBe(tokens), 500);
   });
 
   it('fails no request while every process is started again', { timeout: 400_000 }, async () => {
@@ -202,7 +190,7 @@ describe.skipIf(refusal !== undefined)(`a fleet${refusal === undefined ? '' : ` 
         usage: { prompt_tokens: usage.prompt_tokens, completion_tokens: usage.completion_tokens },
       });
     }
-    await eventually(async () => expect(await used('batch')).toBe(tokens));
+    await eventually(async () => expect(await used('batch')).toBe(tokens), 500);
   });
 
   it('holds a key to one limit, however many gateways it asks', { timeout: LIMIT_MS }, async () => {

@@ -8,7 +8,7 @@ import { FleetBatch } from '../support/fleet-batch.ts';
 import { askFleet } from '../support/fleet-client.ts';
 import { natsRefusal } from '../support/nats-server.ts';
 import { missingPostgres, PostgresServer } from '../support/postgres.ts';
-import { type ServerProcess, waitUntil } from '../support/server-process.ts';
+import { isAlive, type ServerProcess, waitUntil } from '../support/server-process.ts';
 import { contentOf, SmallFleet } from '../support/small-fleet.ts';
 
 const refusal = natsRefusal();
@@ -27,7 +27,9 @@ const bodyOf = (i: number, maxTokens: number) => ({
 
 const logged = ({ log }: ServerProcess, text: string) => log().split(text).length - 1;
 
-describe.skipIf(refusal !== undefined)(`a node${refusal === undefined ? '' : ` (${refusal})`}`, () => {
+const title = `a node${refusal === undefined ? '' : ` (${refusal})`}`;
+
+describe.skipIf(refusal !== undefined)(title, () => {
   let fleet: SmallFleet;
   afterEach(() => fleet?.stop());
 
@@ -37,6 +39,7 @@ describe.skipIf(refusal !== undefined)(`a node${refusal === undefined ? '' : ` (
     const gateway = await fleet.gateway('g');
     const client = { gateways: [gateway.url], limitMs: LIMIT_MS };
     const sent = fleet.count('chairlift.main.work.>');
+    const askedMs = performance.now();
     const answers = Promise.all(
       Array.from({ length: 8 }, (_, i) => askFleet(client, `held-${i}`, bodyOf(i, 600))),
     );
@@ -46,8 +49,11 @@ describe.skipIf(refusal !== undefined)(`a node${refusal === undefined ? '' : ` (
     gateway.signal('SIGCONT');
     expect((await answers).map(({ returns }) => returns)).toEqual(Array(8).fill(0));
     expect(logged(gateway, 'has left the fleet')).toBe(0);
-    // A submission and a settlement each, and what had to be asked for again.
-    expect(sent()).toBeLessThan(64);
+    const metrics = await (await fetch(`${gateway.url}/metrics`)).text();
+    expect(/^chairlift_fleet_reassignments_total (\S+)$/m.exec(metrics)?.[1]).toBe('0');
+    // A submission and a settlement each, and at most two messages for each of two reports a second.
+    const seconds = (performance.now() - askedMs) / 1000;
+    expect(sent()).toBeLessThan(8 * (2 + 4 * seconds));
   });
 
   it('that hears nothing of what it is sent gets few requests, and none waits for it for long', async () => {
@@ -92,33 +98,21 @@ describe.skipIf(refusal !== undefined)(`a node${refusal === undefined ? '' : ` (
     await fleet.worker('w2');
     await fleet.knows(gateway, 'w1', 'w2');
     const hungMs = performance.now();
-    process.kill(first.enginePid(), 'SIGSTOP');
-    await sleep(7000);
-    const askedMs = performance.now();
-    await Promise.all(
-      Array.from({ length: 6 }, (_, i) => askFleet(client, `hung-${i + 1}`, bodyOf(i + 1, 4))),
-    );
-    expect(performance.now() - askedMs).toBeLessThan(20_000);
-    await began;
-    expect(performance.now() - hungMs).toBeLessThan(30_000);
-  });
-
-  it('that is cut off from NATS takes no new requests, and fails those that have begun after a minute', async () => {
-    fleet = await SmallFleet.start();
-    await fleet.worker('w1');
-    const gateway = await fleet.gateway('g');
-    const begun = await fleet.open(gateway.url, 'begun', bodyOf(0, 4000));
-    expect(begun.status).toBe(200);
-    await sleep(1000);
-    const cutMs = performance.now();
-    await fleet.nats.stop();
-    const late = await fleet.open(gateway.url, 'late', bodyOf(1, 4));
-    expect([late.status, late.headers.get('retry-after')]).toEqual([503, '5']);
-    expect(await late.json()).toMatchObject({ error: { code: 'no_worker' } });
-    expect(performance.now() - cutMs).toBeLessThan(30_000);
-    expect(await begun.text()).toMatch(/"code":"no_worker"/);
-    expect(performance.now() - cutMs).toBeGreaterThan(55_000);
-    expect(performance.now() - cutMs).toBeLessThan(100_000);
+    const hung = first.enginePid();
+    process.kill(hung, 'SIGSTOP');
+    try {
+      await sleep(7000);
+      const askedMs = performance.now();
+      await Promise.all(
+        Array.from({ length: 6 }, (_, i) => askFleet(client, `hung-${i + 1}`, bodyOf(i + 1, 4))),
+      );
+      expect(performance.now() - askedMs).toBeLessThan(20_000);
+      await began;
+      expect(performance.now() - hungMs).toBeLessThan(30_000);
+    } finally {
+      // Else it never notices that its worker is gone, and stays.
+      if (isAlive(hung)) process.kill(hung, 'SIGCONT');
+    }
   });
 
   it.skipIf(faketime === undefined)(
@@ -227,12 +221,20 @@ describe.skipIf(refusal !== undefined || missingPostgres !== undefined)(
       const key = fleet.createKey(database, 'two', '--max-concurrent', '2');
       await waitUntil(async () => (await fleet.open(g1.url, 'known', bodyOf(0, 1), key)).ok);
       const first = await fleet.open(g1.url, 'taken', bodyOf(1, 900), key);
-      const second = await fleet.open(g2.url, 'taken', undefined, key);
-      expect([first.status, second.status]).toEqual([200, 200]);
+      expect(first.status).toBe(200);
+      // Gateways give places back after the answer: the one of `known` may be taken still.
+      let second = await fleet.open(g2.url, 'taken', undefined, key);
+      while (second.status === 429) second = await fleet.open(g2.url, 'taken', undefined, key);
+      expect(second.status).toBe(200);
       // While the second still runs.
       expect(await first.text()).toMatch(/"code":"superseded"/);
-      expect((await fleet.open(g1.url, 'third', bodyOf(2, 4), key)).status).toBe(200);
-      const text = await second.text();
+      let hasEnded = false;
+      const rest = second.text().finally(() => {
+        hasEnded = true;
+      });
+      await waitUntil(async () => hasEnded || (await fleet.open(g1.url, 'third', bodyOf(2, 4), key)).ok);
+      expect(hasEnded).toBe(false);
+      const text = await rest;
       expect(text).toMatch(/\[DONE\]/);
       expect(contentOf(text).length).toBeGreaterThan(450);
     });

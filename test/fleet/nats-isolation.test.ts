@@ -1,13 +1,14 @@
 // Fleets that share a NATS server, by accounts or by names: neither sees the other's nodes, hears its requests, or reads what it
 // keeps.
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import type { JoinedFleet } from '../../src/app/join-fleet.ts';
 import { type Bucket, openBucket } from '../../src/fleet/bucket.ts';
 import { Subjects } from '../../src/fleet/bus.ts';
+import { natsPermissions, permissionsText } from '../../src/fleet/nats-permissions.ts';
 import { DesiredState } from '../../src/fleet/placement.ts';
 import type { KeptRequest } from '../../src/server/context.ts';
 import { type Given, gatewayOf, type Log, linkOf } from '../support/fleet-link.ts';
@@ -54,16 +55,6 @@ function hears({ membership }: JoinedFleet, node: string): Promise<void> {
       resolve();
     });
   });
-}
-
-/** What the page says of the permissions that a user needs. */
-function documentedSubjects(fleet: string): { publish: string[]; subscribe: string[] } {
-  const page = readFileSync(new URL('../../docs/fleet.md', import.meta.url), 'utf8');
-  const subjectsBehind = (word: string) =>
-    [...(new RegExp(`^\\s*${word} = \\[([^\\]]+)\\]`, 'm').exec(page)?.[1] ?? '').matchAll(/"([^"]+)"/g)].map(
-      ([, subject = '']) => subject.replaceAll('FLEET', fleet),
-    );
-  return { publish: subjectsBehind('publish'), subscribe: subjectsBehind('subscribe') };
 }
 
 const request = { id: 'req-1', keyId: 'key-1' } as unknown as KeptRequest;
@@ -136,12 +127,9 @@ describe.skipIf(refusal !== undefined)(
       await expectUnheard(ours, theirs);
     });
 
-    it('are held apart by users who may speak on the subjects of docs/fleet.md alone', async () => {
-      const user = (fleet: string) => {
-        const listed = (subjects: readonly string[]) => subjects.map((one) => `"${one}"`).join(', ');
-        const { publish, subscribe } = documentedSubjects(fleet);
-        return `{ user: ${fleet}, password: p, permissions: { publish: [${listed(publish)}], subscribe: [${listed(subscribe)}] } }`;
-      };
+    it('are held apart by users who have the permissions of their fleet alone', async () => {
+      const user = (fleet: string) =>
+        `{ user: ${fleet}, password: p, ${permissionsText(natsPermissions({ fleet, roles: ['worker', 'gateway'] }))} }`;
       const address = await server('users', `authorization { users: [${user('one')}, ${user('two')}] }`);
       const [ours, theirs] = ['one', 'two'].map((fleet) => ({
         join: address,

@@ -15,6 +15,8 @@ const accountLimits = {
 export class NatsOperator {
   readonly #key = nkeys.createOperator();
   readonly #accounts = new Map<string, KeyPair>();
+  /** Keys of an account that sign users with its permissions alone, by account. */
+  readonly #scopes = new Map<string, object>();
 
   constructor(...accounts: readonly string[]) {
     for (const name of ['SYS', ...accounts]) this.#accounts.set(name, nkeys.createAccount());
@@ -27,7 +29,10 @@ export class NatsOperator {
     const jwts = [...this.#accounts].map(([name, key]) => {
       // The system's account may keep nothing.
       const limits = name === 'SYS' ? { ...accountLimits, mem_storage: 0, disk_storage: 0 } : accountLimits;
-      return `${key.getPublicKey()}: ${signed(this.#key, key, name, { type: 'account', version: 2, limits })}`;
+      return `${key.getPublicKey()}: ${signed(this.#key, key, name, {
+        ...{ type: 'account', version: 2, limits },
+        ...(this.#scopes.has(name) ? { signing_keys: [this.#scopes.get(name)] } : {}),
+      })}`;
     });
     return [
       `operator: ${signed(this.#key, this.#key, 'operator', claims)}`,
@@ -42,6 +47,21 @@ export class NatsOperator {
     const user = nkeys.createUser();
     const claims = { type: 'user', version: 2, ...unlimited, pub: {}, sub: {} };
     return credentialsFile(signed(this.#account(account), user, 'user', claims, times), seedOf(user));
+  }
+
+  /** Signs users who may do what a template says; ask for it before the settings. */
+  scopeOf(account: string, template: object): { userOf(name: string): string } {
+    const key = nkeys.createAccount();
+    const scope = { kind: 'user_scope', key: key.getPublicKey(), template: { ...template, ...unlimited } };
+    this.#scopes.set(account, scope);
+    const issuer_account = this.#account(account).getPublicKey();
+    return {
+      userOf: (name) => {
+        const user = nkeys.createUser();
+        const claims = { type: 'user', version: 2, issuer_account };
+        return credentialsFile(signed(key, user, name, claims), seedOf(user));
+      },
+    };
   }
 
   #account(name: string): KeyPair {

@@ -13,7 +13,7 @@ import { StoreError } from '../../src/store/database.ts';
 
 const DEBIAN = '/usr/lib/postgresql';
 const USER = 'chairlift';
-const NOBODY = 65534;
+export const NOBODY = 65534;
 
 const run = promisify(execFile);
 
@@ -124,9 +124,9 @@ export class PostgresServer {
   }
 }
 
-const asNobody = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+export const asNobody = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
   const { port } = server.address() as { port: number };

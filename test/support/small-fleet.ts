@@ -20,19 +20,25 @@ interface Denied {
   readonly subscribe?: readonly string[];
 }
 
+/** As a server's configuration has it: nothing else is allowed. */
+type Allowed = string;
+
 export class SmallFleet {
   readonly #folder = mkdtempSync(join(tmpdir(), 'chairlift-fleet-'));
   readonly #homes: ServerHome[] = [];
   #nats: NatsServer | undefined;
   #listener: NatsConnection | undefined;
 
-  /** `denied`: by user of NATS. The user `all` may do everything; passwords are the names. */
-  static async start(denied: Readonly<Record<string, Denied>> = {}): Promise<SmallFleet> {
+  /** What users of NATS may do. The user `all` may do everything; passwords are the names. */
+  static async start(given: Readonly<Record<string, Denied | Allowed>> = {}): Promise<SmallFleet> {
     const fleet = new SmallFleet();
     const deny = (subjects: readonly string[] = []) => `{ deny: ${JSON.stringify(subjects)} }`;
-    const users = Object.entries<Denied>({ ...denied, all: {} }).map(
-      ([user, { publish, subscribe }]) =>
-        `{ user: ${user}, password: ${user}, permissions: { publish: ${deny(publish)}, subscribe: ${deny(subscribe)} } }`,
+    const permissionsOf = (limits: Denied | Allowed) =>
+      typeof limits === 'string'
+        ? limits
+        : `permissions: { publish: ${deny(limits.publish)}, subscribe: ${deny(limits.subscribe)} }`;
+    const users = Object.entries({ ...given, all: {} }).map(
+      ([user, limits]) => `{ user: ${user}, password: ${user}, ${permissionsOf(limits)} }`,
     );
     fleet.#nats = await startNats(
       fleet.#folder,

@@ -57,10 +57,13 @@ export class PrefixEventLog {
 }
 
 /** A key that both entered and left did so in either order, as often as it did: only the difference counts. */
-function settled(entered: readonly number[], left: readonly number[]): [Int32Array, Int32Array] {
+export function settled(
+  entered: ArrayLike<number>,
+  left: ArrayLike<number>,
+): [entered: Int32Array, left: Int32Array] {
   if (entered.length === 0 || left.length === 0) return [Int32Array.from(entered), Int32Array.from(left)];
   const balance = new Map<string, { readonly high: number; readonly low: number; count: number }>();
-  const count = (keys: readonly number[], by: number) => {
+  const count = (keys: ArrayLike<number>, by: number) => {
     for (let i = 0; i < keys.length; i += KEY_LANES) {
       const [high, low] = [keys[i] as number, keys[i + 1] as number];
       const name = `${high} ${low}`;

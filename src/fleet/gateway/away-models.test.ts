@@ -1,40 +1,24 @@
 import { expect, it } from 'vitest';
+import { workerStatus } from '../../../test/support/node-status.ts';
 import { Membership } from '../membership.ts';
-import { type NodeStatus, PROTOCOL } from '../messages.ts';
+import type { NodeStatus } from '../messages.ts';
 import { AwayModels } from './away-models.ts';
-import { fleetModels } from './fleet-models.ts';
+import { ModelTable } from './model-table.ts';
 
-function statusOf(node: string, models: readonly string[], start = '1'): NodeStatus {
-  return {
-    protocol: PROTOCOL,
-    node,
-    start,
-    roles: ['worker'],
-    version: '1',
-    draining: false,
-    memoryBytes: 0,
-    sentMs: 0,
-    number: 1,
-    heard: {},
-    models: models.map((name) => ({
-      name,
-      aliases: [],
-      key: `key of ${name}`,
-      determinism: 'cpu',
-      state: 'loaded',
-      isDefault: true,
-      pinned: false,
-      createdSeconds: 0,
-      weightBytes: 1,
-    })),
-  };
+function statusOf(node: string, names: readonly string[], start = '1'): NodeStatus {
+  const models = names.map((name) => ({
+    ...{ name, aliases: [], key: `key of ${name}`, determinism: 'cpu', state: 'loaded' as const },
+    ...{ isDefault: true, pinned: false, createdSeconds: 0, weightBytes: 1 },
+  }));
+  return workerStatus(node, { start, models });
 }
 
 it('knows models of workers that have left for 15 minutes, unless another worker has them', () => {
   let nowMs = 0;
   const membership = new Membership();
   const away = new AwayModels(membership, new Map(), () => nowMs);
-  const names = () => away.models(fleetModels(membership.workers())).map(({ name }) => name);
+  const table = ModelTable.of(membership);
+  const names = () => away.models(table).map(({ name }) => name);
   membership.handle(statusOf('a', ['one', 'both']), nowMs);
   membership.handle(statusOf('b', ['both']), nowMs);
   expect(names()).toEqual([]);

@@ -3,24 +3,21 @@
 
 import type { Membership } from '../membership.ts';
 import type { NodeStatus } from '../messages.ts';
-import { type FleetModel, fleetModels } from './fleet-models.ts';
 import type { PinnedContents } from './model-contents.ts';
+import type { ModelReplicas } from './model-replicas.ts';
+import { ModelTable } from './model-table.ts';
 
 /** After this time a model that no worker has does not exist. */
 const AWAY_MS = 900_000;
 
-interface Departed {
-  readonly status: NodeStatus;
-  readonly leftMs: number;
-}
-
 export class AwayModels {
-  readonly #departed = new Map<string, Departed>();
-  readonly #pins: PinnedContents;
+  /** When each node left, in that order. */
+  readonly #leftMs = new Map<string, number>();
+  readonly #departed: ModelTable;
   readonly #nowMs: () => number;
 
   constructor(membership: Pick<Membership, 'onChange'>, pins: PinnedContents, nowMs: () => number) {
-    this.#pins = pins;
+    this.#departed = new ModelTable(pins);
     this.#nowMs = nowMs;
     membership.onChange((change, status) => {
       // One that is back may not know its models yet: until it does, what it had counts.
@@ -29,25 +26,23 @@ export class AwayModels {
   }
 
   /** Those that no present worker has. */
-  models(present: readonly FleetModel[]): FleetModel[] {
-    if (this.#departed.size === 0) return [];
+  models(present: ModelTable): readonly ModelReplicas[] {
     this.#forget();
-    const names = new Set(present.map(({ name }) => name));
-    const statuses = [...this.#departed.values()].map(({ status }) => status);
-    return fleetModels(statuses, this.#pins).filter(({ name }) => !names.has(name));
+    return this.#departed.models.filter(({ name }) => present.find(name)?.name !== name);
   }
 
   #note(status: NodeStatus): void {
-    this.#departed.delete(status.node);
-    this.#departed.set(status.node, { status, leftMs: this.#nowMs() });
+    this.#leftMs.delete(status.node);
+    this.#leftMs.set(status.node, this.#nowMs());
+    this.#departed.set(status);
     this.#forget();
   }
 
-  /** They are in the order in which they left. */
   #forget(): void {
     const endMs = this.#nowMs() - AWAY_MS;
-    for (const [node, { leftMs }] of this.#departed) {
+    for (const [node, leftMs] of this.#leftMs) {
       if (leftMs > endMs) return;
+      this.#leftMs.delete(node);
       this.#departed.delete(node);
     }
   }

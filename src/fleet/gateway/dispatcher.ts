@@ -1,11 +1,11 @@
 // A gateway's open requests: which worker computes each, its tokens so far, and what happens when that worker is lost. Tokens
 // are counted here, so that none is delivered twice; updates of an earlier attempt are ignored.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineRequest, RequestEvent } from '../../engine/request.ts';
 import { failedEvent, supersededError } from '../../engine/request-errors.ts';
 import { RequestStreams } from '../../engine/request-streams.ts';
 import type { VocabularyTables } from '../../grammar/vocabulary.ts';
+import { type Clock, sleep } from '../../runtime/clock.ts';
 import type { Bus, Subjects } from '../bus.ts';
 import type { Membership } from '../membership.ts';
 import type {
@@ -18,6 +18,7 @@ import type {
   ToWorker,
 } from '../messages.ts';
 import { NO_VOCABULARY } from '../worker/fleet-worker.ts';
+import type { AnswerDirectory } from './answer-directory.ts';
 import { type AskedModel, type FoundAnswer, OpenAnswer } from './open-answer.ts';
 import type { WorkerChoice } from './worker-choice.ts';
 import type { WorkerProcess } from './worker-health.ts';
@@ -41,7 +42,10 @@ interface DispatcherOptions {
   readonly choice: WorkerChoice;
   /** Finds what a worker still has of an answer that began at another gateway. */
   readonly find: (worker: string, current: Attempt) => Promise<FoundAnswer | undefined>;
+  /** Undefined where nobody can come back to an answer. */
+  readonly directory: Pick<AnswerDirectory, 'note' | 'find'> | undefined;
   readonly nowMs: () => number;
+  readonly clock: Clock;
 }
 
 export class Dispatcher {
@@ -58,10 +62,10 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    const { bus, subjects, node, membership } = options;
-    const timer = setInterval(() => this.#tick(), TICK_MS);
+    const { bus, subjects, node, membership, clock } = options;
+    const timer = clock.every(TICK_MS, () => this.#tick());
     this.#endings.push(
-      () => clearInterval(timer),
+      () => timer.end(),
       bus.subscribe(subjects.news(node), (message) => this.#handle(message as ToGateway)),
       membership.onChange((change, status) =>
         change === 'left' ? this.#lost(status) : this.#assignWaiting(),
@@ -83,18 +87,19 @@ export class Dispatcher {
     request: EngineRequest,
     attempt: number,
   ): AsyncGenerator<RequestEvent, void, void> {
-    while (this.#streams.has(request.id)) await sleep(AGAIN_MS);
+    while (this.#streams.has(request.id)) await sleep(this.#options.clock, AGAIN_MS);
     yield* this.#begin(model, request, attempt);
   }
 
   /** `attempt`: the last one that this gateway has made before. */
   #begin(model: AskedModel, request: EngineRequest, attempt = 0): AsyncGenerator<RequestEvent, void, void> {
     const { id } = request;
+    const { nowMs, clock } = this.#options;
     const events = this.#streams.open(id, () => this.cancel(id));
-    const open = new OpenAnswer(model, request, this.#options.nowMs());
+    const open = new OpenAnswer(model, request, { nowMs: nowMs(), wallMs: clock.wallMs() });
     open.attempt = Math.max(open.attempt, attempt);
     this.#open.set(id, open);
-    if (request.takeover !== undefined) void this.#recover(open);
+    if ((request.takeover ?? 0) > 0) void this.#recover(open);
     else this.#assign(open);
     return events;
   }
@@ -130,14 +135,16 @@ export class Dispatcher {
     for (const end of this.#endings) end();
   }
 
-  /** Asks every worker what it still has of the answer and continues from there; what nobody has is computed again. */
+  /** Asks the worker that had it last what it has of the answer and continues from there; what it lacks is computed again. */
   async #recover(open: OpenAnswer): Promise<void> {
-    const { membership, find } = this.#options;
+    const { membership, find, directory } = this.#options;
     open.recovering = true;
-    const found = await Promise.all(membership.workers().map(({ node }) => find(node, open.current)));
+    const worker = await directory?.find(open.request.id);
+    const isThere = worker !== undefined && membership.get(worker) !== undefined;
+    const found = isThere ? await find(worker, open.current) : undefined;
     open.recovering = false;
     if (!this.#open.has(open.request.id)) return;
-    const events = open.resume(found.filter((one) => one !== undefined));
+    const events = open.resume(found);
     const last = events.at(-1);
     this.#streams.deliver(events.filter(({ kind }) => kind === 'token'));
     if (last?.kind === 'finish') this.#finish(open, last);
@@ -168,8 +175,10 @@ export class Dispatcher {
       return;
     }
     this.#streams.deliver(events);
-    if (news.finish !== undefined) this.#finish(open, { ...news.finish, id: open.request.id });
-    else if (news.returned !== undefined) this.#returned(open, news.returned);
+    if (news.finish !== undefined) {
+      this.#note(open);
+      this.#finish(open, { ...news.finish, id: open.request.id });
+    } else if (news.returned !== undefined) this.#returned(open, news.returned);
   }
 
   /** Asks again for what is missing, and cancels what no client wants any more. */
@@ -240,11 +249,20 @@ export class Dispatcher {
   }
 
   #assign(open: OpenAnswer): void {
-    const { membership, choice, nowMs } = this.#options;
-    const chosen = choice.choose(open, membership.workers(), nowMs());
+    const { choice, nowMs } = this.#options;
+    const chosen = choice.choose(open, nowMs());
     if (chosen === undefined) return;
     open.give(chosen);
     this.#send(open);
+  }
+
+  /** A while after it was given, or at its end: what is over soon is noted once. */
+  #note(open: OpenAnswer): void {
+    const { worker, request, notedAt } = open;
+    if (request.takeover === undefined || worker === undefined || worker.node === notedAt) return;
+    if (!open.isPlaced) return;
+    open.notedAt = worker.node;
+    this.#options.directory?.note(request.id, worker.node);
   }
 
   /** Sending the same attempt twice has no effect. */
@@ -285,6 +303,7 @@ export class Dispatcher {
     const nowMs = this.#options.nowMs();
     for (const open of [...this.#open.values()]) {
       if (open.recovering) continue;
+      this.#note(open);
       if (nowMs - open.heardMs > (open.isPlaced ? WAIT_MS : PLACE_MS)) this.#giveUp(open);
       // Without a connection nobody can be asked, and nobody's silence means anything.
       else if (bus.state !== 'connected') continue;
@@ -303,12 +322,12 @@ export class Dispatcher {
 
   /** A worker without requests of this gateway publishes nothing to it, so silence may mean that a request was lost. */
   #check(open: OpenAnswer, worker: WorkerProcess, nowMs: number): void {
-    const { choice, membership } = this.#options;
+    const { choice } = this.#options;
     const isSilent = nowMs - Math.max(open.sentMs, open.heardMs) > LOST_AFTER_MS;
     const isDeaf = isSilent && open.unacknowledged >= MOST_SENDS;
     if (isDeaf || choice.health.isStuck(worker, open.model.name)) {
       choice.health.failed(worker, nowMs);
-      if (choice.hasOther(open, membership.workers(), nowMs)) {
+      if (choice.hasOther(open, nowMs)) {
         this.#takeBack(open, worker);
         return;
       }

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { workerStatus } from '../../../test/support/node-status.ts';
+import { nodeClock } from '../../runtime/clock.ts';
 import { Membership } from '../membership.ts';
-import { type ModelStatus, type NodeStatus, PROTOCOL } from '../messages.ts';
+import type { ModelStatus, NodeStatus } from '../messages.ts';
 import { toWire } from '../wire.ts';
 import { FleetControl } from './fleet-control.ts';
 
@@ -35,18 +37,7 @@ function model(running: number, waiting: number, stepsPerSecond: number, over: P
   } satisfies ModelStatus;
 }
 
-function node(name: string, models: readonly ModelStatus[]): NodeStatus {
-  const common = {
-    protocol: PROTOCOL,
-    start: '1',
-    version: '1',
-    draining: false,
-    memoryBytes: 1,
-    number: 1,
-    sentMs: 0,
-  };
-  return { ...common, node: name, roles: ['worker'], models, heard: {} };
-}
+const node = (name: string, models: readonly ModelStatus[]) => workerStatus(name, { models });
 
 function controlOf(
   nodes: readonly NodeStatus[],
@@ -62,6 +53,7 @@ function controlOf(
     dispatched: { reassignments: 0, resends: 0 },
     archiveBytes: undefined,
     nowMs: () => 0,
+    clock: nodeClock,
     ask: () => Promise.reject(new Error('asks nobody')),
     ...over,
   });

@@ -1,5 +1,6 @@
 // What operators see and change in a fleet, at any gateway.
 
+import type { Clock } from '../../runtime/clock.ts';
 import { within } from '../../runtime/timers.ts';
 import type { Membership } from '../membership.ts';
 import type { Answer, ModelWork, NodeStatus, Question } from '../messages.ts';
@@ -53,6 +54,7 @@ interface FleetControlOptions {
   /** Undefined where nothing is archived. */
   readonly archiveBytes: (() => Promise<number>) | undefined;
   readonly nowMs: () => number;
+  readonly clock: Clock;
 }
 
 interface MemberCount {
@@ -93,9 +95,9 @@ export class FleetControl {
   }
 
   async figures(): Promise<FleetFigures> {
-    const { contents, membership, dispatched, archiveBytes, nowMs } = this.#options;
+    const { contents, membership, dispatched, archiveBytes, nowMs, clock } = this.#options;
     const inTime = <Value>(value: Promise<Value> | undefined) =>
-      value && within(value, FIGURES_MS).catch(() => undefined);
+      value && within(value, FIGURES_MS, clock).catch(() => undefined);
     const [placements, bytes] = await Promise.all([inTime(this.#placements()), inTime(archiveBytes?.())]);
     return {
       members: memberCounts(membership.all()),

@@ -2,9 +2,10 @@
 // tokenizes and detokenizes with copies of the models without their weights.
 
 import type { EngineStats } from '../../engine/engine.ts';
-import { type LocalModelOptions, openLocalModel } from '../../pool/local-model.ts';
+import type { LocalModel } from '../../pool/local-model.ts';
 import type { AcquireResult, ModelEntry, ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
+import type { Clock, Timer } from '../../runtime/clock.ts';
 import { messageOf } from '../../runtime/error-message.ts';
 import type { Membership } from '../membership.ts';
 import type { Answer, Question } from '../messages.ts';
@@ -12,16 +13,10 @@ import { freeMemory } from '../placement.ts';
 import { AwayModels } from './away-models.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { FleetEngine } from './fleet-engine.ts';
-import {
-  entryOf,
-  type FleetModel,
-  findModel,
-  fleetModels,
-  knownLoad,
-  mergeStats,
-  type Replica,
-} from './fleet-models.ts';
+import { mergeStats } from './merged-stats.ts';
 import type { PinnedContents } from './model-contents.ts';
+import type { FleetModel, ModelReplicas, Replica } from './model-replicas.ts';
+import type { ModelTable } from './model-table.ts';
 import { TextCopies } from './text-copies.ts';
 
 const ASK_MS = 5000;
@@ -31,13 +26,17 @@ const STATS_MS = 1000;
 
 export interface FleetPoolOptions {
   readonly membership: Membership;
+  readonly models: ModelTable;
   readonly dispatcher: Dispatcher;
+  /** The message system has been away for longer than a worker may be silent. */
+  readonly isCutOff: () => boolean;
   readonly ask: (node: string, question: Question, timeoutMs: number) => Promise<Answer>;
   readonly folder: string;
   readonly nowMs: () => number;
+  readonly clock: Clock;
   readonly pins: PinnedContents;
-  /** What this gateway's settings say about the text of a model. */
-  readonly textOf: (name: string) => Pick<LocalModelOptions, 'chatTemplate' | 'toolFormat'>;
+  /** Opens a model without its weights, as this gateway's settings want the text of this name. */
+  readonly openText: (path: string, name: string) => LocalModel;
 }
 
 type Refusal = Extract<AcquireResult, { ok: false }>;
@@ -67,25 +66,29 @@ export class FleetPool implements ModelPool {
   }
 
   list(): readonly ModelEntry[] {
-    const models = this.#models();
-    const away = this.#away.models(models).map((model): ModelEntry => awayEntry(entryOf(model)));
-    return [...models.map(entryOf), ...away];
+    const { models, isCutOff } = this.#options;
+    const away = this.#away.models(models).map(({ entry }) => awayEntry(entry));
+    // What ran on at workers is not known: nothing new can be given to them.
+    const known = models.models.map(({ entry }) => (isCutOff() ? awayEntry(entry) : entry));
+    return [...known, ...away];
   }
 
   /** Models that this gateway was asked for and that some worker has loaded. */
   loaded(): readonly ServedModel[] {
-    return this.#models().flatMap((model) => {
+    return this.#options.models.models.flatMap((model) => {
       const opened = this.#opened.get(model.name);
-      return opened?.key === model.key && loadedReplicas(model).length > 0 ? [opened.served] : [];
+      return opened?.key === model.key && model.isLoaded ? [opened.served] : [];
     });
   }
 
   async acquire(name: string | undefined): Promise<AcquireResult> {
     if (this.#closed) return { ok: false, failure: 'closing', message: 'the server is shutting down' };
-    const models = this.#models();
-    const model = findModel(models, name);
-    if (model === undefined) return this.#unknown(name, models);
-    const refusal = loadedReplicas(model).length > 0 ? undefined : await this.#loadOnce(model);
+    const model = this.#options.models.find(name);
+    if (model === undefined) return this.#unknown(name);
+    if (this.#options.isCutOff()) {
+      return { ok: false, failure: 'away', message: 'the message system of the fleet cannot be reached' };
+    }
+    const refusal = model.isLoaded ? undefined : await this.#loadOnce(model);
     if (refusal !== undefined) return refusal;
     try {
       const served = await this.#open(model);
@@ -105,39 +108,38 @@ export class FleetPool implements ModelPool {
 
   /** Unloads it on every worker, unless one is busy with it. */
   async unload(name: string): Promise<boolean> {
-    const model = findModel(this.#models(), name);
+    const model = this.#options.models.find(name);
     if (model === undefined) return false;
     const answers = await Promise.all(
-      loadedReplicas(model).map(({ status }) =>
-        this.#ask(status.node, { kind: 'unload', model: model.name }),
-      ),
+      model.loaded.map(({ status }) => this.#ask(status.node, { kind: 'unload', model: model.name })),
     );
     return answers.every(({ kind }) => kind === 'done');
   }
 
   async close(limitMs: number): Promise<void> {
     this.#closed = true;
-    const { dispatcher } = this.#options;
-    let timer: NodeJS.Timeout | undefined;
+    const { dispatcher, clock } = this.#options;
+    let timer: Timer | undefined;
     const limit = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, limitMs);
+      timer = clock.after(limitMs, resolve);
     });
     await Promise.race([dispatcher.idle(), limit]);
-    clearTimeout(timer);
+    timer?.end();
     dispatcher.close();
   }
 
-  #models(): FleetModel[] {
-    return fleetModels(this.#options.membership.workers(), this.#options.pins);
-  }
-
-  #unknown(name: string | undefined, models: readonly FleetModel[]): Refusal {
-    const away = findModel(this.#away.models(models), name);
+  #unknown(name: string | undefined): Refusal {
+    const { models } = this.#options;
+    const departed = this.#away.models(models);
+    const away =
+      name === undefined
+        ? departed[0]
+        : (departed.find((one) => one.name === name) ?? departed.find((one) => one.hasAlias(name)));
     if (away !== undefined) {
       const message = `no worker that has ${away.name} can be reached now`;
       return { ok: false, failure: 'away', message };
     }
-    const known = models.map((one) => one.name);
+    const known = models.models.map((one) => one.name);
     if (known.length === 0) {
       return { ok: false, failure: 'engine-died', message: 'no worker of the fleet can be reached now' };
     }
@@ -168,8 +170,7 @@ export class FleetPool implements ModelPool {
   }
 
   #keep(model: string, idleMs: number): void {
-    const replicas = this.#models().find(({ name }) => name === model);
-    for (const { status } of replicas === undefined ? [] : loadedReplicas(replicas)) {
+    for (const { status } of this.#now(model)?.loaded ?? []) {
       void this.#ask(status.node, { kind: 'keep', model, idleMs });
     }
   }
@@ -189,24 +190,19 @@ export class FleetPool implements ModelPool {
     const { name, key } = model;
     const path = await this.#texts.path(model);
     const base = model.replicas[0]?.model.adapterOf ?? name;
-    const { spec, tokenizer, template, pooling, classifier, fillInMiddle, sampling, close } = openLocalModel(
-      path,
-      this.#options.textOf(base),
-    );
-    close();
+    const opened = this.#options.openText(path, base);
+    const { spec, tokenizer, template, pooling, classifier, fillInMiddle, sampling } = opened;
+    opened.close();
     let blockCount = 1;
     const least = () => {
-      const counts = loadedReplicas(this.#now(name)).flatMap(
-        (replica) => replica.model.load?.totalBlocks ?? [],
-      );
-      if (counts.length > 0) blockCount = Math.min(...counts);
+      blockCount = this.#now(name)?.leastBlocks ?? blockCount;
       return blockCount;
     };
     const engine = new FleetEngine(
       { name, key },
       this.#options.dispatcher,
       () => this.#stats(name),
-      () => knownLoad(loadedReplicas(this.#now(name))),
+      () => this.#now(name)?.knownLoad,
     );
     const served: ServedModel = {
       name,
@@ -230,13 +226,14 @@ export class FleetPool implements ModelPool {
     return served;
   }
 
-  #now(name: string): FleetModel {
-    return this.#models().find((one) => one.name === name) ?? { name, key: '', replicas: [] };
+  #now(name: string): ModelReplicas | undefined {
+    const model = this.#options.models.find(name);
+    return model?.name === name ? model : undefined;
   }
 
   async #stats(name: string): Promise<EngineStats> {
     const answers = await Promise.all(
-      loadedReplicas(this.#now(name)).map(({ status }) =>
+      (this.#now(name)?.loaded ?? []).map(({ status }) =>
         this.#ask(status.node, { kind: 'stats', model: name }, STATS_MS),
       ),
     );
@@ -252,10 +249,6 @@ export class FleetPool implements ModelPool {
       return { kind: 'refused', reason: `${node}: ${messageOf(error)}` };
     }
   }
-}
-
-function loadedReplicas({ replicas }: FleetModel): Replica[] {
-  return replicas.filter(({ model }) => model.state === 'loaded');
 }
 
 function awayEntry({ memoryBytes: _, computedBy: __, ...entry }: ModelEntry): ModelEntry {

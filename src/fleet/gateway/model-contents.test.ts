@@ -1,22 +1,30 @@
 import { describe, expect, it } from 'vitest';
+import { workerStatus } from '../../../test/support/node-status.ts';
 import { Membership } from '../membership.ts';
-import { type ModelStatus, type NodeStatus, PROTOCOL } from '../messages.ts';
-import { fleetModels } from './fleet-models.ts';
+import type { ModelStatus, NodeStatus } from '../messages.ts';
 import { ModelContents, type PinnedContents } from './model-contents.ts';
+import { ModelTable } from './model-table.ts';
 
 const [right, wrong] = ['aaaaaaaaaaaa1111', 'bbbbbbbbbbbb2222'];
 
 function statusOf(node: string, key: string): NodeStatus {
-  const model = { name: 'm', aliases: [], key, state: 'loaded', isDefault: true } as unknown as ModelStatus;
-  const common = { protocol: PROTOCOL, start: '1', version: '1', draining: false, memoryBytes: 1, number: 1 };
-  return { ...common, node, roles: ['worker'], models: [model], heard: {}, sentMs: 0 };
+  const model = {
+    name: 'm',
+    aliases: [],
+    key,
+    state: 'loaded',
+    isDefault: true,
+    pinned: false,
+  } as unknown as ModelStatus;
+  return workerStatus(node, { models: [model] });
 }
 
 function watched(pins: PinnedContents = new Map()) {
   const membership = new Membership();
   const problems: string[] = [];
   const contents = new ModelContents(membership, pins, (message) => problems.push(message));
-  const answering = () => fleetModels(membership.workers(), pins).map(({ key }) => key);
+  const table = ModelTable.of(membership, pins);
+  const answering = () => table.models.map(({ key }) => key);
   return { membership, problems, contents, answering };
 }
 

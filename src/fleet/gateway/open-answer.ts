@@ -43,6 +43,8 @@ export class OpenAnswer {
   number = 0;
   cachedTokens = 0;
   sentMs = 0;
+  /** The worker that the directory names for it. */
+  notedAt: string | undefined;
   /** How often it was sent to its worker since that acknowledged something of it. */
   unacknowledged = 0;
   /** When a worker last acknowledged it; when it came, before one has. */
@@ -59,7 +61,12 @@ export class OpenAnswer {
   #candidate: string | undefined;
   #accept: () => void = () => {};
 
-  constructor(model: AskedModel, request: EngineRequest, nowMs: number) {
+  /** `wallMs`: by the clock that says when the request came. */
+  constructor(
+    model: AskedModel,
+    request: EngineRequest,
+    { nowMs, wallMs }: { readonly nowMs: number; readonly wallMs: number },
+  ) {
     this.model = model;
     this.request = request;
     this.tokens = [...(request.answer ?? [])];
@@ -68,7 +75,7 @@ export class OpenAnswer {
     this.accepted = new Promise((resolve) => {
       this.#accept = resolve;
     });
-    this.#bornMs = nowMs - Math.max(0, Date.now() - request.enqueuedMs);
+    this.#bornMs = nowMs - Math.max(0, wallMs - request.enqueuedMs);
   }
 
   ageMs(nowMs: number): number {
@@ -87,8 +94,9 @@ export class OpenAnswer {
     return this.#returns >= MOST_RETURNS;
   }
 
-  avoids(node: string, nowMs: number): boolean {
-    return (this.#avoided.get(node) ?? 0) > nowMs;
+  /** Workers that have returned it lately. */
+  avoided(nowMs: number): string[] {
+    return [...this.#avoided].filter(([, untilMs]) => untilMs > nowMs).map(([node]) => node);
   }
 
   /** `suspect`: the request may have caused the failure. */
@@ -113,14 +121,14 @@ export class OpenAnswer {
     this.#accept();
   }
 
-  /** Continues the longest answer that a worker has, under a higher attempt than all before. */
-  resume(found: readonly FoundAnswer[]): RequestEvent[] {
-    this.attempt = Math.max(this.attempt, ...found.map(({ attempt }) => attempt));
+  /** Continues what a worker has of the answer, under a higher attempt than all before. */
+  resume(found: FoundAnswer | undefined): RequestEvent[] {
+    if (found === undefined) return [];
+    const { attempt, tokens, determinism, stop, finish } = found;
+    this.attempt = Math.max(this.attempt, attempt);
     // Log-probabilities are not kept: an answer with them is computed again.
-    const known = 'parameters' in this.request && this.request.parameters.logprobs === undefined ? found : [];
-    const [longest] = [...known].sort((a, b) => b.tokens.length - a.tokens.length);
-    if (longest === undefined) return [];
-    const { attempt, tokens, determinism, stop, finish } = longest;
+    const isKnown = 'parameters' in this.request && this.request.parameters.logprobs === undefined;
+    if (!isKnown) return [];
     const { id } = this.request;
     this.determinism = determinism;
     const events = this.accept({ id, attempt, from: 0, tokens, stop });

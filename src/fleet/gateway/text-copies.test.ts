@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import type { Answer, NodeStatus, Question } from '../messages.ts';
-import type { FleetModel, Replica } from './fleet-models.ts';
+import type { FleetModel, Replica } from './model-replicas.ts';
 import { TextCopies } from './text-copies.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'chairlift-texts-'));

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { messageOf } from '../../runtime/error-message.ts';
 import type { Answer, Question } from '../messages.ts';
 import { fetchTextSide, type TextSide } from '../text-side.ts';
-import type { FleetModel } from './fleet-models.ts';
+import type { FleetModel } from './model-replicas.ts';
 
 type Ask = (node: string, question: Question) => Promise<Answer>;
 

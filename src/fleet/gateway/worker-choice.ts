@@ -4,32 +4,21 @@
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { type EngineRequest, isAnswered } from '../../engine/request.ts';
 import type { Membership } from '../membership.ts';
-import type { Answer, ModelStatus, NodeStatus, PrefixMessage, Question } from '../messages.ts';
+import type { Answer, NodeStatus, PrefixMessage, Question } from '../messages.ts';
 import { promptKeys } from '../routing/prefix-keys.ts';
 import { type RoutedRequest, Router } from '../routing/router.ts';
 import type { Assignment } from '../routing/worker-status.ts';
+import type { Replica } from './model-replicas.ts';
+import type { ModelTable } from './model-table.ts';
 import type { ChosenWorker, OpenAnswer } from './open-answer.ts';
 import { WorkerHealth } from './worker-health.ts';
 
 export interface WorkerChoice {
   readonly health: WorkerHealth;
   /** Whether a worker other than the present one can take it and is not avoided. */
-  hasOther(open: OpenAnswer, workers: readonly NodeStatus[], nowMs: number): boolean;
-  choose(open: OpenAnswer, workers: readonly NodeStatus[], nowMs: number): ChosenWorker | undefined;
+  hasOther(open: OpenAnswer, nowMs: number): boolean;
+  choose(open: OpenAnswer, nowMs: number): ChosenWorker | undefined;
   released(open: OpenAnswer): void;
-}
-
-interface Candidate {
-  readonly status: NodeStatus;
-  readonly model: ModelStatus;
-}
-
-function ableWorkers({ model, determinism }: OpenAnswer, workers: readonly NodeStatus[]): Candidate[] {
-  return workers.flatMap((status) => {
-    const own = status.models.find(({ name, key }) => name === model.name && key === model.key);
-    if (own === undefined || status.draining || own.state !== 'loaded') return [];
-    return determinism === undefined || own.determinism === determinism ? [{ status, model: own }] : [];
-  });
 }
 
 const ASK_MS = 5000;
@@ -40,6 +29,7 @@ const NEVER = Number.POSITIVE_INFINITY;
 interface RoutedChoiceOptions {
   readonly node: string;
   readonly membership: Membership;
+  readonly models: ModelTable;
   readonly ask: (node: string, question: Question, timeoutMs: number) => Promise<Answer>;
   readonly nowMs: () => number;
 }
@@ -61,32 +51,56 @@ export class RoutedChoice implements WorkerChoice {
     });
   }
 
-  hasOther(open: OpenAnswer, workers: readonly NodeStatus[], nowMs: number): boolean {
-    return ableWorkers(open, workers).some(
-      ({ status }) => status.node !== open.worker?.node && this.#isWilling(open, status, nowMs),
-    );
+  hasOther(open: OpenAnswer, nowMs: number): boolean {
+    const avoided = this.#avoided(open, nowMs);
+    for (const replica of this.#replicas(open)) {
+      const { node } = replica.status;
+      if (node !== open.worker?.node && !avoided.has(node) && this.#isAble(open, replica)) return true;
+    }
+    return false;
   }
 
-  choose(open: OpenAnswer, workers: readonly NodeStatus[], nowMs: number): ChosenWorker | undefined {
-    const able = new Map(this.#candidates(open, workers, nowMs).map((one) => [one.status.node, one]));
-    if (able.size === 0) return undefined;
-    const excluded = new Set(workers.map(({ node }) => node).filter((node) => !able.has(node)));
-    const routed = routedRequest(open, excluded, nowMs);
-    const decision = this.#router.choose(routed, nowMs);
-    // Any worker is better than none: its engine rejects what does not fit.
-    const [first] = able.keys();
-    const name = decision.kind === 'worker' ? decision.worker : (first as string);
-    const chosen = able.get(name);
-    if (chosen === undefined) return undefined;
-    this.health.chosen(chosen.status, nowMs);
-    const cached = decision.kind === 'worker' ? decision.cachedBlocks : 0;
-    const assignment = this.#router.assign(name, routed, cached);
+  /** A worker that is avoided is better than none. */
+  choose(open: OpenAnswer, nowMs: number): ChosenWorker | undefined {
+    const unfit = this.#unfit(open);
+    const avoided = this.#avoided(open, nowMs);
+    const both = new Set([...unfit, ...avoided]);
+    return this.#route(open, both, nowMs) ?? (avoided.size > 0 ? this.#route(open, unfit, nowMs) : undefined);
+  }
+
+  /** `excluded` grows by those that turn out to be unable: few, since the router knows who drains and who has what. */
+  #route(open: OpenAnswer, excluded: Set<string>, nowMs: number): ChosenWorker | undefined {
+    for (;;) {
+      const routed = routedRequest(open, excluded, nowMs);
+      const decision = this.#router.choose(routed, nowMs);
+      // Any worker is better than none: its engine rejects what does not fit.
+      const name = decision.kind === 'worker' ? decision.worker : this.#anyAble(open, excluded);
+      if (name === undefined) return undefined;
+      const replica = this.#options.models.content(open.model.name, open.model.key)?.get(name);
+      if (replica === undefined || !this.#isAble(open, replica)) {
+        excluded.add(name);
+        continue;
+      }
+      const cached = decision.kind === 'worker' ? decision.cachedBlocks : 0;
+      return this.#give(open, replica, routed, cached, nowMs);
+    }
+  }
+
+  #give(
+    open: OpenAnswer,
+    { status, model }: Replica,
+    routed: RoutedRequest,
+    cachedBlocks: number,
+    nowMs: number,
+  ): ChosenWorker {
+    this.health.chosen(status, nowMs);
+    const assignment = this.#router.assign(status.node, routed, cachedBlocks);
     if (assignment !== undefined) this.#assignments.set(open, assignment);
     return {
-      status: chosen.status,
-      determinism: chosen.model.determinism,
+      status,
+      determinism: model.determinism,
       number: assignment?.number ?? 0,
-      cachedTokens: cached * BLOCK_TOKENS,
+      cachedTokens: cachedBlocks * BLOCK_TOKENS,
     };
   }
 
@@ -103,15 +117,36 @@ export class RoutedChoice implements WorkerChoice {
     if (this.#router.cacheBatch(worker, key, batch) === 'missed') void this.#catchUp(worker, model);
   }
 
-  /** A worker that is avoided is better than none. */
-  #candidates(open: OpenAnswer, workers: readonly NodeStatus[], nowMs: number): Candidate[] {
-    const able = ableWorkers(open, workers);
-    const willing = able.filter(({ status }) => this.#isWilling(open, status, nowMs));
-    return willing.length > 0 ? willing : able;
+  #replicas({ model }: OpenAnswer): Iterable<Replica> {
+    return this.#options.models.content(model.name, model.key)?.each() ?? [];
   }
 
-  #isWilling(open: OpenAnswer, status: NodeStatus, nowMs: number): boolean {
-    return !open.avoids(status.node, nowMs) && !this.health.avoids(status, open.model.name, nowMs);
+  #isAble({ determinism }: OpenAnswer, { status, model }: Replica): boolean {
+    if (status.draining || model.state !== 'loaded') return false;
+    // Of those whose leases have ended together, not all have been told of yet.
+    if (this.#options.membership.get(status.node)?.start !== status.start) return false;
+    return determinism === undefined || model.determinism === determinism;
+  }
+
+  #anyAble(open: OpenAnswer, excluded: ReadonlySet<string>): string | undefined {
+    for (const replica of this.#replicas(open)) {
+      const { node } = replica.status;
+      if (!excluded.has(node) && this.#isAble(open, replica)) return node;
+    }
+    return undefined;
+  }
+
+  /** Workers that would compute other bits than it has begun with. */
+  #unfit(open: OpenAnswer): Set<string> {
+    const unfit = new Set<string>();
+    if (open.determinism === undefined) return unfit;
+    for (const { status, model } of this.#replicas(open))
+      if (model.determinism !== open.determinism) unfit.add(status.node);
+    return unfit;
+  }
+
+  #avoided(open: OpenAnswer, nowMs: number): Set<string> {
+    return new Set([...open.avoided(nowMs), ...this.health.avoided(open.model.name, nowMs)]);
   }
 
   #handleStatus(status: NodeStatus): void {

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { type ModelLoad, type NodeStatus, PROTOCOL } from '../messages.ts';
+import { workerStatus } from '../../../test/support/node-status.ts';
+import type { ModelLoad, NodeStatus } from '../messages.ts';
 import { WorkerHealth } from './worker-health.ts';
 
 const worker = { node: 'w', start: '1' };
@@ -25,13 +26,12 @@ function statusOf(
     ...{ name: 'm', aliases: [], key: 'k', determinism: 'cpu', state: 'loaded' as const, load },
     ...{ isDefault: true, pinned: false, createdSeconds: 0, weightBytes: 1 },
   };
-  const common = { protocol: PROTOCOL, version: '1', draining: false, memoryBytes: 1, number: 1, sentMs: 0 };
-  return { ...common, ...worker, roles: ['worker'], models: [model], heard: {} };
+  return workerStatus(worker.node, { start: worker.start, models: [model] });
 }
 
 it('a worker that acknowledges nothing is avoided, tried with one request, and avoided for longer', () => {
   const health = new WorkerHealth();
-  const avoids = (nowMs: number) => health.avoids(worker, 'm', nowMs);
+  const avoids = (nowMs: number) => health.avoided('m', nowMs).includes('w');
   health.failed(worker, 0);
   // The next one that it was given before.
   health.failed(worker, 100);
@@ -50,14 +50,20 @@ it('a worker that acknowledges nothing is avoided, tried with one request, and a
 it('another process of its name is not avoided for it', () => {
   const health = new WorkerHealth();
   health.failed(worker, 0);
-  expect(health.avoids({ node: 'w', start: '2' }, 'm', 1)).toBe(false);
+  health.handle(statusOf(1, 0), 1);
+  expect(health.avoided('m', 1)).toEqual(['w']);
+  health.handle({ ...statusOf(1, 0), start: '2' }, 1);
+  expect(health.avoided('m', 1)).toEqual([]);
 });
 
 it('a worker is stuck that has work and makes no step for seconds, or for as long as two of its steps take', () => {
   const health = new WorkerHealth();
   const after = (nowMs: number, ...of: Parameters<typeof statusOf>) => {
     health.handle(statusOf(...of), nowMs);
-    return health.isStuck(worker, 'm');
+    const isStuck = health.isStuck(worker, 'm');
+    expect(health.avoided('m', nowMs)).toEqual(isStuck ? ['w'] : []);
+    expect(health.avoided('another', nowMs)).toEqual([]);
+    return isStuck;
   };
   expect(after(0, 7, 0)).toBe(false);
   expect(after(60_000, 7, 1)).toBe(false);

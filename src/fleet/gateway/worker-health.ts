@@ -34,8 +34,12 @@ interface Progress {
 export class WorkerHealth {
   readonly #avoided = new Map<string, Avoided>();
   readonly #progress = new Map<string, Map<string, Progress>>();
+  /** By worker: the models of which it makes no progress. */
+  readonly #stuck = new Map<string, readonly string[]>();
 
   handle({ node, start, models }: NodeStatus, nowMs: number): void {
+    // What another process of its name did says nothing of it.
+    if (this.#avoided.get(node)?.start !== start) this.#avoided.delete(node);
     const before = this.#progress.get(node);
     const progress = new Map<string, Progress>();
     for (const { name, load } of models) {
@@ -47,21 +51,27 @@ export class WorkerHealth {
       progress.set(name, { start, steps, sinceMs: isSame ? last.sinceMs : nowMs, heardMs: nowMs, longestMs });
     }
     this.#progress.set(node, progress);
+    const stuck = [...progress].filter(([, one]) => isStuck(one)).map(([name]) => name);
+    if (stuck.length > 0) this.#stuck.set(node, stuck);
+    else this.#stuck.delete(node);
   }
 
   left(node: string): void {
     this.#progress.delete(node);
+    this.#stuck.delete(node);
     this.#avoided.delete(node);
   }
 
   isStuck({ node, start }: WorkerProcess, model: string): boolean {
     const progress = this.#progress.get(node)?.get(model);
-    return progress?.start === start && progress.heardMs - progress.sinceMs > progress.longestMs;
+    return progress?.start === start && isStuck(progress);
   }
 
-  avoids(worker: WorkerProcess, model: string, nowMs: number): boolean {
-    const avoided = this.#avoidedOf(worker);
-    return (avoided !== undefined && avoided.untilMs > nowMs) || this.isStuck(worker, model);
+  /** Workers that should get no requests for a model while others can take them: few. */
+  avoided(model: string, nowMs: number): string[] {
+    const paused = [...this.#avoided].filter(([, { untilMs }]) => untilMs > nowMs).map(([node]) => node);
+    const stuck = [...this.#stuck].filter(([, models]) => models.includes(model)).map(([node]) => node);
+    return [...paused, ...stuck];
   }
 
   /** It had time to acknowledge a request, or to compute something, and did not. */
@@ -94,6 +104,10 @@ export class WorkerHealth {
     const avoided = this.#avoided.get(node);
     return avoided?.start === start ? avoided : undefined;
   }
+}
+
+function isStuck({ heardMs, sinceMs, longestMs }: Progress): boolean {
+  return heardMs - sinceMs > longestMs;
 }
 
 function stepMs({ stepTokens, stepBaseMs = 0, promptTokenMs = 0 }: KnownSpeeds): number {

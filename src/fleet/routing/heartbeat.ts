@@ -55,12 +55,9 @@ const FIRST = { promptTokenMs: 1, stepBaseMs: 20, stepRowMs: 1 } as const;
  * A worker that has not measured a speed counts as the fastest of `others`: assumed slow, it would get no requests
  * and never be measured.
  */
-export function wholeSpeeds(
-  { stepTokens, promptTokenMs, stepBaseMs, stepRowMs }: KnownSpeeds,
-  others: () => readonly Speeds[],
-): Speeds {
-  const isWhole = promptTokenMs !== undefined && stepBaseMs !== undefined && stepRowMs !== undefined;
-  if (isWhole) return { stepTokens, promptTokenMs, stepBaseMs, stepRowMs };
+export function wholeSpeeds(known: KnownSpeeds, others: () => readonly Speeds[]): Speeds {
+  if (isWhole(known)) return known;
+  const { stepTokens, promptTokenMs, stepBaseMs, stepRowMs } = known;
   const [first = { ...FIRST, stepTokens }, ...rest] = others();
   const fastest = rest.reduce((a, b) => (oneStep(b) < oneStep(a) ? b : a), first);
   const tokenMs = rest.reduce((least, one) => Math.min(least, one.promptTokenMs), first.promptTokenMs);
@@ -72,6 +69,11 @@ export function wholeSpeeds(
   };
 }
 
-function oneStep({ stepBaseMs, stepRowMs }: Speeds): number {
+export function isWhole(known: KnownSpeeds): known is Speeds {
+  const { promptTokenMs, stepBaseMs, stepRowMs } = known;
+  return promptTokenMs !== undefined && stepBaseMs !== undefined && stepRowMs !== undefined;
+}
+
+export function oneStep({ stepBaseMs, stepRowMs }: Speeds): number {
   return stepBaseMs + stepRowMs;
 }

@@ -15,6 +15,7 @@ import {
   type RequestShape,
   refuse,
 } from './expected-finish.ts';
+import { FastestSpeeds } from './fastest-speeds.ts';
 import { type ByPriority, type Heartbeat, wholeSpeeds } from './heartbeat.ts';
 import { DEFAULT_MAX_ENTRIES, PrefixIndex } from './prefix-index.ts';
 import { type Assignment, blocksOf, WorkerStatus } from './worker-status.ts';
@@ -67,6 +68,7 @@ interface Worker {
 
 interface RoutedModel {
   readonly candidates: Candidates;
+  readonly fastest: FastestSpeeds;
   readonly index: PrefixIndex;
   readonly news: CacheEvents;
 }
@@ -114,11 +116,10 @@ export class Router {
     const heard = heartbeat.heard[this.#gateway] ?? 0;
     const gateways = Object.keys(heartbeat.heard).length;
     for (const report of heartbeat.models) {
-      const { candidates } = this.#modelOf(report.modelKey);
+      const { candidates, fastest } = this.#modelOf(report.modelKey);
       const known = candidates.get(worker.number);
-      const others = () =>
-        candidates.all.filter((one) => one !== known).map((one) => one.status.report.speeds);
-      const status = { ...report, speeds: wholeSpeeds(report.speeds, others) };
+      fastest.set(worker.number, report.speeds);
+      const status = { ...report, speeds: wholeSpeeds(report.speeds, fastest.speeds) };
       if (known === undefined) {
         candidates.add({
           name: worker.name,
@@ -289,7 +290,12 @@ export class Router {
     const known = this.#models.get(modelKey);
     if (known !== undefined) return known;
     const index = new PrefixIndex(this.#maxIndexEntries);
-    const fresh = { candidates: new Candidates(), index, news: new CacheEvents(index) };
+    const fresh = {
+      candidates: new Candidates(),
+      fastest: new FastestSpeeds(),
+      index,
+      news: new CacheEvents(index),
+    };
     this.#models.set(modelKey, fresh);
     return fresh;
   }
@@ -298,6 +304,7 @@ export class Router {
     const model = this.#models.get(modelKey);
     if (model === undefined) return;
     model.candidates.remove(number);
+    model.fastest.delete(number);
     model.news.forget(number);
     if (model.candidates.all.length === 0) this.#models.delete(modelKey);
   }

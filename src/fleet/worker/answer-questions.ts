@@ -49,6 +49,8 @@ async function answer(question: Question, { pool, worker, prefixes }: WorkerPart
         ? refused(`${question.model} is not loaded`)
         : { kind: 'stats', stats: await served.engine.stats() };
     }
+    case 'status':
+      return refused('no status has been published yet');
     case 'prefixes':
       return { kind: 'prefixes', snapshot: await prefixes.snapshot(question.model) };
     case 'text-side':

@@ -4,11 +4,13 @@
 import type { EngineRequest, FinishEvent, RequestError, TokenEvent } from '../../engine/request.ts';
 import type { VocabularyTables } from '../../grammar/vocabulary.ts';
 import type { ModelLease, ModelPool } from '../../pool/model-pool.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import { messageOf } from '../../runtime/error-message.ts';
 import type { Bus, Subjects } from '../bus.ts';
 import type { Membership } from '../membership.ts';
 import type { Attempt, ToGateway, ToWorker } from '../messages.ts';
 import { Ledger, type LedgerEntry, Outbox } from './ledger.ts';
+import type { WorkSpans } from './work-spans.ts';
 
 const PROGRESS_EVERY_MS = 500;
 /** Requests of a lost gateway continue for this long: clients may come back at another one. */
@@ -31,6 +33,9 @@ interface FleetWorkerOptions {
   /** Called where it may not listen on this subject, its own. */
   readonly onRefused: (subject: string) => void;
   readonly nowMs: () => number;
+  readonly clock: Clock;
+  /** Undefined where no traces are taken. */
+  readonly spans?: WorkSpans | undefined;
 }
 
 type Submission = Extract<ToWorker, { kind: 'submit' }>;
@@ -56,8 +61,10 @@ export class FleetWorker {
 
   constructor(options: FleetWorkerOptions) {
     this.#options = options;
-    this.#outbox = new Outbox(this.ledger, (gateway, news) => this.#publish(gateway, { kind: 'news', news }));
-    const { bus, subjects, node, membership } = options;
+    const { bus, subjects, node, membership, clock } = options;
+    this.#outbox = new Outbox(this.ledger, clock, (gateway, news) =>
+      this.#publish(gateway, { kind: 'news', news }),
+    );
     this.#endings.push(
       bus.subscribe(
         subjects.work(node),
@@ -71,21 +78,21 @@ export class FleetWorker {
         else this.#goneMs.delete(gateway);
       }),
     );
-    const timer = setInterval(() => this.#tick(), PROGRESS_EVERY_MS);
-    this.#endings.push(() => clearInterval(timer));
+    const timer = clock.every(PROGRESS_EVERY_MS, () => this.#tick());
+    this.#endings.push(() => timer.end());
   }
 
   /** Lets running requests finish within the limit, then returns the rest to their gateways. */
   async close(limitMs: number): Promise<void> {
     this.draining = true;
-    const { bus } = this.#options;
+    const { bus, clock } = this.#options;
     if (this.#cancels.size > 0 && bus.state === 'connected') {
       await new Promise<void>((resolve) => {
         this.#whenIdle.push(resolve);
-        const timer = setTimeout(resolve, limitMs);
+        const timer = clock.after(limitMs, resolve);
         // Without a connection other workers continue them.
         const endState = bus.onState((state) => state !== 'connected' && resolve());
-        this.#endings.push(() => clearTimeout(timer), endState);
+        this.#endings.push(() => timer.end(), endState);
       });
     }
     for (const entry of [...this.#cancels.keys()]) this.#giveBack(entry, 'the worker is shutting down');
@@ -123,7 +130,10 @@ export class FleetWorker {
 
   #take(submission: Submission): void {
     const { id, attempt, gateway, model, ageMs, number, cachedTokens = 0 } = submission;
-    const request: EngineRequest = { ...submission.request, enqueuedMs: Date.now() - ageMs };
+    const request: EngineRequest = {
+      ...submission.request,
+      enqueuedMs: this.#options.clock.wallMs() - ageMs,
+    };
     this.heard.set(gateway, Math.max(number, this.heard.get(gateway) ?? 0));
     const before = this.ledger.get(id);
     const { priority, enqueuedMs, prompt, answer = [] } = request;
@@ -157,6 +167,9 @@ export class FleetWorker {
     };
     this.#cancels.set(entry, () => cancel());
     let lease: ModelLease | undefined;
+    const { spans } = this.#options;
+    const span = spans?.begin(entry, request);
+    const id = `${entry.id}#${entry.attempt}`;
     try {
       const acquired = await this.#options.pool.acquire(entry.model, { atOnce: true });
       if (!acquired.ok) return this.#giveBack(entry, acquired.message, acquired.failure !== 'closing');
@@ -168,11 +181,13 @@ export class FleetWorker {
         if (vocabulary === undefined) return this.#giveBack(entry, NO_VOCABULARY);
         engine.setVocabulary(vocabulary);
       }
-      const id = `${entry.id}#${entry.attempt}`;
+      if (span !== undefined) spans?.submitted(span, engine, id);
       cancel = () => engine.cancel(id);
       for await (const event of engine.submit({ ...request, id, adapter })) {
-        if (event.kind === 'token') this.#note(entry, event);
-        else if (event.error !== undefined && returnable.includes(event.error.code))
+        if (event.kind === 'token') {
+          span?.token();
+          this.#note(entry, event);
+        } else if (event.error !== undefined && returnable.includes(event.error.code))
           this.#giveBack(entry, event.error.message, event.error.code === 'engine-failed');
         else this.#end(entry, { ...event, id: entry.id });
       }
@@ -180,6 +195,8 @@ export class FleetWorker {
       this.#giveBack(entry, messageOf(error), true);
     } finally {
       lease?.release();
+      spans?.ended(id);
+      span?.end();
       this.#cancels.delete(entry);
       if (this.#cancels.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
     }

@@ -3,6 +3,7 @@
 
 import type { FinishEvent, Logprobs } from '../../engine/request.ts';
 import type { Priority } from '../../engine/scheduler/sequence.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import type { StopToken } from '../../sampling/stop-condition.ts';
 import type { AnswerProgress, AnswerUpdate, Attempt, Returned } from '../messages.ts';
 
@@ -158,13 +159,19 @@ export class Ledger {
 
 export class Outbox {
   readonly #ledger: Ledger;
+  readonly #clock: Pick<Clock, 'soon'>;
   readonly #send: (gateway: string, news: readonly AnswerUpdate[]) => void;
   /** Changed entries, and how many of their tokens were sent before. */
   readonly #changed = new Map<LedgerEntry, number>();
   #scheduled = false;
 
-  constructor(ledger: Ledger, send: (gateway: string, news: readonly AnswerUpdate[]) => void) {
+  constructor(
+    ledger: Ledger,
+    clock: Pick<Clock, 'soon'>,
+    send: (gateway: string, news: readonly AnswerUpdate[]) => void,
+  ) {
     this.#ledger = ledger;
+    this.#clock = clock;
     this.#send = send;
   }
 
@@ -175,7 +182,7 @@ export class Outbox {
     if (this.#scheduled) return;
     this.#scheduled = true;
     // Streams of one step are read one after the other: by then all are. One message for each gateway.
-    setImmediate(() => this.flush());
+    this.#clock.soon(() => this.flush());
   }
 
   flush(): void {

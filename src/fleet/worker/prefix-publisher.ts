@@ -1,10 +1,11 @@
 // Publishes which prefixes enter and leave the caches of a worker's models: in numbered batches several times a second, and as a
 // snapshot where a gateway has missed one.
 
-import type { PrefixEvents } from '../../engine/cache/prefix-events.ts';
+import { type PrefixEvents, settled } from '../../engine/cache/prefix-events.ts';
 import type { EngineClient } from '../../engine/engine-client.ts';
 import type { EngineMonitor, EngineSubscription } from '../../engine/engine-monitor.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
+import type { Clock, Timer } from '../../runtime/clock.ts';
 import type { PrefixMessage } from '../messages.ts';
 import type { CacheBatch, CacheSnapshot } from '../routing/cache-events.ts';
 
@@ -17,7 +18,7 @@ interface Followed {
   /** Another one whenever the cache may have been lost. */
   epoch: string;
   number: number;
-  pending: PrefixEvents[];
+  pending: Extract<PrefixEvents, { kind: 'change' }>[];
   readonly waiting: ((snapshot: CacheSnapshot) => void)[];
 }
 
@@ -25,18 +26,19 @@ interface PrefixPublisherOptions {
   readonly node: string;
   readonly start: string;
   readonly pool: ModelPool;
+  readonly clock: Clock;
   readonly publish: (message: PrefixMessage) => void;
 }
 
 export class PrefixPublisher {
   readonly #options: PrefixPublisherOptions;
   readonly #followed = new Map<string, Followed>();
-  readonly #timer: NodeJS.Timeout;
+  readonly #timer: Timer;
   #epochs = 0;
 
   constructor(options: PrefixPublisherOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => this.#tick(), PUBLISH_EVERY_MS);
+    this.#timer = options.clock.every(PUBLISH_EVERY_MS, () => this.#tick());
   }
 
   /** Rejects where the model is not loaded, or its engine is silent. */
@@ -45,9 +47,10 @@ export class PrefixPublisher {
     const followed = this.#followed.get(model);
     if (followed === undefined) return Promise.reject(new Error(`${model} is not loaded`));
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error('the engine is silent')), SNAPSHOT_MS);
+      const late = () => reject(new Error('the engine is silent'));
+      const timer = this.#options.clock.after(SNAPSHOT_MS, late);
       followed.waiting.push((snapshot) => {
-        clearTimeout(timer);
+        timer.end();
         resolve(snapshot);
       });
       followed.subscription.resendPrefixes();
@@ -60,7 +63,7 @@ export class PrefixPublisher {
   }
 
   close(): void {
-    clearInterval(this.#timer);
+    this.#timer.end();
     for (const { subscription } of this.#followed.values()) subscription.end();
   }
 
@@ -116,9 +119,11 @@ export class PrefixPublisher {
   }
 
   #flush(model: string, followed: Followed): void {
-    for (const news of followed.pending.splice(0)) {
-      if (news.kind === 'change') this.#send(model, followed, news.entered, news.left);
-    }
+    const changes = followed.pending.splice(0);
+    if (changes.length === 0) return;
+    const all = (of: 'entered' | 'left') => changes.flatMap((change) => [...change[of]]);
+    // Each step has news of its own: one message has those of all.
+    this.#send(model, followed, ...settled(all('entered'), all('left')));
   }
 
   #send(model: string, followed: Followed, entered: Int32Array, left: Int32Array): void {

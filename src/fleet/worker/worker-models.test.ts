@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import type { EngineClient } from '../../engine/engine-client.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
+import { nodeClock } from '../../runtime/clock.ts';
 import { Ledger } from './ledger.ts';
-import type { ModelKeys } from './model-key.ts';
 import { WorkerModels } from './worker-models.ts';
 
 const path = new URL('../../../models/chairlift-demo-14m-q8_0.gguf', import.meta.url).pathname;
@@ -16,9 +16,10 @@ async function statusWith(ledger: Ledger) {
   const models = new WorkerModels({
     pool,
     ledger,
-    keys: { of: async () => 'key' } as unknown as ModelKeys,
+    keys: { of: async () => 'key' },
     determinism: () => 'cpu',
     maxRunning: 16,
+    clock: nodeClock,
     onProblem: (message) => expect.fail(message),
   });
   models.status();

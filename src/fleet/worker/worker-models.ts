@@ -7,6 +7,7 @@ import type { Priority } from '../../engine/scheduler/sequence.ts';
 import type { BlockDemand } from '../../engine/scheduler/stats.ts';
 import type { ModelEntry, ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import { messageOf } from '../../runtime/error-message.ts';
 import type { ModelLoad, ModelStatus } from '../messages.ts';
 import { folderOf, modelParts } from '../text-side.ts';
@@ -30,10 +31,11 @@ interface Content {
 export interface WorkerModelsOptions {
   readonly pool: ModelPool;
   readonly ledger: Ledger;
-  readonly keys: ModelKeys;
+  readonly keys: Pick<ModelKeys, 'of'>;
   /** Answers are the same bits among equal values. */
   readonly determinism: (computedBy: string) => string;
   readonly maxRunning: number;
+  readonly clock: Clock;
   readonly onProblem: (message: string) => void;
 }
 
@@ -86,7 +88,8 @@ export class WorkerModels {
       of(priority).reduce((sum, { promptTokens, given, cachedTokens }) => {
         return sum + Math.max(0, promptTokens + given - cachedTokens);
       }, 0);
-    const nowMs = Date.now();
+    const { wallMs, monotonicMs } = this.#options.clock;
+    const nowMs = wallMs();
     const oldest = (priority: Priority) =>
       Math.max(0, ...of(priority).map(({ enqueuedMs }) => nowMs - enqueuedMs));
     const { limit, used, cached, shared } = watched.blocks ?? {
@@ -107,7 +110,7 @@ export class WorkerModels {
       answerTokens: this.#options.ledger.answerTokens,
       steps: watched.stepCount,
       work: {
-        steps: watched.steps.rates(performance.now()),
+        steps: watched.steps.rates(monotonicMs()),
         blocks: { limit, used, cached, shared },
       },
     };
@@ -116,9 +119,10 @@ export class WorkerModels {
   #watch(engine: EngineClient): Watched {
     const known = this.#watched.get(engine);
     if (known !== undefined) return known;
+    const { monotonicMs } = this.#options.clock;
     const watched: Watched = {
       speeds: new StepSpeeds(),
-      steps: new RecentSteps(performance.now()),
+      steps: new RecentSteps(monotonicMs()),
       stepCount: 0,
       blocks: undefined,
     };
@@ -127,7 +131,7 @@ export class WorkerModels {
       step: (step) => {
         watched.stepCount += 1;
         watched.speeds.observe(step);
-        watched.steps.observe(step, performance.now());
+        watched.steps.observe(step, monotonicMs());
       },
       blocks: (demand) => {
         watched.blocks = demand;
