@@ -30,6 +30,8 @@ const setFlags = {
 const unitNames = ['layers', 'model', 'sampling', 'system', 'cuda', 'cuda/layers'];
 // The GPU that tests run kernels on; a build that has it uses it alone. It is compiled in half the time with few optimisations.
 const simulatorUnits = ['cuda/simulator'];
+// A simulated thread asks for its block at every step: with this model that is a load, and no call.
+const simulatorUnitFlags = ['-O1', '-ftls-model=initial-exec'];
 const simulatorFlags = ['-DCHAIRLIFT_SIMULATED_GPU'];
 
 // Contraction is off so that a multiply and an add are never fused: all ISAs must give the same bits.
@@ -266,7 +268,7 @@ export async function buildNative({
     return compileObjects({ compiler, arch, sources: spelled, progress });
   };
   const [addon, ...others] = ['addon', ...unitNames].map((unit) => unitOf(unit));
-  const simulator = simulatesGpu ? simulatorUnits.map((unit) => unitOf(unit, ['-O1'])) : [];
+  const simulator = simulatesGpu ? simulatorUnits.map((unit) => unitOf(unit, simulatorUnitFlags)) : [];
   const compiled = await Promise.all([
     // What takes longest comes first.
     compile([...simulator, ...kernelSources(arch, sets), ...others]),
