@@ -1,7 +1,7 @@
 // What lies in ops/ names only what exists: metrics of a real server, settings and paths of the real package.
 
 import { spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes, X509Certificate } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,11 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { formulaFor } from '../scripts/homebrew.js';
 import { configOptions, optionNames, variableOf } from '../src/config-options.ts';
+import { Subjects } from '../src/fleet/bus.ts';
+import { claimName } from '../src/fleet/node-name.ts';
+import { linkOf } from './support/fleet-link.ts';
 import { messages, start } from './support/keyed-server.ts';
+import { startNats } from './support/nats-server.ts';
 import type { TestServerOptions } from './support/test-server.ts';
 
 const pathOf = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
@@ -56,7 +60,7 @@ const fleet = {
 } as unknown as TestServerOptions['fleet'];
 
 async function scrape(): Promise<string> {
-  const { app } = await start({ fleet });
+  const { app } = await start({ fleet, spanCounts: { exported: 1, dropped: 0 } });
   await app.inject({ method: 'POST', url: '/v1/chat/completions', payload: { messages, max_tokens: 3 } });
   return (await app.inject({ url: '/metrics' })).body;
 }
@@ -132,15 +136,28 @@ describe('the board and the alerts', () => {
 describe('the container and the service', () => {
   const variables = optionNames.map(variableOf);
 
-  it.each(['ops/Containerfile', 'ops/chairlift.service'])('%s sets only what can be set', (file) => {
-    const named = textOf(file).match(/\bCHAIRLIFT_[A-Z_]+/g) ?? [];
-    expect(named.length).toBeGreaterThan(0);
-    expect(named.filter((name) => !variables.includes(name))).toEqual([]);
-  });
+  it.each(['ops/Containerfile', 'ops/chairlift.service', 'ops/compose.yml', 'ops/kubernetes.yml'])(
+    '%s sets only what can be set',
+    (file) => {
+      const named = textOf(file).match(/\bCHAIRLIFT_[A-Z_]+/g) ?? [];
+      expect(named.length).toBeGreaterThan(0);
+      expect(named.filter((name) => !variables.includes(name))).toEqual([]);
+    },
+  );
 
   it('give running requests the time that the server gives them', () => {
     const seconds = Number(textOf('ops/chairlift.service').match(/^TimeoutStopSec=(\d+)s$/m)?.[1]);
     expect(seconds).toBeGreaterThan(configOptions.shutdownLimit.default);
+  });
+
+  it('give pods longer than that', () => {
+    const text = textOf('ops/kubernetes.yml');
+    const secondsOf = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, seconds]) => Number(seconds));
+    const graces = secondsOf(/terminationGracePeriodSeconds: (\d+)/g);
+    const limits = secondsOf(/CHAIRLIFT_SHUTDOWN_LIMIT\n\s+value: "(\d+)"/g);
+    expect(graces.length).toBe(2);
+    expect(limits.length).toBe(2);
+    for (const [at, grace] of graces.entries()) expect(grace).toBeGreaterThan(limits[at] as number);
   });
 
   it.skipIf(!hasSystemd)('are understood by systemd (skipped where systemd-analyze is not installed)', () => {
@@ -159,6 +176,7 @@ describe('the NATS of a fleet', () => {
   );
   const [major, minor] = (given ?? []).slice(1).map(Number);
   const knowsSync = major === 2 && (minor as number) >= 10;
+  const cannotRun = given === null || !has('openssl');
 
   it('acknowledges what is on its disk, and is started so', () => {
     expect(textOf('ops/nats.conf')).toMatch(/^ {2}sync_interval: always$/m);
@@ -167,14 +185,34 @@ describe('the NATS of a fleet', () => {
     expect(compose).toContain('command: [--config, /etc/nats/chairlift.conf]');
   });
 
-  it.skipIf(!knowsSync)(
-    'is understood by NATS (skipped where it is older than 2.10, or not installed)',
-    () => {
-      const { status, stdout, stderr } = spawnSync('nats-server', ['-t', '-c', pathOf('ops/nats.conf')], {
-        encoding: 'utf8',
-        env: { ...process.env, NATS_PASSWORD: 'one' },
-      });
-      expect(status, stdout + stderr).toBe(0);
+  it.skipIf(cannotRun)(
+    'lets its users in by TLS alone, with certificates of ops/certificates.sh (skipped without nats-server and openssl)',
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'chairlift-ops-'));
+      const { status, output } = run('sh', pathOf('ops/certificates.sh'), folder, 'llm.example', '10.0.0.7');
+      expect(status, output).toBe(0);
+      const gateway = new X509Certificate(readFileSync(join(folder, 'gateway.pem')));
+      expect([gateway.checkHost('llm.example'), gateway.checkIP('10.0.0.7')]).toEqual([
+        'llm.example',
+        '10.0.0.7',
+      ]);
+      const settings = textOf('ops/nats.conf')
+        .replaceAll('/etc/nats/', `${folder}/`)
+        .replace('/data', folder)
+        .replaceAll(/\$([A-Z\d]+)_NATS_PASSWORD/g, '$1')
+        // Older servers do not know it.
+        .replace('sync_interval: always', knowsSync ? '$&' : '');
+      const nats = await startNats(folder, settings);
+      try {
+        const given = { join: `tls://127.0.0.1:${nats.port}`, natsUser: 'worker1', natsPassword: 'WORKER1' };
+        await expect(linkOf(given)).rejects.toThrow(/--nats-ca/);
+        const bus = await linkOf({ ...given, natsCa: join(folder, 'ca.pem'), node: 'worker1', worker: true });
+        expect(await claimName(bus, new Subjects('main'), 'worker1', randomBytes)).toBeUndefined();
+        await bus.close();
+      } finally {
+        await nats.stop();
+        rmSync(folder, { recursive: true });
+      }
     },
   );
 });
