@@ -54,6 +54,17 @@ export interface ImageFeatures {
   readonly deepstack: readonly Float32Array[];
 }
 
+/** A picture on its way through the vision tower. Its features have the same bits, whatever the pieces. */
+export interface ImageRun {
+  /** Multiply-adds that are left, about; 0 once `features` are there. */
+  readonly left: number;
+  readonly features: ImageFeatures | undefined;
+  /** Computes the next pieces, of about as much work, and at least one. Between steps, one call at a time. */
+  advance(work: number): Promise<void>;
+  /** Gives its memory back; features that were taken stay. */
+  close(): void;
+}
+
 /**
  * State slots of recurrent layers. Sequence i starts from the state in slot `from[i]`, or from zeros where that is negative, and
  * its state after row `rows[k]` is stored in slot `slots[k]`, for k from `starts[i]` to `starts[i + 1] - 1`; the last of these
@@ -102,8 +113,8 @@ export interface Backend {
    * memory of blocks changes. Absent where nothing is gained by it.
    */
   prepareStep?(batch: Batch, rows: readonly SampleRow[]): StartStep | undefined;
-  /** Runs the vision tower. Absent where the spec has none, or the backend does not run it. */
-  encodeImage?(image: ImageInput): Promise<ImageFeatures>;
+  /** Begins to run the vision tower; nothing is computed yet. Absent where the spec has none. */
+  beginImage?(image: ImageInput): ImageRun;
   /** Samples one token per row of logits; rows never affect each other. */
   readonly sampleRows: SampleRows;
   /** Releases the memory of unused blocks, between steps; their content is lost, their next use commits them again. */

@@ -2,6 +2,7 @@
 
 import type { GrammarTables } from '../grammar/tables.ts';
 import type { StatePooling } from '../model/pooling.ts';
+import type { ImageInput } from '../model/vision/vision-spec.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { TokenLogprobs } from '../sampling/sample-row.ts';
 import type { FinishReason, StopToken } from '../sampling/stop-condition.ts';
@@ -10,9 +11,27 @@ import type { Priority } from './scheduler/sequence.ts';
 
 export type { Priority } from './scheduler/sequence.ts';
 
+/** A picture of a prompt. */
+export interface PromptImage {
+  /** A hash of its bytes and of how it is prepared: what has the same key has the same features. */
+  readonly key: string;
+  readonly input: ImageInput;
+  /** Positions of the tokens that stand for its features, ascending. */
+  readonly places: Int32Array;
+}
+
+/** Pictures of a prompt, in its order. */
+export interface PromptImages {
+  readonly images: readonly PromptImage[];
+  /** Time, row and column of each token of the prompt, where the model rotates by them. */
+  readonly rotaryPositions?: Int32Array;
+}
+
 interface RequestBase {
   readonly id: string;
   readonly prompt: Int32Array;
+  /** Default: none. */
+  readonly images?: PromptImages | undefined;
   readonly priority: Priority;
   /** Requests share cached prefixes only with those of the same salt. */
   readonly salt: string;

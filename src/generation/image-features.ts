@@ -1,19 +1,22 @@
 // Runs the vision tower over the pictures of a prompt.
 
-import type { Backend, ImageFeatures } from '../compute/backend.ts';
+import type { Backend, ImageFeatures, ImageRun } from '../compute/backend.ts';
 import type { SequenceImages } from '../compute/batch-images.ts';
 import { invalid } from './generation-error.ts';
 import type { ImagePrompt } from './image-prompt.ts';
 
 /** Undefined where the prompt has no picture. */
 export async function sequenceImages(
-  { name, encodeImage }: Pick<Backend, 'name' | 'encodeImage'>,
+  backend: Pick<Backend, 'name' | 'beginImage'>,
   { images, places, rotaryPositions }: ImagePrompt,
 ): Promise<SequenceImages | undefined> {
   if (images.length === 0) return undefined;
-  if (encodeImage === undefined) throw invalid('messages', `the ${name} backend does not read images`);
+  const { name } = backend;
+  if (backend.beginImage === undefined) {
+    throw invalid('messages', `the ${name} backend does not read images`);
+  }
   const features: ImageFeatures[] = [];
-  for (const image of images) features.push(await encodeImage(image));
+  for (const image of images) features.push(await finished(backend.beginImage(image)));
   const layers = Math.max(...features.map(({ deepstack }) => deepstack.length));
   return {
     places,
@@ -23,6 +26,13 @@ export async function sequenceImages(
     ),
     ...(rotaryPositions === undefined ? {} : { rotaryPositions }),
   };
+}
+
+async function finished(run: ImageRun): Promise<ImageFeatures> {
+  while (run.features === undefined) await run.advance(Number.POSITIVE_INFINITY);
+  const { features } = run;
+  run.close();
+  return features;
 }
 
 function joined(parts: readonly Float32Array[]): Float32Array {

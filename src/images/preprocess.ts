@@ -1,4 +1,4 @@
-// From a picture to the numbers a tower reads: resized, cut and normalised as the model's own settings say.
+// From a picture to the views a tower reads: resized and cut as the model's own settings say.
 
 import type { PreprocessingSpec } from '../model/vision/preprocessing.ts';
 import type { ImageView } from '../model/vision/vision-spec.ts';
@@ -18,7 +18,7 @@ export function preprocess(
     const resized = resize(source, size, spec.filter, spec.precision);
     made.push(padded === undefined ? resized : laidOn(resized, padded));
   }
-  return plan.views.map((view) => normalized(made[view.canvas] as Picture, view, spec));
+  return plan.views.map((view) => cutOut(made[view.canvas] as Picture, view));
 }
 
 function laidOn(
@@ -37,39 +37,13 @@ function laidOn(
   return { width: wide, height: high, rgb: laid };
 }
 
-/** Of each byte there are 256 values a channel. Channels follow each other, as towers read them. */
-function normalized(picture: Picture, place: ViewPlace, spec: PreprocessingSpec): ImageView {
+function cutOut({ width: wide, height: high, rgb }: Picture, place: ViewPlace): ImageView {
   const { left, top, width, height } = place;
-  const values = new Float32Array(3 * width * height);
-  for (let channel = 0; channel < 3; channel++) {
-    const table = valueTable(spec, channel);
-    for (let row = 0; row < height; row++) {
-      const from = ((row + top) * picture.width + left) * 3 + channel;
-      const to = (channel * height + row) * width;
-      for (let column = 0; column < width; column++) {
-        values[to + column] = table[picture.rgb[from + column * 3] as number] as number;
-      }
-    }
+  if (width === wide && height === high) return { width, height, rgb };
+  const cut = new Uint8Array(3 * width * height);
+  for (let row = 0; row < height; row++) {
+    const from = ((row + top) * wide + left) * 3;
+    cut.set(rgb.subarray(from, from + 3 * width), 3 * width * row);
   }
-  return { width, height, values };
-}
-
-function valueTable({ mean, deviation, bfloat16 }: PreprocessingSpec, channel: number): Float32Array {
-  const round = bfloat16 ? toBfloat16 : Math.fround;
-  const [shift, scale] = [round(mean[channel] as number), round(deviation[channel] as number)];
-  return Float32Array.from({ length: 256 }, (_, byte) =>
-    round(round(round(byte * (1 / 255)) - shift) / scale),
-  );
-}
-
-const bits = new DataView(new ArrayBuffer(4));
-
-/** To the nearest, half to even. */
-function toBfloat16(value: number): number {
-  bits.setFloat32(0, value);
-  const word = bits.getUint32(0);
-  const lower = word & 0xffff;
-  const isUp = lower > 0x8000 || (lower === 0x8000 && (word & 0x10000) !== 0);
-  bits.setUint32(0, ((word & 0xffff0000) >>> 0) + (isUp ? 0x10000 : 0));
-  return bits.getFloat32(0);
+  return { width, height, rgb: cut };
 }

@@ -8,6 +8,8 @@ import { ownSlot } from '../../src/compute/batch-states.ts';
 import type { ChatMessage } from '../../src/generation/chat-prompt.ts';
 import { sequenceImages } from '../../src/generation/image-features.ts';
 import { type ImagePrompt, imagePrompt } from '../../src/generation/image-prompt.ts';
+import { viewValues } from '../../src/model/vision/view-values.ts';
+import type { VisionSpec } from '../../src/model/vision/vision-spec.ts';
 import { openLocalModel } from '../../src/pool/local-model.ts';
 import { testdata } from '../support/testdata.ts';
 
@@ -109,8 +111,15 @@ export function distance(one: ArrayLike<number>, other: ArrayLike<number>): numb
 }
 
 /** As the reference's processors lay out the views of all images, padded where they are. */
-export function laidOut({ images }: ImagePrompt, shape: readonly number[]): number[] {
-  const views = images.flatMap((image) => image.views);
+export function laidOut(
+  { model }: Pick<Seeing, 'model'>,
+  { images }: ImagePrompt,
+  shape: readonly number[],
+): number[] {
+  const { preprocessing } = model.spec.vision as VisionSpec;
+  const views = images.flatMap((image) =>
+    image.views.map((view): View => ({ ...view, values: viewValues(view, preprocessing) })),
+  );
   const laid = views.flatMap((view) => {
     if (shape.length === 2) return inMergeOrder(view, Math.sqrt((shape[1] as number) / 6));
     if (shape.length === 3) return inPatches(view, Math.sqrt((shape[2] as number) / 3));
@@ -129,7 +138,12 @@ function paddedPatches(views: readonly View[], laid: readonly number[], size: nu
   });
 }
 
-type View = ImagePrompt['images'][number]['views'][number];
+interface View {
+  readonly width: number;
+  readonly height: number;
+  /** Channel by channel, row by row. */
+  readonly values: Float32Array;
+}
 
 function pixel({ width, height, values }: View, channel: number, row: number, column: number): number {
   return row < height && column < width ? (values[(channel * height + row) * width + column] as number) : 0;

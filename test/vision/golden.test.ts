@@ -91,7 +91,7 @@ describe.skipIf(!hasTestdata).each(files.filter(({ family }) => only === undefin
       if (!otherText) expect([...prompt.ids]).toEqual(golden.inputIds);
       const { pixelValues } = golden.preprocessing;
       if (pixelValues) {
-        const values = every(997, laidOut(prompt, pixelValues.shape));
+        const values = every(997, laidOut(seeing, prompt, pixelValues.shape));
         expect(distance(values, pixelValues.every997th)).toBeLessThan(1e-6);
       }
       const images = await seen(seeing, prompt);

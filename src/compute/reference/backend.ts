@@ -10,7 +10,7 @@ import { forward } from './forward.ts';
 import { KvCache } from './kv-cache.ts';
 import type { RowAdapters } from './linear.ts';
 import { RecurrentStates } from './recurrent-states.ts';
-import { runTower } from './tower/run-tower.ts';
+import { TowerRun } from './tower/tower-run.ts';
 import { loadModelWeights, type ModelWeights } from './weights.ts';
 
 interface OpenModel {
@@ -49,10 +49,10 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
       return forward(spec, weights, cache, recurrentStates, batch);
     },
     ...(spec.vision && {
-      async encodeImage(image: ImageInput) {
+      beginImage(image: ImageInput) {
         const { vision } = opened().weights;
-        if (vision === undefined) throw new Error('the tower is not loaded');
-        return runTower(vision.tower, image);
+        if (vision === undefined || spec.vision === undefined) throw new Error('the tower is not loaded');
+        return new TowerRun(vision.tower, spec.vision.preprocessing, image);
       },
     }),
     sampleRows,

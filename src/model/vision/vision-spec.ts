@@ -12,11 +12,12 @@ export interface VisionSpec {
   readonly prompt: ImagePromptSpec;
 }
 
-/** A view of a picture as a tower reads it: normalised values, channel by channel, row by row. */
+/** A view of a picture, in the size that a tower reads. */
 export interface ImageView {
   readonly width: number;
   readonly height: number;
-  readonly values: Float32Array;
+  /** Three bytes a pixel, row by row; `view-values.ts` says which numbers they are to a tower. */
+  readonly rgb: Uint8Array;
 }
 
 export interface FeatureGrid {

@@ -1,10 +1,12 @@
-// Runs a vision tower over the views of one picture, step by step.
+// Runs a vision tower over a view of a picture, step by step, and joins what it gives for all views.
 
 import { curves, sigmoid } from '../../../model/activation-curves.ts';
+import type { PreprocessingSpec } from '../../../model/vision/preprocessing.ts';
+import { viewValues } from '../../../model/vision/view-values.ts';
 import type {
-  ImageInput,
   ImageView,
   PatchStep,
+  TileGrid,
   TowerActivation,
   TowerBranchSpec,
   TowerMlpSpec,
@@ -25,7 +27,7 @@ type Step<Kind> = Extract<Loaded<TowerStep>, { readonly kind: Kind }>;
 type Outputs = readonly Cells[];
 
 /** What the steps of a view have given beside its cells. */
-interface Progress {
+export interface Progress {
   readonly cells: Cells;
   readonly deepstack: Outputs;
 }
@@ -71,8 +73,11 @@ const runs: {
   pool: runPool,
 };
 
-export function runTower({ steps, join }: Loaded<TowerSpec>, { views, tiles }: ImageInput): ImageFeatures {
-  const done = views.map((view) => runView(steps, view));
+export function joinedFeatures(
+  { join }: Loaded<TowerSpec>,
+  done: readonly Progress[],
+  tiles: TileGrid,
+): ImageFeatures {
   const joined = (outputOf: (progress: Progress) => Cells) => joinViews(join, done.map(outputOf), tiles);
   return {
     embeddings: joined(({ cells }) => cells),
@@ -82,10 +87,15 @@ export function runTower({ steps, join }: Loaded<TowerSpec>, { views, tiles }: I
   };
 }
 
-function runView(steps: Loaded<TowerSpec>['steps'], view: ImageView): Progress {
+export function runView(
+  { steps }: Loaded<TowerSpec>,
+  preprocessing: PreprocessingSpec,
+  view: ImageView,
+): Progress {
   const [first, ...rest] = steps;
   if (first?.kind !== 'patches') throw new Error('a tower begins with patches');
-  return runSteps(rest, patchesOf(first, view));
+  const values = viewValues(view, preprocessing);
+  return runSteps(rest, patchesOf(first, { ...view, values }));
 }
 
 function runSteps(steps: readonly Loaded<TowerStep>[], begin: Cells): Progress {
@@ -99,7 +109,14 @@ function runSteps(steps: readonly Loaded<TowerStep>[], begin: Cells): Progress {
   return { cells, deepstack };
 }
 
-function patchesOf({ size, order, frames, linears, values }: Loaded<PatchStep>, given: ImageView): Cells {
+interface ViewValues {
+  readonly width: number;
+  readonly height: number;
+  /** Channel by channel, row by row. */
+  readonly values: Float32Array;
+}
+
+function patchesOf({ size, order, frames, linears, values }: Loaded<PatchStep>, given: ViewValues): Cells {
   const view =
     values === undefined
       ? given
@@ -122,7 +139,7 @@ function patchesOf({ size, order, frames, linears, values }: Loaded<PatchStep>, 
 /** `corner`: the patch's first pixel. */
 function readPatch(
   { size, order, frames }: Pick<PatchStep, 'size' | 'order' | 'frames'>,
-  { width, height, values }: ImageView,
+  { width, height, values }: ViewValues,
   corner: number,
   into: Float32Array,
 ): void {
