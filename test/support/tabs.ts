@@ -111,6 +111,12 @@ export async function isFilled(page: Page, view: string): Promise<void> {
   else await page.locator('h1').waitFor();
 }
 
+/** The text of something in the chat: turns are not laid out before their first frame, and have no text until then. */
+export async function shownText(shown: Locator): Promise<string> {
+  await eventually(() => shown.innerText()).not.toBe('');
+  return shown.innerText();
+}
+
 export async function say(page: Page, text: string): Promise<Locator> {
   await page.getByRole('textbox', { name: 'Message' }).fill(text);
   await page.getByRole('button', { name: 'Send' }).click();

@@ -6,7 +6,7 @@ import { missingBrowser } from '../support/browser.ts';
 import { startStandIn } from '../support/completion-stand-in.ts';
 import { changeRequests, type RequestBody } from '../support/page-requests.ts';
 import { ServerHome, type ServerProcess } from '../support/server-process.ts';
-import { eventually, isFilled, isLive, say, Tabs, withKey } from '../support/tabs.ts';
+import { eventually, isFilled, isLive, say, shownText, Tabs, withKey } from '../support/tabs.ts';
 
 const title = missingBrowser === undefined ? 'the chat' : `the chat (skipped: ${missingBrowser})`;
 
@@ -43,7 +43,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
   it('chats with the embedded model, and knows what was said after a reload', async () => {
     const page = await openChat();
     const answer = await say(page, 'Hello, who are you?');
-    const text = await answer.locator('.markdown').innerText();
+    const text = await shownText(answer.locator('.markdown'));
     expect(text.trim().length).toBeGreaterThan(5);
     await answer.getByText(/tokens\/s/).waitFor();
     await page.reload();
@@ -126,11 +126,11 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await page.keyboard.press('Escape');
     const stopped = page.locator('.answer[data-state="stopped"]');
     await stopped.waitFor();
-    const begun = await stopped.locator('.markdown').innerText();
+    const begun = await shownText(stopped.locator('.markdown'));
     await stories.end();
     await page.getByRole('button', { name: 'Retry' }).click();
     await page.locator('.answer[data-state="done"]').waitFor();
-    expect(await page.locator('.branches').innerText()).toContain('2/2');
+    expect(await shownText(page.locator('.branches'))).toContain('2/2');
     await say(page, 'Thank you');
     await page.getByRole('textbox', { name: 'Message' }).press('ArrowUp');
     expect(await page.getByRole('textbox', { name: 'Your message' }).inputValue()).toBe('Thank you');
@@ -141,7 +141,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await page.locator('.said-text', { hasText: /^Hello$/ }).waitFor();
     await page.locator('.answer[data-state="done"]').waitFor();
     expect(await page.locator('.turn').count()).toBe(1);
-    expect(await page.locator('.branches').innerText()).toContain('3/3');
+    expect(await shownText(page.locator('.branches'))).toContain('3/3');
     const previous = page.getByRole('button', { name: 'Previous branch' });
     await previous.click();
     await eventually(() => page.locator('.said-text').allInnerTexts()).toEqual([
@@ -154,7 +154,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await eventually(() => page.locator('.answer .markdown').innerText()).toBe(begun);
     await page.getByRole('button', { name: 'Continue' }).last().click();
     await page.locator('.answer[data-state="done"]').waitFor();
-    expect((await page.locator('.answer .markdown').innerText()).startsWith(begun)).toBe(true);
+    expect((await shownText(page.locator('.answer .markdown'))).startsWith(begun)).toBe(true);
     expect(tabs.complaints).toEqual([]);
   });
 
@@ -260,7 +260,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await page.locator('.answer[data-state="streaming"] p').first().waitFor();
     await page.reload();
     const stopped = page.locator('.answer[data-state="stopped"] .markdown');
-    expect((await stopped.innerText()).length).toBeGreaterThan(0);
+    await eventually(() => stopped.innerText()).not.toBe('');
   });
 
   it('waits while the server is away, says so, and goes on by itself', async () => {
@@ -276,12 +276,12 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await first.exited;
     const waiting = page.locator('.answer[data-state="waiting"]');
     await waiting.getByText('the answer goes on when the server is back').waitFor();
-    const begun = await waiting.locator('.markdown').innerText();
+    const begun = await shownText(waiting.locator('.markdown'));
     await stories.end(20);
     const second = await own.start('--port', new URL(first.url).port);
     try {
       await page.locator('.answer[data-state="done"]').waitFor();
-      const whole = await page.locator('.answer .markdown').innerText();
+      const whole = await shownText(page.locator('.answer .markdown'));
       expect(whole.startsWith(begun.trimEnd())).toBe(true);
       expect(whole.length).toBeGreaterThan(begun.length);
     } finally {
@@ -317,7 +317,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     const second = await own.start('--upstreams', upstreams, '--port', new URL(first.url).port);
     try {
       await page.locator('.answer[data-state="done"]').waitFor();
-      const whole = await answer.locator('.markdown').innerText();
+      const whole = await shownText(answer.locator('.markdown'));
       isSlow = true;
       await ask();
       await page.keyboard.press('Escape');
@@ -325,8 +325,8 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
       isSlow = false;
       await page.getByRole('button', { name: 'Continue' }).last().click();
       await eventually(() => page.locator('.answer[data-state="done"]').count()).toBe(2);
-      expect(await answer.last().locator('.markdown').innerText()).toBe(whole);
-      expect(await page.locator('.branches').innerText()).toContain('2/2');
+      expect(await shownText(answer.last().locator('.markdown'))).toBe(whole);
+      expect(await shownText(page.locator('.branches'))).toContain('2/2');
     } finally {
       await second.stop();
       await far.close();
@@ -358,10 +358,10 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await answer.locator('.hljs-keyword', { hasText: 'return' }).waitFor();
     await eventually(() => answer.locator('math').count()).toBe(3);
     expect(await answer.locator('math[display="block"] mfrac').count()).toBe(1);
-    expect(await answer.locator('p').first().innerText()).toBe('5 < 6 ©');
-    expect(await answer.innerText()).toContain('Costs $5 or $6, and');
-    expect(await answer.innerText()).toContain('<b>bold</b>');
-    expect(await answer.locator('td[data-align="right"]').innerText()).toBe('2');
+    expect(await shownText(answer.locator('p').first())).toBe('5 < 6 ©');
+    expect(await shownText(answer)).toContain('Costs $5 or $6, and');
+    expect(await shownText(answer)).toContain('<b>bold</b>');
+    expect(await shownText(answer.locator('td[data-align="right"]'))).toBe('2');
     expect(foreign).toEqual([]);
     expect(tabs.complaints).toEqual([]);
   });
@@ -431,7 +431,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     expect(asked[0].messages).toEqual([
       { role: 'user', content: 'What is to be bought?\n\nnotes.md:\n```\nBuy *milk*.\n```' },
     ]);
-    expect(JSON.parse(await answer.locator('.markdown').innerText())).toEqual({ n: expect.any(Number) });
+    expect(JSON.parse(await shownText(answer.locator('.markdown')))).toEqual({ n: expect.any(Number) });
     expect(tabs.complaints).toEqual([]);
   });
 

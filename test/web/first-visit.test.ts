@@ -7,7 +7,7 @@ import { hindrances } from '../support/hindrances.ts';
 import { changeRequests } from '../support/page-requests.ts';
 import { ServerHome, type ServerProcess } from '../support/server-process.ts';
 import { StreamClient } from '../support/stream-client.ts';
-import { eventually, isFilled, isLive, say, Tabs } from '../support/tabs.ts';
+import { eventually, isFilled, isLive, say, shownText, Tabs } from '../support/tabs.ts';
 
 const title = missingBrowser === undefined ? 'a first visit' : `a first visit (skipped: ${missingBrowser})`;
 const phone = { width: 390, height: 844 };
@@ -33,7 +33,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await isFilled(page, 'chat');
     const answer = await say(page, 'Hello, who are you?');
     await answer.getByText(/tokens\/s/).waitFor();
-    expect((await answer.locator('.markdown').innerText()).trim().length).toBeGreaterThan(5);
+    expect((await shownText(answer.locator('.markdown'))).trim().length).toBeGreaterThan(5);
     await answer.getByRole('link', { name: 'Details' }).click();
     await page.locator('[data-what="ended"]').waitFor();
     expect(await hindrances(page)).toEqual([]);

@@ -13,7 +13,7 @@ import { type HubStandIn, startHub } from '../support/hub-stand-in.ts';
 import { delayPosts } from '../support/page-requests.ts';
 import { ServerHome, type ServerProcess } from '../support/server-process.ts';
 import { StreamClient } from '../support/stream-client.ts';
-import { allowClipboard, eventually, isFilled, isLive, say, Tabs } from '../support/tabs.ts';
+import { allowClipboard, eventually, isFilled, isLive, say, shownText, Tabs } from '../support/tabs.ts';
 
 const views = [
   'lift',
@@ -446,7 +446,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await page.getByRole('button', { name: 'Send' }).click();
     const shown = page.locator('.answer[data-state="done"]');
     await shown.waitFor();
-    const text = await shown.innerText();
+    const text = await shownText(shown);
     expect(text).toContain('<script>alert(1)</script>');
     expect(text).toContain('left ⟨U+202E⟩right⟨U+202C⟩ ␛[31mred␇');
     expect(text).toMatch(/[\d,]+ more characters/);
@@ -454,7 +454,7 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     expect(await shown.locator('a[href^="javascript"]').count()).toBe(0);
     const link = shown.getByRole('link', { name: 'go' });
     expect(await link.getAttribute('rel')).toBe('noopener noreferrer');
-    expect(await page.locator('.said-text').innerText()).toBe('<svg onload=alert(4)> ⟨U+202E⟩ ␛[2J');
+    expect(await shownText(page.locator('.said-text'))).toBe('<svg onload=alert(4)> ⟨U+202E⟩ ␛[2J');
     const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
     expect(wide).toBeLessThanOrEqual(0);
     expect(foreign).toEqual([]);
