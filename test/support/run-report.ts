@@ -1,5 +1,5 @@
 // Closes a test run: seconds by file in build/test-times.json and the slowest of them in words, a line for each test that
-// failed, then one plain line with how many passed, failed and were skipped.
+// failed or passed at its second try only, then one plain line with how many passed, failed and were skipped.
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -39,26 +39,33 @@ export default class RunReport implements Reporter {
       for (const test of module.children.allTests()) {
         const result = test.result();
         counts[result.state]++;
-        if (result.state === 'failed') reportFailure(`${name} > ${test.fullName}`, result.errors);
+        const isFlaky = test.diagnostic()?.flaky === true;
+        if (result.state === 'failed' || isFlaky) {
+          report(isFlaky ? 'FLAKY' : 'FAILED', `${name} > ${test.fullName}`, result.errors ?? []);
+        }
       }
       // A file that breaks before its tests are known has none to count.
       if (module.state() === 'failed' && counts.failed === failedBefore) {
         counts.failed++;
-        reportFailure(name, module.errors());
+        report('FAILED', name, module.errors());
       }
     }
     // What went wrong outside of any test, such as a process that died.
     counts.failed += errors.length;
-    if (errors.length > 0) reportFailure('outside of any test', errors);
+    if (errors.length > 0) report('FAILED', 'outside of any test', errors);
     process.stdout.write(`\n${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped\n`);
   }
 }
 
 /** In one line, so that the end of a long log still tells what went wrong. */
-function reportFailure(name: string, errors: readonly { message: string }[]): void {
+function report(
+  how: 'FAILED' | 'FLAKY',
+  name: string,
+  errors: readonly { readonly message: string }[],
+): void {
   const message = errors.map((error) => error.message).join('; ');
   const line = `${name}: ${message}`.replace(/\s+/g, ' ').slice(0, MOST_CHARACTERS);
-  process.stdout.write(`FAILED ${line}\n`);
+  process.stdout.write(`${how} ${line}\n`);
 }
 
 function reportTimes(modules: readonly TestModule[]): void {
