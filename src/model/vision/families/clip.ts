@@ -4,6 +4,7 @@
 import { configError, fieldOf, isRecord, optionalText } from '../../config.ts';
 import { withDefaults } from '../../hugging-face-config.ts';
 import { activationOf } from '../../layer-config.ts';
+import { towerLayer } from '../tower-layer.ts';
 import { type TowerName, type TowerSizes, VisionBuilder } from '../vision-builder.ts';
 import type { VisionSource } from '../vision-source.ts';
 import type { TowerActivation, TowerLayerStep, TowerStep } from '../vision-spec.ts';
@@ -114,41 +115,17 @@ const names = {
 
 function clipLayer(
   builder: VisionBuilder,
-  { hiddenSize, ffnSize, headCount, headSize, epsilon }: TowerSizes,
+  sizes: TowerSizes,
   activation: TowerActivation,
   layer: number,
 ): TowerLayerStep {
   const at = (name: keyof typeof names) => builder.name(names[name], layer);
-  const square = (name: 'query' | 'key' | 'value' | 'output') =>
-    builder.linear(at(name), hiddenSize, hiddenSize);
-  return {
-    kind: 'layer',
-    epsilon,
-    branches: [
-      {
-        input: builder.layerNorm(at('norm1'), hiddenSize),
-        body: {
-          kind: 'grid-attention',
-          headCount,
-          headSize,
-          query: square('query'),
-          key: square('key'),
-          value: square('value'),
-          output: square('output'),
-          scale: headSize ** -0.5,
-        },
-      },
-      {
-        input: builder.layerNorm(at('norm2'), hiddenSize),
-        body: {
-          kind: 'tower-mlp',
-          activation,
-          up: builder.linear(at('up'), ffnSize, hiddenSize),
-          down: builder.linear(at('down'), hiddenSize, ffnSize),
-        },
-      },
-    ],
-  };
+  const norm = (name: 'norm1' | 'norm2') => builder.layerNorm(at(name), sizes.hiddenSize);
+  return towerLayer(sizes, {
+    linear: (role, rows, columns) => builder.linear(at(role), rows, columns),
+    inputs: [norm('norm1'), norm('norm2')],
+    activation,
+  });
 }
 
 /** Two maps with a GELU between, the first of them to as many values as its file has rows. */

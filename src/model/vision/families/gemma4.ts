@@ -5,6 +5,7 @@ import { readFloats } from '../../../weights/weight-source.ts';
 import { configError, fieldOf, isRecord, optionalFlag, optionalSize } from '../../config.ts';
 import { withDefaults, withUsualNames } from '../../hugging-face-config.ts';
 import type { LinearSpec } from '../../leaves.ts';
+import { towerLayer } from '../tower-layer.ts';
 import { type TowerName, VisionBuilder, type VisionFamily } from '../vision-builder.ts';
 import type { VisionSource } from '../vision-source.ts';
 import type { GridRopePair, GridRopeSpec, TowerLayerStep, TowerStep } from '../vision-spec.ts';
@@ -142,50 +143,27 @@ const names = {
 } satisfies Readonly<Record<string, TowerName>>;
 
 function gemma4Layer(builder: VisionBuilder, rope: GridRopeSpec, layer: number): TowerLayerStep {
-  const { hiddenSize, ffnSize, headCount, headSize, epsilon } = builder.sizes();
-  const width = headCount * headSize;
+  const sizes = builder.sizes();
+  const { hiddenSize, headSize } = sizes;
   const at = (role: keyof typeof names) => {
     const { hub, gguf } = names[role];
     return builder.name({ hub: `encoder.layers.*.${hub}`, gguf: `v.blk.*.${gguf}` }, layer);
   };
   const norm = (role: keyof typeof names, size = hiddenSize) => builder.rmsNorm(at(role), size);
-  const linear = (role: keyof typeof names, rows: number, columns: number) =>
-    boundedLinear(builder, at(role), rows, columns);
-  return {
-    kind: 'layer',
-    epsilon,
-    branches: [
-      {
-        input: norm('norm1'),
-        body: {
-          kind: 'grid-attention',
-          headCount,
-          headSize,
-          query: linear('query', width, hiddenSize),
-          key: linear('key', width, hiddenSize),
-          value: linear('value', width, hiddenSize),
-          output: linear('output', hiddenSize, width),
-          queryNorm: norm('queryNorm', headSize),
-          keyNorm: norm('keyNorm', headSize),
-          valueNorm: { leaf: 'norm', kind: 'rms', size: headSize },
-          rope,
-          scale: 1,
-        },
-        output: norm('postNorm1'),
-      },
-      {
-        input: norm('norm2'),
-        body: {
-          kind: 'tower-mlp',
-          activation: 'gelu-tanh',
-          gate: linear('gate', ffnSize, hiddenSize),
-          up: linear('up', ffnSize, hiddenSize),
-          down: linear('down', hiddenSize, ffnSize),
-        },
-        output: norm('postNorm2'),
-      },
-    ],
-  };
+  return towerLayer(sizes, {
+    linear: (role, rows, columns) => boundedLinear(builder, at(role), rows, columns),
+    inputs: [norm('norm1'), norm('norm2')],
+    outputs: [norm('postNorm1'), norm('postNorm2')],
+    activation: 'gelu-tanh',
+    gate: boundedLinear(builder, at('gate'), sizes.ffnSize, hiddenSize),
+    attention: {
+      queryNorm: norm('queryNorm', headSize),
+      keyNorm: norm('keyNorm', headSize),
+      valueNorm: { leaf: 'norm', kind: 'rms', size: headSize },
+      rope,
+      scale: 1,
+    },
+  });
 }
 
 /** Bounds count where the file has them. */

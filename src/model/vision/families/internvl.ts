@@ -2,6 +2,7 @@
 
 import { fieldOf, optionalFlag, optionalPositive, optionalSize, optionalText } from '../../config.ts';
 import type { NormSpec } from '../../leaves.ts';
+import { towerLayer } from '../tower-layer.ts';
 import { sizeField, type VisionFamily } from '../vision-builder.ts';
 import type { VisionSource } from '../vision-source.ts';
 import type { TowerLayerStep } from '../vision-spec.ts';
@@ -92,50 +93,24 @@ const names = {
 };
 
 function internLayer({ builder, sizes, source }: Tower, layer: number): TowerLayerStep {
-  const { hiddenSize, ffnSize, headCount, headSize, epsilon } = sizes;
+  const { hiddenSize } = sizes;
   const { config } = source;
   const at = (name: keyof typeof names) => builder.name({ hub: `encoder.layer.*.${names[name]}` }, layer);
   const isRms = optionalText(config, 'norm_type') === 'rms_norm';
   const norm = (name: 'norm1' | 'norm2'): NormSpec =>
     isRms ? builder.rmsNorm(at(name), hiddenSize) : builder.layerNorm(at(name), hiddenSize);
-  const square = (name: 'query' | 'key' | 'value' | 'output') =>
-    builder.linear(at(name), hiddenSize, hiddenSize);
   const headNorms =
     optionalFlag(config, 'use_qk_norm') === true
       ? {
           queryNorm: builder.rmsNorm(at('queryNorm'), hiddenSize),
           keyNorm: builder.rmsNorm(at('keyNorm'), hiddenSize),
         }
-      : {};
-  return {
-    kind: 'layer',
-    epsilon,
-    branches: [
-      {
-        input: norm('norm1'),
-        body: {
-          kind: 'grid-attention',
-          headCount,
-          headSize,
-          query: square('query'),
-          key: square('key'),
-          value: square('value'),
-          output: square('output'),
-          ...headNorms,
-          scale: headSize ** -0.5,
-        },
-        scales: builder.vector(at('scales1'), hiddenSize),
-      },
-      {
-        input: norm('norm2'),
-        body: {
-          kind: 'tower-mlp',
-          activation: towerActivation(source),
-          up: builder.linear(at('up'), ffnSize, hiddenSize),
-          down: builder.linear(at('down'), hiddenSize, ffnSize),
-        },
-        scales: builder.vector(at('scales2'), hiddenSize),
-      },
-    ],
-  };
+      : undefined;
+  return towerLayer(sizes, {
+    linear: (role, rows, columns) => builder.linear(at(role), rows, columns),
+    inputs: [norm('norm1'), norm('norm2')],
+    scales: [builder.vector(at('scales1'), hiddenSize), builder.vector(at('scales2'), hiddenSize)],
+    activation: towerActivation(source),
+    attention: headNorms,
+  });
 }

@@ -2,7 +2,8 @@
 
 import { optionalPositive, optionalSize, size } from '../../config.ts';
 import { withDefaults } from '../../hugging-face-config.ts';
-import { sizeField, type TowerName, VisionBuilder, type VisionFamily } from '../vision-builder.ts';
+import { towerLayer } from '../tower-layer.ts';
+import { sizeField, VisionBuilder, type VisionFamily } from '../vision-builder.ts';
 import type { GridRopePair, GridRopeSpec, TowerLayerStep, TowerStep } from '../vision-spec.ts';
 import { tableRows } from './clip.ts';
 
@@ -98,37 +99,23 @@ function llama4Rope(headSize: number): GridRopeSpec {
   return { origin: 1, pairs };
 }
 
+const maps = {
+  query: 'self_attn.q_proj',
+  key: 'self_attn.k_proj',
+  value: 'self_attn.v_proj',
+  output: 'self_attn.o_proj',
+  up: 'mlp.fc1',
+  down: 'mlp.fc2',
+};
+
 function llama4Layer(builder: VisionBuilder, rope: GridRopeSpec, layer: number): TowerLayerStep {
-  const { hiddenSize, ffnSize, headCount, headSize, epsilon } = builder.sizes();
-  const at = (hub: string) => builder.name({ hub: `model.layers.*.${hub}` } satisfies TowerName, layer);
-  const square = (name: string) => builder.linear(at(`self_attn.${name}`), hiddenSize, hiddenSize);
-  return {
-    kind: 'layer',
-    epsilon,
-    branches: [
-      {
-        input: builder.layerNorm(at('input_layernorm'), hiddenSize),
-        body: {
-          kind: 'grid-attention',
-          headCount,
-          headSize,
-          query: square('q_proj'),
-          key: square('k_proj'),
-          value: square('v_proj'),
-          output: square('o_proj'),
-          rope,
-          scale: headSize ** -0.5,
-        },
-      },
-      {
-        input: builder.layerNorm(at('post_attention_layernorm'), hiddenSize),
-        body: {
-          kind: 'tower-mlp',
-          activation: 'gelu',
-          up: builder.linear(at('mlp.fc1'), ffnSize, hiddenSize),
-          down: builder.linear(at('mlp.fc2'), hiddenSize, ffnSize),
-        },
-      },
-    ],
-  };
+  const sizes = builder.sizes();
+  const at = (hub: string) => builder.name({ hub: `model.layers.*.${hub}` }, layer);
+  const norm = (hub: string) => builder.layerNorm(at(hub), sizes.hiddenSize);
+  return towerLayer(sizes, {
+    linear: (role, rows, columns) => builder.linear(at(maps[role]), rows, columns),
+    inputs: [norm('input_layernorm'), norm('post_attention_layernorm')],
+    activation: 'gelu',
+    attention: { rope },
+  });
 }

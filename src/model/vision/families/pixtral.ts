@@ -1,6 +1,7 @@
 // Pixtral's tower, of any size of picture, and Mistral 3's, which merges squares of patches.
 
 import { fieldOf, isRecord, optionalPositive, optionalSize, size } from '../../config.ts';
+import { type TowerMap, towerLayer } from '../tower-layer.ts';
 import { sizeField, type TowerSizes, type VisionBuilder, type VisionFamily } from '../vision-builder.ts';
 import type { VisionSource } from '../vision-source.ts';
 import type { GridRopePair, GridRopeSpec, TowerLayerStep, TowerStep, VisionSpec } from '../vision-spec.ts';
@@ -100,43 +101,21 @@ const names = {
 
 function pixtralLayer(
   builder: VisionBuilder,
-  { hiddenSize, ffnSize, headCount, headSize, epsilon }: TowerSizes,
+  sizes: TowerSizes,
   rope: GridRopeSpec,
   layer: number,
 ): TowerLayerStep {
+  const { hiddenSize, headCount, headSize } = sizes;
   const at = (name: keyof typeof names) => builder.name(names[name], layer);
-  const width = headCount * headSize;
   // Converters to GGUF sort rows for pairs (2i, 2i + 1).
-  const isSorted = builder.source.naming === 'gguf';
-  const turned = isSorted ? { interleaved: { heads: headCount, rotated: headSize } } : {};
-  return {
-    kind: 'layer',
-    epsilon,
-    branches: [
-      {
-        input: builder.rmsNorm(at('norm1'), hiddenSize),
-        body: {
-          kind: 'grid-attention',
-          headCount,
-          headSize,
-          query: builder.linear(at('query'), width, hiddenSize, turned),
-          key: builder.linear(at('key'), width, hiddenSize, turned),
-          value: builder.linear(at('value'), width, hiddenSize),
-          output: builder.linear(at('output'), hiddenSize, width),
-          rope,
-          scale: headSize ** -0.5,
-        },
-      },
-      {
-        input: builder.rmsNorm(at('norm2'), hiddenSize),
-        body: {
-          kind: 'tower-mlp',
-          activation: 'silu',
-          gate: builder.linear(at('gate'), ffnSize, hiddenSize),
-          up: builder.linear(at('up'), ffnSize, hiddenSize),
-          down: builder.linear(at('down'), hiddenSize, ffnSize),
-        },
-      },
-    ],
-  };
+  const turned = { interleaved: { heads: headCount, rotated: headSize } };
+  const isSorted = (role: TowerMap) =>
+    builder.source.naming === 'gguf' && (role === 'query' || role === 'key');
+  return towerLayer(sizes, {
+    linear: (role, rows, columns) => builder.linear(at(role), rows, columns, isSorted(role) ? turned : {}),
+    inputs: [builder.rmsNorm(at('norm1'), hiddenSize), builder.rmsNorm(at('norm2'), hiddenSize)],
+    activation: 'silu',
+    gate: builder.linear(at('gate'), sizes.ffnSize, hiddenSize),
+    attention: { rope },
+  });
 }

@@ -3,11 +3,13 @@
 
 import { configError, fieldOf, optionalSize } from '../../config.ts';
 import { withDefaults, withUsualNames } from '../../hugging-face-config.ts';
-import type { NormSpec } from '../../leaves.ts';
+import { defined } from '../../layer-builder.ts';
+import type { LinearSpec, NormSpec } from '../../leaves.ts';
 import { gridRope } from '../grid-rope.ts';
+import { type TowerMap, towerLayer } from '../tower-layer.ts';
 import { sizeField, type TowerSizes, VisionBuilder, type VisionFamily } from '../vision-builder.ts';
 import type { VisionSource } from '../vision-source.ts';
-import type { GridAttentionSpec, TowerLayerStep, TowerStep, VisionSpec } from '../vision-spec.ts';
+import type { TowerLayerStep, TowerStep, VisionSpec } from '../vision-spec.ts';
 
 const prefixes = ['model.visual.', 'visual.', 'vision_tower.'];
 
@@ -93,30 +95,19 @@ export function gatedLayer(
   layer: number,
   window?: number,
 ): TowerLayerStep {
-  const { hiddenSize, epsilon } = sizes;
   const at = (name: keyof typeof blockNames) => builder.name(blockNames[name], layer);
+  const norm = (name: 'norm1' | 'norm2') => builder.rmsNorm(at(name), sizes.hiddenSize);
   const ffnSize = builder.source.weights.tensors.get(`${at('up')}.weight`)?.shape[0] ?? sizes.ffnSize;
-  const body = attention(builder, sizes, layer);
-  return {
-    kind: 'layer',
-    epsilon,
-    branches: [
-      {
-        input: builder.rmsNorm(at('norm1'), hiddenSize),
-        body: window === undefined ? body : { ...body, window },
-      },
-      {
-        input: builder.rmsNorm(at('norm2'), hiddenSize),
-        body: {
-          kind: 'tower-mlp',
-          activation: 'silu',
-          gate: builder.linear(at('gate'), ffnSize, hiddenSize),
-          up: builder.linear(at('up'), ffnSize, hiddenSize),
-          down: builder.linear(at('down'), hiddenSize, ffnSize),
-        },
-      },
-    ],
-  };
+  return towerLayer(
+    { ...sizes, ffnSize },
+    {
+      linear: blockLinears(builder, at),
+      inputs: [norm('norm1'), norm('norm2')],
+      activation: 'silu',
+      gate: builder.linear(at('gate'), ffnSize, sizes.hiddenSize),
+      attention: defined({ rope: gridRope(sizes.headSize, 10_000), window }),
+    },
+  );
 }
 
 /** Listed in folders; in projector files every N-th. */
@@ -129,29 +120,20 @@ function fullLayers({ source: { config } }: VisionBuilder): (layer: number) => b
 }
 
 function gridTower(builder: VisionBuilder, sizes: TowerSizes, merge: number): TowerStep[] {
-  const { hiddenSize, epsilon, layerCount, ffnSize } = sizes;
+  const { hiddenSize, epsilon, layerCount } = sizes;
   const merged = hiddenSize * merge ** 2;
   const table = builder.name({ hub: 'pos_embed', gguf: 'v.position_embd' });
   const rows = gridRows(builder, `${table}.weight`);
   const taken = deepstackLayers(builder);
   const layers = Array.from({ length: layerCount }, (_, layer): TowerStep[] => {
     const at = (name: keyof typeof blockNames) => builder.name(blockNames[name], layer);
-    const step: TowerStep = {
-      kind: 'layer',
-      epsilon,
-      branches: [
-        { input: builder.layerNorm(at('norm1'), hiddenSize), body: attention(builder, sizes, layer) },
-        {
-          input: builder.layerNorm(at('norm2'), hiddenSize),
-          body: {
-            kind: 'tower-mlp',
-            activation: 'gelu-tanh',
-            up: builder.linear(at('fc1'), ffnSize, hiddenSize),
-            down: builder.linear(at('fc2'), hiddenSize, ffnSize),
-          },
-        },
-      ],
-    };
+    const norm = (name: 'norm1' | 'norm2') => builder.layerNorm(at(name), hiddenSize);
+    const step = towerLayer(sizes, {
+      linear: blockLinears(builder, (role) => at(role === 'up' ? 'fc1' : role === 'down' ? 'fc2' : role)),
+      inputs: [norm('norm1'), norm('norm2')],
+      activation: 'gelu-tanh',
+      attention: { rope: gridRope(sizes.headSize, 10_000) },
+    });
     const index = taken.indexOf(layer);
     return index < 0 ? [step] : [step, deepstack(builder, merge, merged, { index, layer }, epsilon)];
   });
@@ -246,26 +228,19 @@ const blockNames = {
   fc2: { hub: 'blocks.*.mlp.linear_fc2', gguf: 'v.blk.*.ffn_down' },
 };
 
-/** Queries, keys and values in one tensor, or in three. */
-function attention(builder: VisionBuilder, sizes: TowerSizes, layer: number): GridAttentionSpec {
-  const { hiddenSize, headCount, headSize } = sizes;
-  const width = headCount * headSize;
-  const at = (name: keyof typeof blockNames) => builder.name(blockNames[name], layer);
+/** Queries, keys and values are in one tensor, or in three. */
+function blockLinears(
+  builder: VisionBuilder,
+  at: (role: TowerMap | 'all') => string,
+): (role: TowerMap, rows: number, columns: number) => LinearSpec {
   const fused = at('all');
   const isSplit = builder.source.naming === 'gguf' && !builder.has(`${fused}.weight`);
-  const part = (name: 'query' | 'key' | 'value', index: number) =>
-    isSplit
-      ? builder.linear(at(name), width, hiddenSize)
-      : builder.linear(fused, width, hiddenSize, { firstRow: index * width });
-  return {
-    kind: 'grid-attention',
-    headCount,
-    headSize,
-    query: part('query', 0),
-    key: part('key', 1),
-    value: part('value', 2),
-    output: builder.linear(at('output'), hiddenSize, width),
-    rope: gridRope(headSize, 10_000),
-    scale: headSize ** -0.5,
+  return (role, rows, columns) => {
+    const part = isSplit ? -1 : parts.indexOf(role);
+    return part < 0
+      ? builder.linear(at(role), rows, columns)
+      : builder.linear(fused, rows, columns, { firstRow: part * rows });
   };
 }
+
+const parts: readonly TowerMap[] = ['query', 'key', 'value'];
