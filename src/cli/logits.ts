@@ -169,8 +169,10 @@ async function predict(
 function pieceEnds(spec: ModelSpec, images: SequenceImages | undefined): (start: number) => number {
   const together = attentionsOf(spec).some(({ imagesBothWays }) => imagesBothWays);
   const spans = together && images !== undefined ? imageSpans(images.places) : [];
+  const { prefixEnd = 0 } = images ?? {};
   return (start) => {
     const end = start + PIECE_TOKENS;
+    if (start < prefixEnd) return prefixEnd;
     return spans.find((span) => span.first < end && span.end > end)?.end ?? end;
   };
 }

@@ -7,6 +7,8 @@ export interface SequenceImages extends ImageFeatures {
   readonly places: Int32Array;
   /** Time, row and column of each token of the prompt; those after it go on in all three. Absent: each token's position. */
   readonly rotaryPositions?: Int32Array;
+  /** Tokens before this position see each other: the prompt of a prefix LM. */
+  readonly prefixEnd?: number;
 }
 
 interface SequenceRows {
@@ -86,6 +88,8 @@ function endsOf({ start, count, images }: SequenceRows): number[] {
   for (const { first, end } of imageSpans(images?.places ?? new Int32Array())) {
     ends.fill(end, Math.max(first - start, 0), Math.max(end - start, 0));
   }
+  const { prefixEnd = 0 } = images ?? {};
+  ends.fill(prefixEnd, 0, Math.max(prefixEnd - start, 0));
   return ends;
 }
 

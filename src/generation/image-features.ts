@@ -8,7 +8,7 @@ import type { ImagePrompt } from './image-prompt.ts';
 /** Undefined where the prompt has no picture. */
 export async function sequenceImages(
   backend: Pick<Backend, 'name' | 'beginImage'>,
-  { images, places, rotaryPositions }: ImagePrompt,
+  { images, places, rotaryPositions, prefixEnd }: ImagePrompt,
 ): Promise<SequenceImages | undefined> {
   if (images.length === 0) return undefined;
   const { name } = backend;
@@ -24,6 +24,7 @@ export async function sequenceImages(
     deepstack: Array.from({ length: layers }, (_, layer) =>
       joined(features.map(({ deepstack }) => deepstack[layer] ?? new Float32Array())),
     ),
+    ...(prefixEnd === undefined ? {} : { prefixEnd }),
     ...(rotaryPositions === undefined ? {} : { rotaryPositions }),
   };
 }

@@ -20,6 +20,8 @@ export interface ImagePrompt {
   readonly places: Int32Array;
   /** Time, row and column of each token, where the model rotates by them. */
   readonly rotaryPositions?: Int32Array;
+  /** Of a prefix LM with images: where the prompt ends, whose tokens see each other. */
+  readonly prefixEnd?: number;
 }
 
 interface ImagePromptOptions {
@@ -54,6 +56,8 @@ export async function imagePrompt(
     ids,
     places,
     images: pictures.map(({ input }) => input),
+    // As in transformers: a prompt of text alone is causal.
+    ...(spec.prefixLm && pictures.length > 0 ? { prefixEnd: ids.length } : {}),
     ...(vision.prompt.positions === 'three-part' && pictures.length > 0
       ? { rotaryPositions: threePartPositions(ids.length, places, texts) }
       : {}),

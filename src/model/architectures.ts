@@ -6,6 +6,7 @@ import { cohere, cohere2 } from './families/cohere.ts';
 import { deepseek2, deepseek3, glm4MoeLite } from './families/deepseek.ts';
 import { ernie45, ernie45Moe } from './families/ernie4-5.ts';
 import { exaone4 } from './families/exaone4.ts';
+import { gemma } from './families/gemma.ts';
 import { gemma2 } from './families/gemma2.ts';
 import { gemma3, gemmaEmbedding } from './families/gemma3.ts';
 import { gemma3n } from './families/gemma3n.ts';
@@ -46,6 +47,7 @@ const architectures: readonly Architecture[] = [
   lfm2,
   lfm2Moe,
   graniteHybrid,
+  gemma,
   gemma2,
   gemma3,
   gemma3n,

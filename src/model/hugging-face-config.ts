@@ -12,6 +12,7 @@ const wrappers: readonly unknown[] = [
   'llava',
   'llava_onevision',
   'mistral3',
+  'paligemma',
   'smolvlm',
 ];
 
@@ -58,10 +59,12 @@ export function huggingFaceConfig(file: string, fields: Fields): Config {
     ...(tied ? { tie_word_embeddings: true } : {}),
     ...(fields.quantization_config === undefined ? {} : { quantization_config: fields.quantization_config }),
   };
-  const leftOut =
+  const leftOut: Fields =
     fields.model_type === 'llava'
       ? { ...llavaText, intermediate_size: llavaFeedForward[String(text.model_type)] }
-      : {};
+      : fields.model_type === 'paligemma'
+        ? { use_bidirectional_attention: true }
+        : {};
   return { file, fields: { ...leftOut, ...text, ...outer }, spellings };
 }
 

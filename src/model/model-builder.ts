@@ -41,6 +41,7 @@ interface BuilderOptions {
 }
 
 interface ModelOptions extends Partial<Pick<ModelSpec, 'perLayerInputs' | 'altUp'>> {
+  readonly prefixLm?: true | undefined;
   readonly layers: (layer: LayerBuilder) => LayerSpec;
   readonly embeddingScale?: number | undefined;
   readonly embeddingNorm?: boolean;
@@ -113,6 +114,7 @@ export class ModelBuilder implements SharedParts {
       positions: positions && { ...positions, firstRow: options.firstPosition ?? 0 },
       textKinds: table('textKinds', textKindRows),
       embeddingNorm: options.embeddingNorm ? leaves.norm('embeddingNorm', hiddenSize) : undefined,
+      prefixLm: options.prefixLm,
       perLayerInputs: options.perLayerInputs,
       altUp: options.altUp,
       layers,

@@ -107,6 +107,8 @@ export interface ModelSpec {
   /** A row for each kind of text, of which there is one here: the first is added to every embedding. */
   readonly textKinds?: TableSpec;
   readonly embeddingNorm?: NormSpec;
+  /** All tokens of a prompt with images see each other, where layers have `imagesBothWays`: it is computed in one step, and its KV are of it alone. */
+  readonly prefixLm?: true;
   readonly perLayerInputs?: PerLayerInputsSpec;
   readonly altUp?: AltUpSpec;
   readonly layers: readonly LayerSpec[];

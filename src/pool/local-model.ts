@@ -48,7 +48,7 @@ export function openLocalModel(
 ): LocalModel {
   const { files, spec, weights } = openSpec(path, options);
   try {
-    const { tokenizer, template: own, fillInMiddle } = openText(files, chatTemplate);
+    const { tokenizer, template: own, fillInMiddle } = openText(files, chatTemplate ?? familyTemplate(spec));
     const template = own && withFormat(own, toolFormat);
     const classifier = modelClassifier(files, spec);
     const pooling = classifier === undefined ? modelPooling(files, spec) : scoredAlone;
@@ -59,6 +59,12 @@ export function openLocalModel(
     weights.close();
     throw error;
   }
+}
+
+/** Of families whose files have none. */
+function familyTemplate({ vision }: ModelSpec): ChosenTemplate | undefined {
+  const template = vision?.prompt.template;
+  return template === undefined ? undefined : { template, named: false, replaces: false };
 }
 
 const scoredAlone: ModelPooling = {

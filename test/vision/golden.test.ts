@@ -60,6 +60,7 @@ const files: readonly Files[] = [
   { family: 'gemma4', gguf: true },
   { family: 'llama4' },
   { family: 'llava_onevision' },
+  { family: 'paligemma' },
 ];
 
 const only = process.env.FAMILIES?.split(',');

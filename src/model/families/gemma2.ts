@@ -9,6 +9,7 @@ import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { ropeOf } from '../rope-parameters.ts';
 import { sandwichNorms } from '../tensor-names.ts';
+import { prefixOptions } from './gemma.ts';
 
 const caps = { attn_logit_softcapping: 50, final_logit_softcapping: 30, sliding_window: 4096 };
 
@@ -34,12 +35,20 @@ export const gemma2: Architecture = {
     const window = windowOf(config);
     const slides = periodicSlidingLayers(source, 2);
     const scale = gemmaAttentionScale(source, 46);
+    const { prefixLm, imagesBothWays } = prefixOptions(source);
     return model.spec({
       ...outer,
+      prefixLm,
       layers: (layer) =>
         sandwichNorm(
           layer,
-          attention(layer, { rope, window: slides[layer.index] ? window : undefined, scale, softcap }),
+          attention(layer, {
+            rope,
+            window: slides[layer.index] ? window : undefined,
+            imagesBothWays,
+            scale,
+            softcap,
+          }),
           mlp(layer, { activation }),
         ),
     });

@@ -8,7 +8,7 @@ import { llama4 } from './families/llama4.ts';
 import { llava, llavaOnevision } from './families/llava.ts';
 import { mistral3 } from './families/pixtral.ts';
 import { qwen3Vl, qwen25Vl } from './families/qwen-vl.ts';
-import { gemma3, idefics3, lfm2Vl } from './families/siglip.ts';
+import { gemma3, idefics3, lfm2Vl, paliGemma } from './families/siglip.ts';
 import type { VisionFamily } from './vision-builder.ts';
 import type { VisionSource } from './vision-source.ts';
 import type { VisionSpec } from './vision-spec.ts';
@@ -17,6 +17,7 @@ const families: readonly VisionFamily[] = [
   qwen25Vl,
   qwen3Vl,
   gemma3,
+  paliGemma,
   idefics3,
   llava,
   llavaOnevision,

@@ -9,6 +9,8 @@ export interface ImagePromptSpec {
   readonly layout: ImageLayout;
   /** Beside marker and placeholder: what stands for pictures alone. A message's text that has it is refused. */
   readonly reserved: readonly string[];
+  /** A chat template, for families whose files have none. */
+  readonly template?: string;
   /** Rotary positions are of time, row and column; absent: one after the other. */
   readonly positions?: 'three-part';
 }

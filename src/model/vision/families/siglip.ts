@@ -1,10 +1,12 @@
-// Families around SigLIP: Gemma 3, SmolVLM and Idefics 3, LFM 2 VL.
+// Families around SigLIP: Gemma 3, PaliGemma, SmolVLM and Idefics 3, LFM 2 VL.
 
 import { fieldOf, optionalFlag, optionalSize, size } from '../../config.ts';
 import { sizeField, type VisionFamily } from '../vision-builder.ts';
 import type { VisionSource } from '../vision-source.ts';
 import type { TowerStep } from '../vision-spec.ts';
 import { clipSteps, openTower, siglipDefaults, tableRows, twoLayerProjector } from './clip.ts';
+
+const imageToken = '<image>';
 
 export const gemma3: VisionFamily = {
   modelTypes: ['gemma3'],
@@ -61,6 +63,47 @@ export const gemma3: VisionFamily = {
   },
 };
 
+/** As its processor writes prompts: images, the beginning of the text, the texts, a line break. */
+const paliGemmaTemplate = `{% set ns = namespace(texts=[]) -%}
+{% for message in messages -%}
+  {% if message.content is string -%}
+    {% set ns.texts = ns.texts + [message.content] -%}
+  {% else -%}
+    {% for part in message.content -%}
+      {% if part.type == 'image' %}<image>{% else %}{% set ns.texts = ns.texts + [part.text] %}{% endif -%}
+    {% endfor -%}
+  {% endif -%}
+{% endfor -%}
+{{ bos_token }}{{ ns.texts | join(' ') }}{{ '\\n' }}`;
+
+export const paliGemma: VisionFamily = {
+  modelTypes: ['paligemma'],
+  projectors: [],
+  build(given) {
+    const tower = openTower(given);
+    const { source, builder, projector, sizes } = tower;
+    const side = size(source.config, 'image_size');
+    const map = projector.name({ hub: 'linear' });
+    return {
+      preprocessing: builder.preprocessing({ kind: 'fixed', width: side, height: side }),
+      tower: {
+        steps: [
+          ...clipSteps(tower, { postNorm: true }),
+          { kind: 'linear', linear: projector.linear(map, source.hiddenSize, sizes.hiddenSize) },
+        ],
+        join: { kind: 'sequence' },
+      },
+      prompt: {
+        marker: imageToken,
+        text: imageToken,
+        layout: { kind: 'run', before: '', after: '' },
+        reserved: [],
+        template: paliGemmaTemplate,
+      },
+    };
+  },
+};
+
 /** Folders count tokens, projector files say how many patches become one. */
 function poolOf({ config, outer }: VisionSource, patches: number): number {
   const tokens = optionalSize(outer, 'mm_tokens_per_image');
@@ -68,7 +111,6 @@ function poolOf({ config, outer }: VisionSource, patches: number): number {
   return Math.floor(patches / Math.sqrt(tokens));
 }
 
-const imageToken = '<image>';
 const around = '<fake_token_around_image>';
 
 /** What published files leave out. */
