@@ -128,6 +128,8 @@ function attentionOptions(source: ModelSource) {
   const { local, global } = headSizes(source);
   const equal = optionalFlag(config, 'attention_k_eq_v') ?? false;
   const window = windowOf(config);
+  // Larger models let tokens of an image see each other, where there is a window.
+  const imagesBothWays = fieldOf(config, 'use_bidirectional_attention') === 'vision';
   const globalKvHeads = equal ? globalHeads(source) : undefined;
   const slides = periodicSlidingLayers(source, 6);
   // GGUF files list what differs between layers.
@@ -135,7 +137,7 @@ function attentionOptions(source: ModelSource) {
   const caches = sharedCaches(source, slides);
   return (index: number, ropes: { readonly full: number; readonly local: number }): AttentionOptions => ({
     ...(slides[index]
-      ? { rope: ropes.local, window, headSize: local, kvHeadCount: kvHeads?.[index] }
+      ? { rope: ropes.local, window, imagesBothWays, headSize: local, kvHeadCount: kvHeads?.[index] }
       : {
           rope: ropes.full,
           headSize: global,

@@ -2,12 +2,11 @@
 // maps whose inputs and outputs are held within bounds.
 
 import { readFloats } from '../../../weights/weight-source.ts';
-import { configError, fieldOf, isRecord, optionalFlag, optionalSize } from '../../config.ts';
+import { fieldOf, isRecord, optionalFlag, optionalSize } from '../../config.ts';
 import { withDefaults, withUsualNames } from '../../hugging-face-config.ts';
 import type { LinearSpec } from '../../leaves.ts';
 import { towerLayer } from '../tower-layer.ts';
 import { type TowerName, VisionBuilder, type VisionFamily } from '../vision-builder.ts';
-import type { VisionSource } from '../vision-source.ts';
 import type { GridRopePair, GridRopeSpec, TowerLayerStep, TowerStep } from '../vision-spec.ts';
 
 const defaults = { layer_norm_eps: 1e-6, pooling_kernel_size: 3, patch_size: 16 };
@@ -16,7 +15,6 @@ export const gemma4: VisionFamily = {
   modelTypes: ['gemma4'],
   projectors: ['gemma4v'],
   build(given) {
-    refuseBothWays(given);
     const named = withUsualNames(given.config, { layer_norm_eps: ['rms_norm_eps'] });
     const source = { ...given, config: withDefaults(named, defaults) };
     const builder = new VisionBuilder(source, ['model.vision_tower.', 'vision_tower.']);
@@ -56,19 +54,6 @@ export const gemma4: VisionFamily = {
     };
   },
 };
-
-/** Larger models let tokens of an image see each other in some layers, which their text model does not say here. */
-function refuseBothWays({ outer }: VisionSource): void {
-  const text = fieldOf(outer, 'text_config');
-  const field = 'use_bidirectional_attention';
-  if (!isRecord(text) || text[field] !== 'vision') return;
-  throw configError(
-    outer,
-    `text_config.${field}`,
-    '"vision" is not supported with images',
-    'Use a smaller model of the family.',
-  );
-}
 
 function standardized(builder: VisionBuilder, size: number): TowerStep[] {
   if (optionalFlag(builder.source.config, 'standardize') !== true) return [];
