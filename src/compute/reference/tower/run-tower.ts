@@ -14,13 +14,13 @@ import type {
   TowerStep,
 } from '../../../model/vision/vision-spec.ts';
 import type { ImageFeatures } from '../../backend.ts';
+import { joinViews } from '../../tower/join-views.ts';
 import { applyLinear } from '../linear.ts';
 import { normalize } from '../norm.ts';
 import { addInto } from '../vector.ts';
 import type { Loaded } from '../weights.ts';
 import { type Cells, mapSquares } from './cells.ts';
 import { runGridAttention } from './grid-attention.ts';
-import { joinViews } from './join-views.ts';
 import { addPositionAxes, addPositionGrid, addPositionTable } from './positions.ts';
 
 type Step<Kind> = Extract<Loaded<TowerStep>, { readonly kind: Kind }>;

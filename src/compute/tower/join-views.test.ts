@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { featureCount, joinedGrid } from '../../../model/vision/feature-grid.ts';
+import { featureCount, joinedGrid } from '../../model/vision/feature-grid.ts';
 import { joinViews } from './join-views.ts';
 
 const tile = { rows: 4, columns: 4 };

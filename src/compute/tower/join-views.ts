@@ -1,15 +1,22 @@
 // Features of a picture's views in one sequence of rows.
 
-import { joinedGrid } from '../../../model/vision/feature-grid.ts';
-import type { TileGrid, TowerSpec } from '../../../model/vision/vision-spec.ts';
-import type { Loaded } from '../weights.ts';
-import type { Cells } from './cells.ts';
+import { joinedGrid } from '../../model/vision/feature-grid.ts';
+import type { FeatureGrid, TileGrid } from '../../model/vision/vision-spec.ts';
 
-type Join = Loaded<TowerSpec>['join'];
+/** A `JoinSpec` whose vector is loaded. */
+export type Join =
+  | { readonly kind: 'sequence' }
+  | { readonly kind: 'grid'; readonly newline: Float32Array; readonly most: number };
 
-export function joinViews(join: Join, views: readonly Cells[], tiles: TileGrid): Float32Array {
+/** Features of a view: cells in rows and columns, with `size` values each. */
+export interface FeatureCells extends FeatureGrid {
+  readonly size: number;
+  readonly values: Float32Array;
+}
+
+export function joinViews(join: Join, views: readonly FeatureCells[], tiles: TileGrid): Float32Array {
   if (join.kind === 'sequence') return joined(views.map(({ values }) => values));
-  const [whole, ...others] = views as [Cells, ...Cells[]];
+  const [whole, ...others] = views as [FeatureCells, ...FeatureCells[]];
   if (others.length === 0) return joined([whole.values, join.newline]);
   return joined([whole.values, ...gridRows(join, others, tiles)]);
 }
@@ -17,14 +24,16 @@ export function joinViews(join: Join, views: readonly Cells[], tiles: TileGrid):
 /** The tiles' cells as one grid, each row ended by the vector. */
 function gridRows(
   { newline, most }: Extract<Join, { readonly kind: 'grid' }>,
-  views: readonly Cells[],
+  views: readonly FeatureCells[],
   tiles: TileGrid,
 ): Float32Array[] {
-  const [tile] = views as [Cells];
+  const [tile] = views as [FeatureCells];
   const { top, left, shown, shrunk } = joinedGrid(tile, tiles, most);
   const cellAt = (row: number, column: number): Float32Array => {
     const [y, x] = [top + row, left + column];
-    const view = views[Math.floor(y / tile.rows) * tiles.columns + Math.floor(x / tile.columns)] as Cells;
+    const view = views[
+      Math.floor(y / tile.rows) * tiles.columns + Math.floor(x / tile.columns)
+    ] as FeatureCells;
     const at = ((y % tile.rows) * tile.columns + (x % tile.columns)) * tile.size;
     return view.values.subarray(at, at + tile.size);
   };
