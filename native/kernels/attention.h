@@ -16,6 +16,11 @@ struct HalfKv {
   static Vec load(const Element* from) { return Vec::loadF16(from); }
   static Vec scaled(Vec x, const float*) { return x; }
 };
+struct FloatKv {
+  using Element = float;
+  static Vec load(const Element* from) { return Vec::load(from); }
+  static Vec scaled(Vec x, const float*) { return x; }
+};
 struct ByteKv {
   using Element = int8_t;
   static Vec load(const Element* from) { return Vec::loadI8(from); }
@@ -321,7 +326,8 @@ inline void attendAs(KvType type, const AttentionTask& task) {
       const int inChunk = task.chunk > 0 ? own - own % task.chunk : 0;
       const int first = inWindow > inChunk ? inWindow : inChunk;
       const bool cut = task.window > 0 && task.window < task.textEnd - own;
-      const int last = task.textEnd == 0 ? own : cut ? own + task.window - 1 : task.textEnd - 1;
+      const int inText = task.textEnd == 0 ? own : cut ? own + task.window - 1 : task.textEnd - 1;
+      const int last = task.imageEnd > inText ? task.imageEnd - 1 : inText;
       float* scratch = task.scratch + size_t(q) * size_t(2 * paddedSize + blockTokens);
       float* accumulator = scratch + paddedSize;
       // A sink counts as a token whose value is zero, seen before all others.
@@ -345,6 +351,7 @@ inline void attendAs(KvType type, const AttentionTask& task) {
 
 void attend(KvType type, const AttentionTask& task) {
   if (type == KvType::F16) attendAs<HalfKv>(type, task);
+  else if (type == KvType::F32) attendAs<FloatKv>(type, task);
   else attendAs<ByteKv>(type, task);
 }
 
@@ -370,6 +377,15 @@ inline void storeHalves(const float* key, const float* value, int headSize, int 
   toHalves(value, headSize, (uint16_t*)(block + keyBytes(KvType::F16, headSize)) + row);
 }
 
+inline void storeFloats(const float* key, const float* value, int headSize, int token, uint8_t* block) {
+  float* const keys = (float*)block + token;
+  for (int d = 0; d < headSize; d++) keys[d * blockTokens] = key[d];
+  const size_t padded = roundUp16(size_t(headSize));
+  float* const values = (float*)(block + keyBytes(KvType::F32, headSize)) + size_t(token) * padded;
+  memcpy(values, value, size_t(headSize) * sizeof(float));
+  memset(values + headSize, 0, (padded - size_t(headSize)) * sizeof(float));
+}
+
 /** One scale per token and head; returns it. */
 inline float storeBytes(const float* from, int count, int8_t* to, size_t stride) {
   float largest = 0;
@@ -390,6 +406,7 @@ inline float storeBytes(const float* from, int count, int8_t* to, size_t stride)
 
 void storeKv(KvType type, const float* key, const float* value, int headSize, int token, uint8_t* block) {
   if (type == KvType::F16) return storeHalves(key, value, headSize, token, block);
+  if (type == KvType::F32) return storeFloats(key, value, headSize, token, block);
   uint8_t* valuePart = value ? block + keyBytes(type, headSize) : block;
   const size_t padded = roundUp16(headSize);
   float* keyScales = (float*)(block + size_t(headSize) * blockTokens);

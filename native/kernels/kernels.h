@@ -145,8 +145,10 @@ struct RowScale {
   float mean, factor;
 };
 
-/** Clamped: `x * sigmoid(slope * x) * (up + 1)`, with x held below the limit and up within it. */
-enum class Activation : uint8_t { Silu, GeluTanh, Gelu, Sigmoid, Clamped };
+/**
+ * Clamped: `x * sigmoid(slope * x) * (up + 1)`, with x held below the limit and up within it. QuickGelu: `x * sigmoid(1.702 x)`.
+ */
+enum class Activation : uint8_t { Silu, GeluTanh, Gelu, Sigmoid, Clamped, QuickGelu };
 
 /** Normalized: see `weight`. Activated: activation(x). Gated: activation(x) * up. */
 enum class InputForm : uint8_t { Plain, Normalized, Activated, Gated };
@@ -190,6 +192,8 @@ struct AttentionTask {
   int32_t valuesInKeys;
   // Tokens before this position are seen, later ones too; 0: causal.
   int32_t textEnd;
+  // So are those before this one, however far: the end of the rows' image; 0: none.
+  int32_t imageEnd;
   // Tokens that are seen on a side, the row's own included; 0: all.
   int32_t window;
   // Tokens see their own chunk of this many alone; 0: all chunks.
@@ -221,7 +225,8 @@ constexpr size_t attentionScratchFloats(int valueSize) {
   return size_t(attentionQueries) * size_t(2 * ((valueSize + 15) / 16 * 16) + blockTokens);
 }
 
-enum class KvType : uint8_t { F16, Q8 };
+/** F32 is for what is not kept between steps. */
+enum class KvType : uint8_t { F16, Q8, F32 };
 
 /**
  * KV of one head in one block. K is transposed, [headSize][32 tokens], so that one lane is one token; V is
@@ -229,14 +234,12 @@ enum class KvType : uint8_t { F16, Q8 };
  * of keys, only keys are stored, in the layout of V.
  */
 constexpr size_t roundUp16(size_t n) { return (n + 15) / 16 * 16; }
-constexpr size_t keyBytes(KvType type, int headSize) {
-  return type == KvType::F16 ? size_t(headSize) * blockTokens * 2
-                             : size_t(headSize) * blockTokens + blockTokens * sizeof(float);
+constexpr size_t tokensBytes(KvType type, size_t valuesOfToken) {
+  if (type == KvType::Q8) return valuesOfToken * blockTokens + blockTokens * sizeof(float);
+  return valuesOfToken * blockTokens * (type == KvType::F16 ? 2 : sizeof(float));
 }
-constexpr size_t valueBytes(KvType type, int headSize) {
-  return type == KvType::F16 ? roundUp16(headSize) * blockTokens * 2
-                             : roundUp16(headSize) * blockTokens + blockTokens * sizeof(float);
-}
+constexpr size_t keyBytes(KvType type, int headSize) { return tokensBytes(type, size_t(headSize)); }
+constexpr size_t valueBytes(KvType type, int headSize) { return tokensBytes(type, roundUp16(size_t(headSize))); }
 constexpr size_t headBlockBytes(KvType type, int headSize, bool valuesInKeys) {
   return (valuesInKeys ? 0 : keyBytes(type, headSize)) + valueBytes(type, headSize);
 }

@@ -143,6 +143,8 @@ void makeInput(const InputTask& task) {
     case Activation::GeluTanh: return makeCurved(task, [](Vec x) CHAIRLIFT_LAMBDA { return geluTanh(x); });
     case Activation::Gelu: return makeCurved(task, [](Vec x) CHAIRLIFT_LAMBDA { return gelu(x); });
     case Activation::Sigmoid: return makeCurved(task, [](Vec x) CHAIRLIFT_LAMBDA { return sigmoid(x); });
+    case Activation::QuickGelu:
+      return makeCurved(task, [](Vec x) CHAIRLIFT_LAMBDA { return x * sigmoid(x * Vec::set(1.702f)); });
     case Activation::Clamped:
       return makeRows(task, [&](int row, int i) CHAIRLIFT_LAMBDA {
         return clamped(Vec::load(task.x[row] + i), Vec::load(task.up[row] + i), task.limit, task.slope);

@@ -111,6 +111,7 @@ class AttentionRun {
     task.headSize = attention_.headSize;
     task.valuesInKeys = 0;
     task.textEnd = attention_.bidirectional ? work_.batch.end(group.sequence) : 0;
+    task.imageEnd = attention_.imagesBothWays ? work_.batch.imageEnd(group.firstRow) : 0;
     task.window = attention_.window;
     task.chunk = attention_.chunk;
     task.scale = attention_.scale;
@@ -178,6 +179,7 @@ std::unique_ptr<Body> readAttention(const Record& from, Reader& reader) {
     reader.checkRope(*body.rope, body.headSize);
   }
   body.bidirectional = from.flag("bidirectional");
+  body.imagesBothWays = from.flag("imagesBothWays");
   body.window = from.integer("window", 0);
   body.chunk = from.integer("chunk", 0);
   body.scale = float(from.number("scale"));

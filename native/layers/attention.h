@@ -37,6 +37,8 @@ struct Attention final : Body {
   bool normsAfterRope = false;
   std::optional<int> rope;
   bool bidirectional = false;
+  // Tokens of an image see all of it.
+  bool imagesBothWays = false;
   // Tokens that are seen on a side, the row's own included; 0: all.
   int window = 0;
   // Tokens see their own chunk of this many alone; 0: all chunks.

@@ -16,7 +16,7 @@ void makePerLayerInputs(const PerLayerInputs& inputs, const std::vector<int32_t>
   work.pool.forEachOne(rows, [&](int row) {
     float* const own = made + size_t(row) * stride;
     float* const fromTable = stored + size_t(row) * stride;
-    const int token = tokens[size_t(row)];
+    const int token = work.batch.imageRow(row) < 0 ? tokens[size_t(row)] : inputs.imageToken;
     for (int i = 0; i < width; i++) own[i] *= inputs.projectionScale;
     for (int at = 0; at < width; at += inputs.size) {
       inputs.norm.apply(work.kernels, own + at, inputs.size, work.normEpsilon);
@@ -34,6 +34,7 @@ PerLayerInputs readPerLayerInputs(const Record& from, const Reader& reader) {
   require(read.count > 0 && read.size > 0, "per-layer inputs without layers or values");
   const Record& table = from.object("table");
   read.table = reader.table(table, table.integer("rows"), read.width());
+  read.imageToken = from.integer("imageToken", 0);
   read.tableScale = float(from.number("tableScale"));
   read.projection = reader.linear(from.object("projection"), read.width(), reader.model.hiddenSize);
   read.projectionScale = float(from.number("projectionScale"));

@@ -17,6 +17,8 @@ struct PerLayerInputs {
   int count = 0;
   int size = 0;
   std::shared_ptr<Matrix> table;
+  // Rows of images have its row.
+  int imageToken = 0;
   float tableScale = 1;
   Linear projection;
   float projectionScale = 1;

@@ -27,13 +27,23 @@ void BatchRows::set(const StepInput& input, const std::vector<Rope>& ropes) {
       sequences_[size_t(row)] = sequence;
       positions_[size_t(row)] = input.starts[size_t(sequence)] + row - first;
     }
-    for (int row = first; row < end; row += rowsPerGroup) {
-      groups_.push_back({sequence, row, std::min(rowsPerGroup, end - row)});
-    }
+    cutGroups(sequence, first, end);
   }
+  imageRows_.assign(input.images.rows.empty() ? 0 : rows, -1);
+  for (size_t i = 0; i < input.images.rows.size(); i++) imageRows_[size_t(input.images.rows[i])] = int(i);
   cutStateRuns(input);
   rotations_.resize(ropes.size());
   for (size_t i = 0; i < ropes.size(); i++) rotations_[i].resize(rows * 2 * ropes[i].pairs());
+}
+
+void BatchRows::cutGroups(int sequence, int first, int end) {
+  for (int row = first; row < end;) {
+    const int most = std::min(row + rowsPerGroup, end);
+    int next = row + 1;
+    while (next < most && imageEnd(next) == imageEnd(row)) next++;
+    groups_.push_back({sequence, row, next - row});
+    row = next;
+  }
 }
 
 void BatchRows::cutStateRuns(const StepInput& input) {
@@ -54,12 +64,18 @@ int BatchRows::block(int row) const {
   return table(sequences_[size_t(row)])[position(row) / blockTokens];
 }
 
+double BatchRows::turningPosition(int row, const Rope& rope, size_t pair) const {
+  if (input_->rotaryPositions.empty()) return position(row);
+  const size_t axis = rope.axes.empty() ? 0 : size_t(rope.axes[pair]);
+  return input_->rotaryPositions[3 * size_t(row) + axis];
+}
+
 void BatchRows::turn(int row, const std::vector<Rope>& ropes) {
   for (size_t r = 0; r < ropes.size(); r++) {
     const size_t pairs = ropes[r].pairs();
     float* cosines = &rotations_[r][size_t(row) * 2 * pairs];
     for (size_t i = 0; i < pairs; i++) {
-      const double angle = double(position(row)) * ropes[r].inverseFrequencies[i];
+      const double angle = turningPosition(row, ropes[r], i) * ropes[r].inverseFrequencies[i];
       cosines[i] = float(std::cos(angle) * double(ropes[r].magnitude));
       cosines[pairs + i] = float(std::sin(angle) * double(ropes[r].magnitude));
     }

@@ -7,6 +7,14 @@
 
 namespace chairlift {
 
+/** Rows of images: see `BatchImages` in src/compute/backend.ts. Values are the caller's. */
+struct ImageRows {
+  std::vector<int32_t> rows;
+  const float* embeddings = nullptr;
+  // By layer.
+  std::vector<const float*> deepstack;
+};
+
 /** One batch: see `Batch` in src/compute/backend.ts. */
 struct StepInput {
   std::vector<int32_t> tokens, rowStarts, starts, blocks, blockStarts, logitRows, stateRows;
@@ -14,10 +22,15 @@ struct StepInput {
   std::vector<int32_t> recurrentFrom, recurrentStarts, recurrentRows, recurrentSlots;
   // By sequence; empty where none uses one.
   std::vector<int32_t> adapters;
+  ImageRows images;
+  // Empty where no sequence has images.
+  std::vector<int32_t> rotaryPositions, imageEnds;
 };
 
 struct Rope {
   std::vector<double> inverseFrequencies;
+  // By which of a row's three positions each pair turns; empty: all by its position.
+  std::vector<double> axes;
   float magnitude = 1;
 
   size_t pairs() const { return inverseFrequencies.size(); }
@@ -33,7 +46,7 @@ struct StateRun {
   int firstRow, rows, from, to;
 };
 
-/** Rows of one sequence that share a pass over its blocks. */
+/** Rows of one sequence that share a pass over its blocks, all of one image or of none. */
 struct RowGroup {
   int sequence, firstRow, rows;
 };
@@ -50,6 +63,11 @@ class BatchRows {
     return input_->starts[at] + input_->rowStarts[at + 1] - input_->rowStarts[at];
   }
   const std::vector<RowGroup>& groups() const { return groups_; }
+  const ImageRows& images() const { return input_->images; }
+  /** Its place among rows of images; negative: none. */
+  int imageRow(int row) const { return imageRows_.empty() ? -1 : imageRows_[size_t(row)]; }
+  /** One past the last position of a row's image; 0: none. */
+  int imageEnd(int row) const { return input_->imageEnds.empty() ? 0 : input_->imageEnds[size_t(row)]; }
   /** By sequence. */
   const std::vector<std::vector<StateRun>>& stateRuns() const { return stateRuns_; }
   const int32_t* table(int sequence) const { return &input_->blocks[size_t(input_->blockStarts[size_t(sequence)])]; }
@@ -65,10 +83,14 @@ class BatchRows {
   }
 
  private:
+  void cutGroups(int sequence, int first, int end);
   void cutStateRuns(const StepInput& input);
+  double turningPosition(int row, const Rope& rope, size_t pair) const;
 
   const StepInput* input_ = nullptr;
   std::vector<int> sequences_, positions_;
+  // Empty where no row is of an image.
+  std::vector<int> imageRows_;
   std::vector<RowGroup> groups_;
   std::vector<std::vector<StateRun>> stateRuns_;
   // By rope and row.

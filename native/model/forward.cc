@@ -9,9 +9,13 @@ namespace chairlift {
 void Model::step(const StepInput& input, float* logits, float* states) {
   prepare(input);
   embed(input.tokens);
+  if (!input.images.rows.empty()) embedImages(input.images);
   if (parts_.perLayerInputs) makePerLayerInputs(*parts_.perLayerInputs, input.tokens, work_);
   if (altUp_) altUp_->spread();
-  for (const Layer& layer : parts_.layers) runLayer(layer);
+  for (size_t i = 0; i < parts_.layers.size(); i++) {
+    runLayer(parts_.layers[i]);
+    if (i < input.images.deepstack.size()) addToImages(input.images.rows, input.images.deepstack[i]);
+  }
   if (altUp_) altUp_->gather();
   takeStates(input, states);
   runHead(input, logits);
@@ -30,6 +34,23 @@ void Model::embed(const std::vector<int32_t>& tokens) {
     }
     addToEmbedding(row, places ? places + size_t(row) * stride : nullptr);
     work_.batch.turn(row, parts_.ropes);
+    work_.measure(row);
+  });
+}
+
+void Model::embedImages(const ImageRows& images) {
+  const size_t size = size_t(parts_.hiddenSize);
+  pool_->forEachOne(int(images.rows.size()), [&](int i) {
+    const int row = images.rows[size_t(i)];
+    std::copy_n(images.embeddings + size_t(i) * size, size, work_.stream.row(row));
+    work_.measure(row);
+  });
+}
+
+void Model::addToImages(const std::vector<int32_t>& rows, const float* added) {
+  pool_->forEachOne(int(rows.size()), [&](int i) {
+    const int row = rows[size_t(i)];
+    work_.kernels.addScaled(work_.stream.row(row), added + size_t(i) * size_t(parts_.hiddenSize), 1.0f, parts_.hiddenSize);
     work_.measure(row);
   });
 }

@@ -83,6 +83,8 @@ class Model {
   void embed(const std::vector<int32_t>& tokens);
   void embedAdapted(const std::vector<int32_t>& tokens);
   void addToEmbedding(int row, float* place);
+  void embedImages(const ImageRows& images);
+  void addToImages(const std::vector<int32_t>& rows, const float* added);
   void runLayer(const Layer& layer);
   void runBranch(const Branch& branch);
   void takeStates(const StepInput& input, float* states);

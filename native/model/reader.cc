@@ -28,6 +28,11 @@ int Reader::outputsOf(const Record& linear) const {
   return matrices_[size_t(number)]->outputs();
 }
 
+int Reader::inputsOf(int matrix) const {
+  require(matrix >= 0 && size_t(matrix) < matrices_.size(), "no such matrix");
+  return matrices_[size_t(matrix)]->inputs();
+}
+
 void Reader::join(Linear& to, const Record& from, size_t offset, int outputs, int inputs, int members) const {
   Linear::Part part{matrix(from, "matrix", outputs, inputs, members), {}, offset};
   const std::vector<float> bias = from.maybeFloats("bias", size_t(outputs) * size_t(members));
@@ -124,6 +129,14 @@ KvCache readCache(const Record& cache) {
   return read;
 }
 
+Rope readRope(const Record& from) {
+  Rope read{from.numbers("inverseFrequencies"), {}, float(from.number("magnitude"))};
+  if (from.has("axes")) read.axes = from.numbers("axes");
+  require(read.axes.empty() || read.axes.size() == read.pairs(), "a rope with other axes than pairs");
+  for (const double axis : read.axes) require(axis == 0 || axis == 1 || axis == 2, "an axis that is none of three");
+  return read;
+}
+
 EmbeddingAddition readEmbeddingAddition(const Record& from, const Reader& reader) {
   EmbeddingAddition read{from.integer("adapter"), float(from.number("scale")), from.integer("rank"), {}, {}};
   require(read.rank > 0, "an adapter of no rank");
@@ -188,7 +201,7 @@ ModelParts readModel(const Record& from, const std::vector<std::shared_ptr<Matri
   model.logitScale = float(from.number("logitScale", 1));
   model.logitSoftcap = float(from.number("logitSoftcap", 0));
   for (const Record& rope : from.list("ropes")) {
-    model.ropes.push_back({rope.numbers("inverseFrequencies"), float(rope.number("magnitude"))});
+    model.ropes.push_back(readRope(rope));
   }
   model.kv.caches = readCaches(from.object("caches"));
   readEmbedding(from, reader);

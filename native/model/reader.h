@@ -21,6 +21,7 @@ class Reader {
   void join(Linear& to, const Record& from, size_t offset, int outputs, int inputs, int members = 1) const;
   Linear linear(const Record& from, int outputs, int inputs, int members = 1) const;
   int outputsOf(const Record& linear) const;
+  int inputsOf(int matrix) const;
   std::shared_ptr<Matrix> table(const Record& from, int rows, int columns) const;
   Part part(const Record& from);
 

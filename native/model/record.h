@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <variant>
@@ -13,13 +14,13 @@ inline void require(bool holds, const std::string& problem) {
   if (!holds) throw std::invalid_argument("native addon: a model's description: " + problem);
 }
 
-/** A flag, a number, a text, a vector of floats, a list, or an object. */
+/** A flag, a number, a text, a vector of floats or of integers, a list, or an object. */
 class Record {
  public:
   struct Field;
   using List = std::vector<Record>;
   using Fields = std::vector<Field>;
-  using Value = std::variant<bool, double, std::string, std::vector<float>, List, Fields>;
+  using Value = std::variant<bool, double, std::string, std::vector<float>, std::vector<int32_t>, List, Fields>;
 
   explicit Record(Value value) : value_(std::move(value)) {}
 
@@ -59,6 +60,10 @@ class Record {
   std::vector<float> maybeFloats(const char* name, size_t size) const {
     return has(name) ? floats(name, size) : std::vector<float>();
   }
+
+  const std::vector<int32_t>& integers(const char* name) const { return object(name).as<std::vector<int32_t>>(name); }
+  /** However many. */
+  const std::vector<float>& floats(const char* name) const { return object(name).as<std::vector<float>>(name); }
 
   /** Of this, which is a list itself. */
   const List& items() const { return as<List>("list"); }
