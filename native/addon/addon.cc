@@ -16,6 +16,7 @@
 #include "kernels/dispatch.h"
 #include "model/model.h"
 #include "model/reader.h"
+#include "tower/tower-run.h"
 #ifdef CHAIRLIFT_SIMULATED_GPU
 #include "cuda/simulator/simulated-device.h"
 #endif
@@ -30,6 +31,8 @@ struct Handle {
   const KernelTable* kernels = nullptr;
   std::vector<std::shared_ptr<Matrix>> matrices;
   std::shared_ptr<Model> model;
+  // Where the model sees.
+  std::shared_ptr<const Tower> tower;
   // Where a GPU computes: its weights while they are uploaded, then its model.
   std::unique_ptr<cuda::Device> device;
   std::unique_ptr<cuda::DeviceWeights> weights;
@@ -298,7 +301,8 @@ napi_value assemble(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 5);
     Handle& handle = toHandle(env, args[0]);
-    ModelParts parts = readModel(toRecord(env, args[1], "model"), handle.matrices);
+    const Record description = toRecord(env, args[1], "model");
+    ModelParts parts = readModel(description, handle.matrices);
     parts.kv.type = toKvType(env, args[2]);
     if (handle.device) {
       handle.cudaModel = std::make_shared<cuda::CudaModel>(std::move(handle.device), std::move(handle.weights), std::move(parts),
@@ -308,9 +312,33 @@ napi_value assemble(napi_env env, napi_callback_info info) {
     }
     handle.model = std::make_shared<Model>(std::move(parts), toInt(env, args[3]), toInt(env, args[4]),
                                            *handle.kernels, handle.pool);
+    if (const Record* tower = description.maybe("tower")) {
+      handle.tower = std::make_shared<const Tower>(readTower(*tower, handle.matrices));
+    }
     handle.matrices.clear();
     return undefinedValue(env);
   });
+}
+
+/** Of what a batch may carry for images; the values stay where they are, and are added to `held`. */
+void readImages(napi_env env, napi_value batch, StepInput& input, std::vector<napi_value>& held) {
+  if (const auto positions = maybeProperty(env, batch, "rotaryPositions")) {
+    input.rotaryPositions = toInt32Array(env, *positions, "rotaryPositions").copy();
+  }
+  if (const auto ends = maybeProperty(env, batch, "imageEnds")) {
+    input.imageEnds = toInt32Array(env, *ends, "imageEnds").copy();
+  }
+  const auto images = maybeProperty(env, batch, "images");
+  if (!images) return;
+  const auto values = [&](napi_value from) {
+    held.push_back(from);
+    return toFloatArray(env, from, "images").data;
+  };
+  input.images.rows = toInt32Array(env, property(env, *images, "rows"), "rows").copy();
+  input.images.embeddings = values(property(env, *images, "embeddings"));
+  for (napi_value layer : elementsOf(env, property(env, *images, "deepstack"))) {
+    input.images.deepstack.push_back(values(layer));
+  }
 }
 
 StepInput readBatch(napi_env env, napi_value batch, bool isRecurrent) {
@@ -341,12 +369,14 @@ napi_value stepOf(napi_env env, napi_callback_info info, std::shared_ptr<AnyMode
   Handle& handle = toHandle(env, args[0]);
   const std::shared_ptr<AnyModel> model = handle.*member;
   StepInput input = readBatch(env, args[1], model->isRecurrent());
+  std::vector<napi_value> held{args[0], args[2], args[3]};
+  readImages(env, args[1], input, held);
   const auto logits = toFloatArray(env, args[2], "logits"), states = toFloatArray(env, args[3], "states");
   if (logits.length < input.logitRows.size() * size_t(model->vocabSize()) ||
       states.length < input.stateRows.size() * size_t(model->hiddenSize())) {
     throw ScriptError("native addon: too little room for the results");
   }
-  return runOffThread(env, handle, "chairlift.step", {args[0], args[2], args[3]},
+  return runOffThread(env, handle, "chairlift.step", held,
                       [model, input = std::move(input), to = logits.data, into = states.data] {
                         model->step(input, to, into);
                       });
@@ -359,6 +389,77 @@ napi_value step(napi_env env, napi_callback_info info) {
     if (toHandle(env, handle).cudaModel) return stepOf(env, info, &Handle::cudaModel);
     toModel(env, handle);
     return stepOf(env, info, &Handle::model);
+  });
+}
+
+/** What JavaScript holds of a view on its way through a tower; null once it was ended. */
+struct ViewHandle {
+  std::shared_ptr<TowerRun> run;
+};
+
+ViewHandle& toViewHandle(napi_env env, napi_value value) {
+  void* data;
+  check(napi_get_value_external(env, value, &data), "expected a view");
+  return *static_cast<ViewHandle*>(data);
+}
+
+TowerRun& toTowerRun(napi_env env, napi_value value) {
+  const ViewHandle& view = toViewHandle(env, value);
+  if (!view.run) throw ScriptError("native addon: the view was ended");
+  return *view.run;
+}
+
+/** beginView(handle, program, rgb: Uint8Array): view; `program` is that of src/compute/tower/program.ts */
+napi_value beginView(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 3);
+    const Handle& handle = toAnyHandle(env, args[0]);
+    if (!handle.tower) throw ScriptError("native addon: the model has no vision tower");
+    auto view = std::make_unique<ViewHandle>();
+    view->run = std::make_shared<TowerRun>(handle.tower, readProgram(toRecord(env, args[1], "program"), *handle.tower),
+                                           toByteArray(env, args[2], "rgb").copy(), *handle.kernels, handle.pool);
+    napi_value external;
+    check(napi_create_external(
+              env, view.get(), [](napi_env, void* data, void*) { delete static_cast<ViewHandle*>(data); }, nullptr, &external),
+          "cannot make a handle");
+    view.release();
+    return external;
+  });
+}
+
+/** runView(handle, view, operation, first, count): Promise<void>; some rows of an operation */
+napi_value runView(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 5);
+    Handle& handle = toHandle(env, args[0]);
+    toTowerRun(env, args[1]);
+    const int operation = toInt(env, args[2]), first = toInt(env, args[3]), count = toInt(env, args[4]);
+    return runOffThread(env, handle, "chairlift.runView", {args[0], args[1]},
+                        [run = toViewHandle(env, args[1]).run, operation, first, count] { run->run(operation, first, count); });
+  });
+}
+
+/** readView(handle, view, output, values: Float32Array); between operations */
+napi_value readView(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 4);
+    toHandle(env, args[0]);
+    const TowerRun& run = toTowerRun(env, args[1]);
+    const int output = toInt(env, args[2]);
+    const auto values = toFloatArray(env, args[3], "values");
+    if (output < 0 || size_t(output) >= run.program().outputs.size()) throw ScriptError("native addon: no such output");
+    const BufferRows& rows = run.program().outputs[size_t(output)];
+    if (values.length != size_t(rows.rows) * size_t(rows.size)) throw ScriptError("native addon: values of another size");
+    run.read(output, values.data);
+    return undefinedValue(env);
+  });
+}
+
+/** endView(view): gives its memory back, or lets its last operation do so. */
+napi_value endView(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    toViewHandle(env, arguments(env, info, 1)[0]).run.reset();
+    return undefinedValue(env);
   });
 }
 
@@ -567,6 +668,7 @@ napi_value destroy(napi_env env, napi_callback_info info) {
     Handle& handle = toHandle(env, args[0]);
     handle.matrices.clear();
     handle.model.reset();
+    handle.tower.reset();
     handle.cudaModel.reset();
     handle.weights.reset();
     handle.device.reset();
@@ -725,6 +827,7 @@ NAPI_MODULE_INIT() {
       {"canSample", canSample},   {"stepAndSample", stepAndSample}, {"isStepDone", isStepDone}, {"prepareStep", prepareStep},
       {"startPrepared", startPrepared}, {"readLogits", readLogits},
       {"probeSampling", probeSampling},
+      {"beginView", beginView},   {"runView", runView},         {"readView", readView},         {"endView", endView},
       {"multiplyOnGpu", multiplyOnGpu}, {"timeMultiplyOnGpu", timeMultiplyOnGpu},
   };
   for (const auto& function : functions) {

@@ -4,6 +4,7 @@
 
 #include "addon/node-api.h"
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -50,6 +51,22 @@ inline napi_value property(napi_env env, napi_value object, const char* name) {
   napi_value value;
   check(napi_get_named_property(env, object, name, &value), name);
   return value;
+}
+
+/** Nothing where it is undefined. */
+inline std::optional<napi_value> maybeProperty(napi_env env, napi_value object, const char* name) {
+  const napi_value value = property(env, object, name);
+  napi_valuetype type;
+  check(napi_typeof(env, value, &type), name);
+  return type == napi_undefined ? std::nullopt : std::optional(value);
+}
+
+inline std::vector<napi_value> elementsOf(napi_env env, napi_value list) {
+  uint32_t length;
+  check(napi_get_array_length(env, list, &length), "expected a list");
+  std::vector<napi_value> all(length);
+  for (uint32_t i = 0; i < length; i++) check(napi_get_element(env, list, i, &all[i]), "cannot read a list");
+  return all;
 }
 
 template <class T>

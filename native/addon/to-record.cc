@@ -12,12 +12,10 @@ napi_valuetype typeOf(napi_env env, napi_value value) {
   return type;
 }
 
-std::vector<napi_value> elementsOf(napi_env env, napi_value list) {
-  uint32_t length;
-  check(napi_get_array_length(env, list, &length), "expected a list");
-  std::vector<napi_value> all(length);
-  for (uint32_t i = 0; i < length; i++) check(napi_get_element(env, list, i, &all[i]), "cannot read a list");
-  return all;
+napi_typedarray_type typeOfArray(napi_env env, napi_value value) {
+  napi_typedarray_type type;
+  check(napi_get_typedarray_info(env, value, &type, nullptr, nullptr, nullptr, nullptr), "cannot read an array");
+  return type;
 }
 
 Record listOf(napi_env env, napi_value value, const char* name) {
@@ -52,6 +50,7 @@ Record toRecord(napi_env env, napi_value value, const char* name) {
   if (type != napi_object) throw ScriptError(std::string("native addon: expected plain data: ") + name);
   bool isTyped = false, isList = false;
   check(napi_is_typedarray(env, value, &isTyped), "expected plain data");
+  if (isTyped && typeOfArray(env, value) == napi_int32_array) return Record(toInt32Array(env, value, name).copy());
   if (isTyped) return Record(toFloatArray(env, value, name).copy());
   check(napi_is_array(env, value, &isList), "expected plain data");
   return isList ? listOf(env, value, name) : objectOf(env, value);

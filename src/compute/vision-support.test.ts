@@ -3,7 +3,7 @@ import { tinyModel } from '../../test/support/tiny-model.ts';
 import type { VisionSpec } from '../model/vision/vision-spec.ts';
 import { chooseBackend } from './choose-backend.ts';
 
-it.each(['cpu', 'webgpu', 'cuda'] as const)(
+it.each(['webgpu', 'cuda'] as const)(
   'a backend without towers refuses a spec that has one: %s',
   async (name) => {
     let choice: ReturnType<typeof chooseBackend>;

@@ -1,6 +1,9 @@
 // The `cpu` backend: the Backend contract over the C++ addon.
 
+import { mapLeaves } from '../../model/leaves.ts';
 import type { ModelSpec } from '../../model/spec.ts';
+import type { ImageInput, ImageView, JoinSpec, VisionSpec } from '../../model/vision/vision-spec.ts';
+import { readVector } from '../../model/weight-reader.ts';
 import { machineLimits } from '../../runtime/limits.ts';
 import type { SampleRows } from '../../sampling/sample-row.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
@@ -8,13 +11,16 @@ import {
   type Backend,
   type BackendOptions,
   type Batch,
+  type ImageRun,
   type KvType,
   type StepResult,
   stateSlotsOf,
 } from '../backend.ts';
 import { type BatchLimits, BlockUses, batchLimits, checkBatch } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
-import { refuseVision } from '../vision-support.ts';
+import type { Join } from '../tower/join-views.ts';
+import type { TowerProgram } from '../tower/program.ts';
+import { ProgramRun, type ViewRun } from '../tower/program-run.ts';
 import type { Addon, ModelHandle } from './binding.ts';
 import { createNativeSampler } from './sample-rows.ts';
 import { uploadModel } from './upload.ts';
@@ -32,7 +38,6 @@ export async function createCpuBackend(
   weights: WeightSource,
   options: CpuOptions,
 ): Promise<Backend> {
-  refuseVision(spec, 'cpu');
   const threads = options.threads ?? machineLimits().cores;
   const stateSlots = stateSlotsOf(spec, options);
   const handle = addon.create(threads, options.isa ?? '');
@@ -44,7 +49,25 @@ export async function createCpuBackend(
     throw error;
   }
   const { blockCount } = options;
-  return new CpuBackend(addon, handle, spec, { blockCount, stateSlots }, createNativeSampler(addon, handle));
+  const join = spec.vision && loadJoin(spec.vision.tower.join, weights);
+  const sampleRows = createNativeSampler(addon, handle);
+  return new CpuBackend(addon, handle, spec, { blockCount, stateSlots, join, sampleRows });
+}
+
+function loadJoin(join: JoinSpec, weights: WeightSource): Join {
+  const load = (leaf: unknown): never => {
+    throw new Error(`features are joined by vectors alone, not by ${JSON.stringify(leaf)}`);
+  };
+  return mapLeaves<JoinSpec, { linear: never; norm: never; table: never; vector: Float32Array }>(join, {
+    linear: load,
+    norm: load,
+    table: load,
+    vector: (vector) => readVector(weights, vector),
+  });
+}
+
+interface Parts extends Pick<Backend, 'blockCount' | 'stateSlots' | 'sampleRows'> {
+  readonly join: Join | undefined;
 }
 
 class CpuBackend implements Backend {
@@ -52,6 +75,7 @@ class CpuBackend implements Backend {
   readonly blockCount: number;
   readonly stateSlots: number | undefined;
   readonly sampleRows: SampleRows;
+  readonly beginImage?: (image: ImageInput) => ImageRun;
   readonly #addon: Addon;
   readonly #handle: ModelHandle;
   readonly #spec: ModelSpec;
@@ -68,8 +92,7 @@ class CpuBackend implements Backend {
     addon: Addon,
     handle: ModelHandle,
     spec: ModelSpec,
-    { blockCount, stateSlots }: Pick<Backend, 'blockCount' | 'stateSlots'>,
-    sampleRows: SampleRows,
+    { blockCount, stateSlots, sampleRows, join }: Parts,
   ) {
     this.stateSlots = stateSlots;
     this.sampleRows = sampleRows;
@@ -80,23 +103,20 @@ class CpuBackend implements Backend {
     this.#limits = batchLimits(spec, { blockCount, stateSlots });
     this.#uses = new BlockUses(blockCount);
     this.#held = new HeldBlocks(blockCount);
+    const { vision } = spec;
+    if (vision !== undefined && join !== undefined) {
+      this.beginImage = (image) => this.#beginImage(vision, join, image);
+    }
   }
 
   async step(batch: Batch): Promise<StepResult> {
-    if (this.#running !== undefined) throw new Error('a step is still running; await it before the next');
+    this.#requireIdle('await it before the next');
     const { vocabSize, hiddenSize } = this.#spec;
     checkBatch(batch, this.#limits, this.#uses);
     this.#held.take(batch);
     this.#logits = withRoom(this.#logits, batch.logitRows.length * vocabSize);
     this.#states = withRoom(this.#states, batch.stateRows.length * hiddenSize);
-    this.#applyThreads();
-    this.#running = this.#addon.step(this.#handle, batch, this.#logits, this.#states);
-    try {
-      await this.#running;
-    } finally {
-      this.#running = undefined;
-      if (this.#closed) this.#addon.destroy(this.#handle);
-    }
+    await this.#compute(() => this.#addon.step(this.#handle, batch, this.#logits, this.#states));
     return {
       logits: this.#logits.subarray(0, batch.logitRows.length * vocabSize),
       states: this.#states.subarray(0, batch.stateRows.length * hiddenSize),
@@ -104,7 +124,7 @@ class CpuBackend implements Backend {
   }
 
   releaseBlocks(blocks: Int32Array): void {
-    if (this.#running !== undefined) throw new Error('a step is still running; release blocks between steps');
+    this.#requireIdle('release blocks between steps');
     this.#held.release(blocks);
     this.#addon.releaseBlocks(this.#handle, blocks);
   }
@@ -118,6 +138,39 @@ class CpuBackend implements Backend {
     if (this.#closed) return;
     this.#closed = true;
     if (this.#running === undefined) this.#addon.destroy(this.#handle);
+  }
+
+  #beginImage({ tower, preprocessing }: VisionSpec, join: Join, image: ImageInput): ImageRun {
+    return new ProgramRun(image, { steps: tower.steps, join }, preprocessing, (program, view) =>
+      this.#beginView(program, view),
+    );
+  }
+
+  #beginView(program: TowerProgram, { rgb }: ImageView): ViewRun {
+    const view = this.#addon.beginView(this.#handle, program, rgb);
+    return {
+      run: (operation, firstRow, count) => {
+        this.#requireIdle('compute images between steps');
+        return this.#compute(() => this.#addon.runView(this.#handle, view, operation, firstRow, count));
+      },
+      read: (output, into) => this.#addon.readView(this.#handle, view, output, into),
+      close: () => this.#addon.endView(view),
+    };
+  }
+
+  #requireIdle(remedy: string): void {
+    if (this.#running !== undefined) throw new Error(`a step is still running; ${remedy}`);
+  }
+
+  async #compute(start: () => Promise<void>): Promise<void> {
+    this.#applyThreads();
+    this.#running = start();
+    try {
+      await this.#running;
+    } finally {
+      this.#running = undefined;
+      if (this.#closed) this.#addon.destroy(this.#handle);
+    }
   }
 
   #applyThreads(): void {

@@ -8,11 +8,17 @@ import { messageOf } from '../../runtime/error-message.ts';
 import { runsOnMusl } from '../../runtime/limits.ts';
 import type { TensorType } from '../../weights/tensor-type.ts';
 import type { Batch, KvType } from '../backend.ts';
+import type { TowerProgram } from '../tower/program.ts';
 import type { NativeModel } from './native-model.ts';
 
 declare const handleBrand: unique symbol;
 export interface ModelHandle {
   readonly [handleBrand]: true;
+}
+
+declare const viewBrand: unique symbol;
+export interface ViewHandle {
+  readonly [viewBrand]: true;
 }
 
 declare const samplerBrand: unique symbol;
@@ -113,6 +119,20 @@ export interface Addon {
     stateSlots: number,
   ): void;
   step(model: ModelHandle, batch: Batch, logits: Float32Array, states: Float32Array): Promise<void>;
+  /** Begins to run the vision tower over a view of three bytes a pixel; may be called during a step. */
+  beginView(model: ModelHandle, program: TowerProgram, rgb: Uint8Array): ViewHandle;
+  /** Computes `count` rows of an operation of the program. Never during a step. */
+  runView(
+    model: ModelHandle,
+    view: ViewHandle,
+    operation: number,
+    firstRow: number,
+    count: number,
+  ): Promise<void>;
+  /** Values of one of the program's outputs. */
+  readView(model: ModelHandle, view: ViewHandle, output: number, values: Float32Array): void;
+  /** Gives its memory back, as soon as nothing computes it. */
+  endView(view: ViewHandle): void;
   /** Whether a model on a GPU takes `stepAndSample`. */
   canSample(model: ModelHandle): boolean;
   /**

@@ -12,12 +12,14 @@ import type {
   TableSpec,
 } from '../../model/spec.ts';
 import { bodiesOf, isHeadTied } from '../../model/spec-walk.ts';
+import type { TowerStep } from '../../model/vision/vision-spec.ts';
 import { type NormWeights, readBias, readNorm, readVector, rowType } from '../../model/weight-reader.ts';
 import { ModelFileError } from '../../weights/model-file-error.ts';
 import { type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
 import { readFloats, type WeightSource } from '../../weights/weight-source.ts';
+import { flatSteps } from '../tower/program.ts';
 
-interface NativeLinear {
+interface NativeLinear extends Pick<LinearSpec, 'bounds'> {
   /** What `addMatrix` gave. */
   readonly matrix: number;
   /** Of all members. */
@@ -43,17 +45,23 @@ interface NativeTable {
   readonly rows: number;
 }
 
+interface NativeNorm extends NormWeights {
+  readonly size: number;
+}
+
 interface NativeLeaves {
   /** Undefined for experts after the first, whose matrices are members of those of the first. */
   readonly linear: NativeLinear | undefined;
-  readonly norm: NormWeights;
+  readonly norm: NativeNorm;
   readonly vector: Float32Array;
   readonly table: NativeTable;
 }
 
-export type NativeModel = Omit<MapLeaves<ModelSpec, NativeLeaves>, 'textKinds'> & {
+export type NativeModel = Omit<MapLeaves<ModelSpec, NativeLeaves>, 'textKinds' | 'vision'> & {
   /** The first row of the spec's `textKinds`. */
   readonly textKind: Float32Array | undefined;
+  /** Steps of the vision tower, flat, where there is one. */
+  readonly tower: readonly MapLeaves<TowerStep, NativeLeaves>[] | undefined;
 };
 
 export interface MemberRows {
@@ -121,7 +129,7 @@ class Converter {
     this.#addMatrix = addMatrix;
   }
 
-  model({ textKinds, ...spec }: ModelSpec): NativeModel {
+  model({ textKinds, vision, ...spec }: ModelSpec): NativeModel {
     const mixtures = bodiesOf(spec).filter((body) => body.kind === 'moe');
     const routers = new Set(mixtures.map(({ router }) => router.linear));
     const stacked = stackedLinears(mixtures);
@@ -133,13 +141,15 @@ class Converter {
       const members = stacked.get(own) ?? [own];
       return members.length === 0 ? undefined : this.#linear(members);
     };
+    const mappers: Parameters<typeof mapLeaves<typeof spec, NativeLeaves>>[1] = {
+      linear,
+      norm: (norm) => ({ ...readNorm(this.#weights, norm), size: norm.size }),
+      vector: (vector) => readVector(this.#weights, vector),
+      table: (table) => (table === spec.embedding ? embedding : this.#table(table)),
+    };
     return {
-      ...mapLeaves<typeof spec, NativeLeaves>(spec, {
-        linear,
-        norm: (norm) => readNorm(this.#weights, norm),
-        vector: (vector) => readVector(this.#weights, vector),
-        table: (table) => (table === spec.embedding ? embedding : this.#table(table)),
-      }),
+      ...mapLeaves<typeof spec, NativeLeaves>(spec, mappers),
+      tower: vision && mapLeaves<TowerStep[], NativeLeaves>(flatSteps(vision.tower.steps), mappers),
       textKind: textKinds && readFloats(this.#weights, textKinds.tensor).slice(0, spec.hiddenSize),
     };
   }
@@ -150,7 +160,13 @@ class Converter {
 
   /** Several become the members of one. */
   #linear(specs: readonly LinearSpec[], matrix = this.#membersMatrix(specs)): NativeLinear {
-    return { matrix, bias: this.#bias(specs), additions: this.#additions(specs) };
+    const [{ bounds }] = specs as readonly [LinearSpec];
+    return {
+      matrix,
+      bias: this.#bias(specs),
+      additions: this.#additions(specs),
+      ...(bounds && { bounds }),
+    };
   }
 
   #membersMatrix(specs: readonly LinearSpec[]): number {

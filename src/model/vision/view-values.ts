@@ -16,7 +16,8 @@ export function viewValues({ width, height, rgb }: ImageView, spec: Preprocessin
   return values;
 }
 
-function valueTable({ mean, deviation, bfloat16 }: PreprocessingSpec, channel: number): Float32Array {
+/** What each byte of a channel is. */
+export function valueTable({ mean, deviation, bfloat16 }: PreprocessingSpec, channel: number): Float32Array {
   const round = bfloat16 ? toBfloat16 : Math.fround;
   const [shift, scale] = [round(mean[channel] as number), round(deviation[channel] as number)];
   return Float32Array.from({ length: 256 }, (_, byte) =>
