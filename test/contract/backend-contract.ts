@@ -9,6 +9,7 @@ import { attentionContract } from './attention-contract.ts';
 import { blockContract } from './block-contract.ts';
 import type { ModelGroup } from './contract-models.ts';
 import { encoderContract } from './encoder-contract.ts';
+import { imageContract } from './image-contract.ts';
 import { logitsContract } from './logits-contract.ts';
 import { recurrentContract } from './recurrent-contract.ts';
 import { logitsOf, whole } from './running.ts';
@@ -35,6 +36,8 @@ export interface ContractModels {
   readonly otherTokens: number;
   /** Tokens of texts that encoders compute together; windows are 7 and 40. */
   readonly texts: readonly number[];
+  /** Where the backend sees. */
+  readonly images?: true;
   /** Options that change no bit, such as numbers of threads. */
   readonly settings: readonly OpenOptions[];
 }
@@ -47,6 +50,7 @@ export function backendContract(open: OpenBackend, models: ContractModels): void
   describe('encoders', () => encoderContract(open, models));
   describe('recurrent state', () => recurrentContract(open, models.tokens));
   describe('sampling', () => samplingContract(open));
+  if (models.images) describe('images', () => imageContract(open, models));
 
   it('reports loading from start to end, and refuses to run once closed', async () => {
     const shares: number[] = [];

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { CreateBackend, KvType } from '../../src/compute/backend.ts';
+import type { CreateBackend, ImageFeatures, KvType } from '../../src/compute/backend.ts';
 import { buildBatch } from '../../src/compute/batch.ts';
 import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
 import { BLOCKS } from '../support/backend-properties.ts';
@@ -17,8 +17,9 @@ import {
 } from '../support/formula-adapter.ts';
 import { asFolder, formulaModel } from '../support/formula-model.ts';
 import { addon, hasAddon } from '../support/native.ts';
+import { seeingModel, tiledImage } from '../support/seeing-model.ts';
 import { cases } from '../support/thorough.ts';
-import { randomTokens } from '../support/tiny-model.ts';
+import { randomTokens, type TinyModel } from '../support/tiny-model.ts';
 import { allFeatures, plainModels, type RandomModel, randomEncoders, rareLayers } from './contract-models.ts';
 
 const groups = [
@@ -46,6 +47,26 @@ async function computed(
   return [logits.slice(), states.slice()];
 }
 
+/** Features of a picture, and logits of a text that begins with them. */
+async function seen(create: CreateBackend, { spec, weights }: TinyModel): Promise<Float32Array[]> {
+  const backend = await create(spec, weights, { blockCount: BLOCKS });
+  const run = backend.beginImage?.(tiledImage(3));
+  if (run === undefined) throw new Error('the backend does not see');
+  await run.advance(Number.POSITIVE_INFINITY);
+  const { embeddings, deepstack } = run.features as ImageFeatures;
+  run.close();
+  const count = embeddings.length / spec.hiddenSize;
+  const places = Int32Array.from({ length: count }, (_, place) => place);
+  const images = { places, embeddings, deepstack };
+  const tokens = randomTokens(count + 20, spec.vocabSize);
+  const { logits } = await backend.step(
+    buildBatch([{ tokens, start: 0, blocks: [2, 0, 1], wantLogits: 'all', images }]),
+  );
+  const all = [embeddings, ...deepstack, logits.slice()];
+  backend.close();
+  return all;
+}
+
 describe.skipIf(!hasAddon)('every instruction set (skipped where the addon is not built)', () => {
   const folder = mkdtempSync(join(tmpdir(), 'chairlift-instruction-sets-'));
   afterAll(() => rmSync(folder, { recursive: true }));
@@ -59,6 +80,15 @@ describe.skipIf(!hasAddon)('every instruction set (skipped where the addon is no
         for (const isa of addon().kernels()) expect(await computed(by(isa, kvType), model)).toEqual(expected);
       });
       await fc.assert(property, runs);
+    },
+  );
+
+  it.each(['F32', 'F16', 'Q8_0'] as const)(
+    'has the features of scalar kernels, and logits of rows of images, with %s',
+    async (type) => {
+      const model = seeingModel({ type, bothWays: true });
+      const expected = await seen(by('scalar'), model);
+      for (const isa of addon().kernels()) expect(await seen(by(isa), model)).toEqual(expected);
     },
   );
 

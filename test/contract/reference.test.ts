@@ -14,5 +14,6 @@ backendContract(onReference, {
   others: 2,
   otherTokens: 40,
   texts: [70, 3, 130, 33, 1],
+  images: true,
   settings: [{}],
 });

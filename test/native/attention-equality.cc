@@ -1,4 +1,4 @@
-// Attention over paged KV and the storing of KV, for both storage types.
+// Attention over paged KV and the storing of KV, for all storage types.
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@ namespace chairlift {
 
 namespace {
 
-const char* nameOf(KvType type) { return type == KvType::F16 ? "f16" : "q8"; }
+const char* nameOf(KvType type) { return type == KvType::F16 ? "f16" : type == KvType::F32 ? "f32" : "q8"; }
 
 /** A block of one head as numbers: codes byte by byte, scales as what they are. */
 std::vector<float> numbersOf(KvType type, int headSize, bool valuesInKeys, const std::vector<uint8_t>& block) {
@@ -16,7 +16,7 @@ std::vector<float> numbersOf(KvType type, int headSize, bool valuesInKeys, const
   size_t at = 0;
   for (const size_t part : {valuesInKeys ? 0 : keyBytes(type, headSize), valueBytes(type, headSize)}) {
     if (part == 0) continue;
-    const size_t scaleBytes = type == KvType::F16 ? 0 : blockTokens * sizeof(float);
+    const size_t scaleBytes = type == KvType::Q8 ? blockTokens * sizeof(float) : 0;
     for (size_t i = 0; i < part - scaleBytes; i++) numbers.push_back(float(block[at + i]));
     std::vector<float> scales(scaleBytes / sizeof(float));
     if (!scales.empty()) memcpy(scales.data(), &block[at + part - scaleBytes], scaleBytes);
@@ -41,7 +41,8 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize, i
                 int window) {
   const int rows = 1 + random.below(9), heads = 1 + random.below(5);
   const bool bidirectional = random.below(3) == 0;
-  const int tokens = position + rows + (bidirectional ? random.below(80) : 0), tableBlocks = (tokens + blockTokens - 1) / blockTokens;
+  const int image = random.below(3) == 0 ? random.below(80) : 0, text = position + rows + (bidirectional ? random.below(80) : 0);
+  const int tokens = std::max(text, position + rows + image), tableBlocks = (tokens + blockTokens - 1) / blockTokens;
   const size_t blockBytes = headBlockBytes(type, headSize, valuesInKeys > 0);
   std::vector<int32_t> table;
   for (int block = 0; block < tableBlocks; block++) table.insert(table.begin() + random.below(block + 1), block);
@@ -65,7 +66,8 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize, i
   task.position = position;
   task.headSize = headSize;
   task.valuesInKeys = valuesInKeys;
-  task.textEnd = bidirectional ? tokens : 0;
+  task.textEnd = bidirectional ? text : 0;
+  task.imageEnd = image > 0 ? position + rows + image : 0;
   task.window = window;
   task.chunk = random.oneOf({0, 0, 0, 40, 600});
   task.scale = random.oneOf({0.125f, 0.01f, 0.001f});
@@ -87,11 +89,13 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize, i
 }  // namespace
 
 void holdAttention(Equality& equality, Random& random) {
-  for (const KvType type : {KvType::F16, KvType::Q8}) {
+  for (const KvType type : {KvType::F16, KvType::Q8, KvType::F32}) {
+    const bool isPaged = type != KvType::F32;
     for (const int headSize : {8, 16, 24, 64, 80, 128}) {
-      for (int i = 0; i < 12; i++) holdStore(equality, random, type, headSize, random.below(3) == 0);
+      for (int i = 0; i < 12; i++) holdStore(equality, random, type, headSize, isPaged && random.below(3) == 0);
       const auto hold = [&](int position, int window) {
-        holdAttend(equality, random, type, headSize, random.oneOf({0, 0, headSize - 7}), position, window);
+        const int valuesInKeys = isPaged ? random.oneOf({0, 0, headSize - 7}) : 0;
+        holdAttend(equality, random, type, headSize, valuesInKeys, position, window);
       };
       for (int i = 0; i < 25; i++) {
         const int position = random.below(100);

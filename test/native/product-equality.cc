@@ -244,7 +244,7 @@ void holdMakeInput(Equality& equality, Random& random) {
   const std::vector<float> bias = random.values(inputs), factors = random.values(size_t(task.rows));
   task.form = random.oneOf({InputForm::Plain, InputForm::Normalized, InputForm::Activated, InputForm::Gated});
   task.activation = random.oneOf(
-      {Activation::Silu, Activation::GeluTanh, Activation::Gelu, Activation::Sigmoid, Activation::Clamped});
+      {Activation::Silu, Activation::GeluTanh, Activation::Gelu, Activation::Sigmoid, Activation::Clamped, Activation::QuickGelu});
   task.limit = 7;
   task.slope = 1.702f;
   task.weight = weight.data();

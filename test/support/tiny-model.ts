@@ -1,6 +1,6 @@
 // Small random models wholly in memory, with any feature a ModelSpec can have switched on or off.
 
-import { tableSpec, vectorSpec } from '../../src/model/leaves.ts';
+import { leavesOf, tableSpec, vectorSpec } from '../../src/model/leaves.ts';
 import { ropeTable } from '../../src/model/rope.ts';
 import type {
   Activation,
@@ -17,7 +17,7 @@ import type {
   RouterSpec,
   RowSlice,
 } from '../../src/model/spec.ts';
-import { addedTables, layerLinears, vectorsOf } from '../../src/model/spec-walk.ts';
+import { layerLinears, vectorsOf } from '../../src/model/spec-walk.ts';
 import { type TensorType, tensorLayouts } from '../../src/weights/tensor-type.ts';
 import type { WeightSource } from '../../src/weights/weight-source.ts';
 import { linear, rms } from './leaves.ts';
@@ -330,7 +330,7 @@ function tensorsOf(spec: ModelSpec, settings: Settings): MemoryTensor[] {
     sizes.set(slice.tensor, { rows, columns });
   };
   const linears = [...layerLinears(spec), ...(settings.tiedHead ? [] : [spec.head])];
-  for (const table of [spec.embedding, ...addedTables(spec)]) addMatrix(table, spec.hiddenSize);
+  for (const table of leavesOf(spec, 'table')) addMatrix(table, table.columns);
   for (const { weight, columns } of linears) addMatrix(weight, columns);
   for (const [name, { rows, columns }] of sizes) {
     const { blockSize } = tensorLayouts[settings.type];
