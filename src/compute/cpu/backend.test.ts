@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { addon, hasAddon } from '../../../test/support/native.ts';
 import { rowOf } from '../../../test/support/sampling-requests.ts';
+import { seeingModel, tiledImage } from '../../../test/support/seeing-model.ts';
 import { randomTokens, type TinyModel, tinyModel } from '../../../test/support/tiny-model.ts';
 import { sampleRows } from '../../sampling/sampler.ts';
 import type { Backend } from '../backend.ts';
@@ -76,6 +77,39 @@ describe.skipIf(!hasAddon)('the cpu backend (skipped where the addon is not buil
     const running = step(backend);
     expect(() => backend.releaseBlocks(Int32Array.of(4))).toThrow('a step is still running');
     await running;
+    backend.close();
+  });
+
+  it('computes no image while a step runs, and no step during a piece of an image', async () => {
+    const { spec, weights } = seeingModel();
+    const backend = await createCpuBackend(addon(), spec, weights, { blockCount: 6 });
+    const run = backend.beginImage?.(tiledImage(1));
+    const step = () => backend.step(buildBatch([{ tokens: [1], start: 0, blocks: [0], wantLogits: 'all' }]));
+    const running = step();
+    await expect(run?.advance(1)).rejects.toThrow('compute images between steps');
+    await running;
+    const piece = run?.advance(1);
+    await expect(step()).rejects.toThrow('await it before the next');
+    await expect(run?.advance(1)).rejects.toThrow('a piece of the image is still computed');
+    await piece;
+    // Both are closed while a piece is computed, which ends in good order.
+    const last = run?.advance(1);
+    run?.close();
+    backend.close();
+    await last;
+    await expect(run?.advance(1)).rejects.toThrow('closed');
+  });
+
+  it('computes little of an image where little is asked for', async () => {
+    const { spec, weights } = seeingModel();
+    const backend = await createCpuBackend(addon(), spec, weights, { blockCount: 1 });
+    const run = backend.beginImage?.(tiledImage(1));
+    const all = run?.left as number;
+    await run?.advance(1);
+    expect(run?.left).toBeGreaterThan(0.99 * all);
+    await run?.advance(all / 2);
+    expect((run?.left as number) / all).toBeCloseTo(0.5, 1);
+    run?.close();
     backend.close();
   });
 

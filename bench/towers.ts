@@ -1,0 +1,229 @@
+// `npm run bench -- towers [TYPE] [LAYERS] [ISA]`: how long the CPU takes to see, with random weights in the shapes of published vision
+// towers; layers that are not run count as those that are. Ends in one JSON line.
+
+import { availableParallelism } from 'node:os';
+import { createCpuBackend } from '#src/compute/cpu/backend.ts';
+import { tableSpec } from '#src/model/leaves.ts';
+import type { LinearSpec, ModelSpec, NormSpec } from '#src/model/spec.ts';
+import { gridRope } from '#src/model/vision/grid-rope.ts';
+import type { TowerLayerStep, TowerSpec } from '#src/model/vision/vision-spec.ts';
+import type { TensorType } from '#src/weights/tensor-type.ts';
+import type { TensorInfo, WeightSource } from '#src/weights/weight-source.ts';
+import { countFrom, kernelsFrom, openAddon, print, report } from './harness.ts';
+
+const [type = 'F16', layersText = '3', isaText] = process.argv.slice(2);
+const ran = countFrom(layersText, 'layers');
+const addon = openAddon();
+const isa = kernelsFrom(isaText, addon);
+const threads = availableParallelism();
+
+interface TowerShape {
+  readonly name: string;
+  /** Of a square view. */
+  readonly side: number;
+  readonly patch: number;
+  readonly hidden: number;
+  readonly ffn: number;
+  readonly heads: number;
+  readonly layers: number;
+  readonly gated: boolean;
+  /** Cells of a window's side, and how many layers see all cells. */
+  readonly window?: { readonly side: number; readonly wholeEvery: number };
+}
+
+const shapes: readonly TowerShape[] = [
+  {
+    name: 'SigLIP so400m, 896 pixels',
+    side: 896,
+    patch: 14,
+    hidden: 1152,
+    ffn: 4304,
+    heads: 16,
+    layers: 27,
+    gated: false,
+  },
+  {
+    name: 'Qwen 2.5 VL, 1008 pixels',
+    side: 1008,
+    patch: 14,
+    hidden: 1280,
+    ffn: 3420,
+    heads: 16,
+    layers: 32,
+    gated: true,
+    window: { side: 8, wholeEvery: 8 },
+  },
+];
+
+/** Tensors are whatever is asked for. */
+class RandomWeights implements WeightSource {
+  readonly tensors = new Map<string, TensorInfo>();
+
+  add(name: string, shape: readonly number[], own = type as TensorType): string {
+    this.tensors.set(name, { name, type: own, shape });
+    return name;
+  }
+
+  readRows(_name: string, _first: number, _count: number, into: Uint8Array): void {
+    // Halves of about a hundredth, or whole numbers of quantized blocks; small floats, too.
+    for (let at = 0; at < into.length; at++) into[at] = at % 2 === 0 ? (at * 7) & 0x7f : 0x1c;
+  }
+
+  close(): void {}
+}
+
+function tower(shape: TowerShape, weights: RandomWeights): TowerSpec {
+  const { hidden, patch } = shape;
+  const at = (name: string) => `${shape.name}.${name}`;
+  return {
+    steps: [
+      {
+        kind: 'patches',
+        size: patch,
+        order: 'channels-first',
+        frames: 1,
+        linears: [linear(weights, at('patch'), hidden, 3 * patch * patch)],
+      },
+      ...Array.from({ length: ran }, (_, layer) => layerStep(shape, weights, layer)),
+    ],
+    join: { kind: 'sequence' },
+  };
+}
+
+function linear(weights: RandomWeights, name: string, rows: number, columns: number): LinearSpec {
+  // Blocks of quantized types may not fit the pixels of a patch.
+  const own = columns % 32 === 0 ? (type as TensorType) : 'F16';
+  const tensor = weights.add(name, [rows, columns], own);
+  return { leaf: 'linear', weight: { tensor, firstRow: 0, rows }, columns };
+}
+
+function layerStep(shape: TowerShape, weights: RandomWeights, index: number): TowerLayerStep {
+  const { hidden, heads, gated, window } = shape;
+  // Rows of quantized types are whole blocks.
+  const ffn = Math.ceil(shape.ffn / 32) * 32;
+  const map = (name: string, rows: number, columns: number) =>
+    linear(weights, `${shape.name}.${index}.${name}`, rows, columns);
+  const norm: NormSpec = { leaf: 'norm', kind: 'rms', size: hidden };
+  const headSize = hidden / heads;
+  return {
+    kind: 'layer',
+    epsilon: 1e-6,
+    branches: [
+      {
+        input: norm,
+        body: {
+          kind: 'grid-attention',
+          headCount: heads,
+          headSize,
+          query: map('query', hidden, hidden),
+          key: map('key', hidden, hidden),
+          value: map('value', hidden, hidden),
+          output: map('output', hidden, hidden),
+          scale: headSize ** -0.5,
+          ...(window === undefined ? {} : { rope: gridRope(headSize, 10_000) }),
+          ...(window === undefined || index % window.wholeEvery === window.wholeEvery - 1
+            ? {}
+            : { window: window.side }),
+        },
+      },
+      {
+        input: norm,
+        body: {
+          kind: 'tower-mlp',
+          activation: gated ? 'silu' : 'gelu-tanh',
+          ...(gated ? { gate: map('gate', ffn, hidden) } : {}),
+          up: map('up', ffn, hidden),
+          down: map('down', hidden, ffn),
+        },
+      },
+    ],
+  };
+}
+
+/** A text model of nothing around it. */
+function modelWith(spec: TowerSpec, hiddenSize: number, weights: RandomWeights): ModelSpec {
+  const embedding = tableSpec(weights.add('embedding', [32, hiddenSize], 'F16'), 32, hiddenSize);
+  return {
+    architecture: 'none',
+    hiddenSize,
+    vocabSize: 32,
+    contextLength: 32,
+    normEpsilon: 1e-6,
+    embeddingScale: 1,
+    ropes: [],
+    caches: [],
+    recurrentStates: [],
+    embedding,
+    layers: [],
+    head: {
+      leaf: 'linear',
+      weight: { tensor: 'embedding', firstRow: 0, rows: 32 },
+      columns: hiddenSize,
+    },
+    vision: {
+      preprocessing: {
+        views: { kind: 'fixed', width: 1, height: 1 },
+        filter: 'bicubic',
+        mean: [0.5, 0.5, 0.5],
+        deviation: [0.5, 0.5, 0.5],
+      },
+      tower: spec,
+      prompt: { marker: '', text: '', layout: { kind: 'run', before: '', after: '' }, reserved: [] },
+    },
+  };
+}
+
+/** A piece that waits between steps. */
+const PIECE_WORK = 2e8;
+
+async function measure(shape: TowerShape) {
+  const weights = new RandomWeights();
+  const spec = modelWith(tower(shape, weights), shape.hidden, weights);
+  const backend = await createCpuBackend(addon, spec, weights, { blockCount: 1, threads, isa });
+  const rgb = Uint8Array.from({ length: 3 * shape.side ** 2 }, (_, at) => (at * 37) & 0xff);
+  const view = { width: shape.side, height: shape.side, rgb };
+  const picture = { width: shape.side, height: shape.side };
+  const run = backend.beginImage?.({ views: [view], tiles: { rows: 0, columns: 0, picture } });
+  if (run === undefined) throw new Error('the backend does not see');
+  const work = run.left;
+  const pieces: number[] = [];
+  const began = performance.now();
+  const usedBefore = process.cpuUsage();
+  while (run.features === undefined) {
+    const start = performance.now();
+    await run.advance(PIECE_WORK);
+    pieces.push(performance.now() - start);
+  }
+  const milliseconds = performance.now() - began;
+  const { user, system } = process.cpuUsage(usedBefore);
+  run.close();
+  backend.close();
+  pieces.sort((one, other) => one - other);
+  const { name, layers } = shape;
+  return {
+    name,
+    layers,
+    cells: (shape.side / shape.patch) ** 2,
+    gigamacsPerSecond: work / milliseconds / 1e6,
+    // The same however busy the machine is.
+    gigamacsPerCpuSecond: work / (user + system) / 1e3,
+    secondsForAllLayers: ((milliseconds / 1e3) * layers) / ran,
+    medianPieceMs: pieces[pieces.length >> 1] as number,
+    longestPieceMs: pieces.at(-1) as number,
+  };
+}
+
+print(
+  `${isa} kernels, ${threads} threads, ${type}, ${ran} layers of each; pieces of ${PIECE_WORK / 1e6} million`,
+);
+const towers = [];
+for (const shape of shapes) {
+  const measured = await measure(shape);
+  towers.push(measured);
+  print(
+    `${measured.name}: ${measured.cells} cells, ${measured.layers} layers in ${measured.secondsForAllLayers.toFixed(1)} s, ` +
+      `${measured.gigamacsPerSecond.toFixed(1)} GMAC/s, ${measured.gigamacsPerCpuSecond.toFixed(1)} a second of a core; a piece takes ${measured.medianPieceMs.toFixed(1)} ms, ` +
+      `at most ${measured.longestPieceMs.toFixed(1)}`,
+  );
+}
+report('towers', { isa, threads, type, layersRun: ran, towers });
