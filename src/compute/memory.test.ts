@@ -2,8 +2,10 @@
 
 import { describe, expect, it } from 'vitest';
 import { addon, hasAddon } from '../../test/support/native.ts';
+import { seeingModel } from '../../test/support/seeing-model.ts';
+import { leavesOf } from '../model/leaves.ts';
 import type { TensorType } from '../weights/tensor-type.ts';
-import { sizesOf } from './memory.ts';
+import { fileMatrixBytes, sizesOf, weightBytes } from './memory.ts';
 
 const [OUTPUTS, INPUTS] = [1024, 4096];
 
@@ -46,6 +48,17 @@ describe('weights in memory', () => {
   it.each(Object.entries(bits))('of %s take %d bits each on the webgpu backend', (type, expected) =>
     expect(bitsWith('webgpu', type)).toBe(expected),
   );
+});
+
+it('weights of a model that sees are those of its tower, too', () => {
+  const { spec, weights } = seeingModel();
+  const { vision, ...blind } = spec;
+  const tower = [
+    ...leavesOf(vision, 'linear').map(({ weight, columns }) => weight.rows * columns),
+    ...leavesOf(vision, 'table').map(({ rows, columns }) => rows * columns),
+  ];
+  const added = weightBytes(spec, weights, fileMatrixBytes) - weightBytes(blind, weights, fileMatrixBytes);
+  expect(added).toBe(4 * tower.reduce((sum, values) => sum + values, 0));
 });
 
 it.skipIf(!hasAddon)(
