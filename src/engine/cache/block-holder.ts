@@ -1,5 +1,7 @@
 // What the cache needs to know of a sequence.
 
+import type { BlockImages } from './block-images.ts';
+
 /** Of one sequence. */
 export interface RecurrentState {
   /** With the state after the computed tokens, if there are any. */
@@ -30,6 +32,8 @@ export interface BlockHolder {
   readonly blocks: number[];
   /** Tokens whose KV lie in the blocks. */
   computed: number;
+  /** Where its prompt shows any. */
+  readonly images?: { readonly blocks: BlockImages } | undefined;
   /** Where the model has recurrent layers. */
   recurrent?: RecurrentState | undefined;
 }

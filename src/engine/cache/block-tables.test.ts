@@ -81,7 +81,7 @@ describe('BlockTables', () => {
     const other = sequence(500, { seed: 3 });
     expect(tables.grow(other, 500)).toBe(BLOCK_TOKENS);
     tables.advance(other, BLOCK_TOKENS);
-    expect(tables.hasRoom(other)).toBe(false);
+    expect(tables.lackFor(other, 1)).toBe(1);
     expect(tables.grow(other, 1)).toBe(0);
   });
 
@@ -90,10 +90,10 @@ describe('BlockTables', () => {
     const first = compute(tables, sequence(3 * BLOCK_TOKENS));
     const next = sequence(3 * BLOCK_TOKENS);
     tables.release(first);
-    expect(tables.hasBlockAfter(tables.match(next))).toBe(true);
+    expect(tables.hasBlocksAfter(tables.match(next), 1)).toBe(true);
     tables.pool.setLimit(2);
     expect(tables.match(next)).toHaveLength(2);
-    expect(tables.hasBlockAfter(tables.match(next))).toBe(false);
+    expect(tables.hasBlocksAfter(tables.match(next), 1)).toBe(false);
   });
 
   it('evicts the longest-unused prefix first, from its end, and never what is in use', () => {

@@ -10,6 +10,7 @@
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { BlockHolder } from './block-holder.ts';
+import { imagesAt } from './block-images.ts';
 import type { BlockOwner } from './block-owners.ts';
 import { BlockPool } from './block-pool.ts';
 import { PrefixCache } from './prefix-cache.ts';
@@ -54,7 +55,8 @@ export class BlockTables {
     const matched: number[] = [];
     let parent = this.prefixes.root(holder.salt);
     while (matched.length < limit) {
-      const block = this.prefixes.find(parent, holder.storage, matched.length * BLOCK_TOKENS);
+      const offset = matched.length * BLOCK_TOKENS;
+      const block = this.prefixes.find(parent, holder.storage, offset, imagesAt(holder, offset));
       if (block === undefined) break;
       matched.push(block);
       parent = block;
@@ -80,10 +82,10 @@ export class BlockTables {
     return blocks.reduce((count, block) => count + Number(this.pool.references(block) === 1), 0);
   }
 
-  /** Whether a sequence that starts on matched blocks finds another one to write to. */
-  hasBlockAfter(matched: readonly number[]): boolean {
-    const revived = matched.reduce((count, block) => count + Number(this.pool.references(block) === 0), 0);
-    return this.pool.freeCount > revived;
+  /** Whether a sequence that starts on matched blocks finds others to write to. */
+  hasBlocksAfter(matched: readonly number[], count: number): boolean {
+    const revived = matched.reduce((sum, block) => sum + Number(this.pool.references(block) === 0), 0);
+    return this.pool.freeCount >= revived + count;
   }
 
   /** The blocks that a part of the cache is now, one at least. */
@@ -102,9 +104,9 @@ export class BlockTables {
     return owner.held - owner.evictable + blocks <= this.shareBlocks(kvShare);
   }
 
-  /** Whether a running sequence may take another block; a cached one of its account may be evicted for it. */
-  mayTakeBlock(holder: BlockHolder): boolean {
-    return this.pool.owners?.of(holder.account)?.running === 1 || this.fitsShareAfterEviction(holder, 1);
+  /** Whether a running sequence may take more blocks; cached ones of its account may be evicted for them. */
+  mayTakeBlock(holder: BlockHolder, count = 1): boolean {
+    return this.pool.owners?.of(holder.account)?.running === 1 || this.fitsShareAfterEviction(holder, count);
   }
 
   /** Whether it may do so while all cached blocks of its account stay. */
@@ -124,9 +126,9 @@ export class BlockTables {
     this.recurrentStates?.adopt(holder);
   }
 
-  /** Whether the next position can be written without taking a block. */
-  hasRoom(holder: BlockHolder): boolean {
-    return holder.blocks.length > fullBlocks(holder);
+  /** Blocks that must be taken before the next `count` positions can be written. */
+  lackFor(holder: BlockHolder, count: number): number {
+    return Math.max(0, blocksFor(holder.computed + count) - holder.blocks.length);
   }
 
   /** Makes positions from `computed` on writable: as many of `count` as free blocks allow, which is returned. */
@@ -196,9 +198,11 @@ export class BlockTables {
 
   #publish(holder: BlockHolder, index: number, parent: PrefixNode): number {
     const block = holder.blocks[index] as number;
-    const known = this.prefixes.find(parent, holder.storage, index * BLOCK_TOKENS);
+    const offset = index * BLOCK_TOKENS;
+    const images = imagesAt(holder, offset);
+    const known = this.prefixes.find(parent, holder.storage, offset, images);
     if (known === undefined) {
-      this.prefixes.insert(block, parent, holder.storage, index * BLOCK_TOKENS);
+      this.prefixes.insert(block, parent, holder.storage, offset, images);
       this.pool.markCached(block);
       return block;
     }

@@ -3,6 +3,7 @@
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { BlockHolder } from './block-holder.ts';
+import { imagesAt } from './block-images.ts';
 import type { BlockList, BlockPool } from './block-pool.ts';
 import { type BlockTables, blocksFor, fullBlocks } from './block-tables.ts';
 import type { StateSlots } from './state-slots.ts';
@@ -189,7 +190,8 @@ function checkHolder({ pool, prefixes }: BlockTables, holder: BlockHolder, end: 
       continue;
     }
     invariant(pool.isCached(block), `${id}: full block ${block} is cached`);
-    const found = prefixes.find(parent, holder.storage, i * BLOCK_TOKENS);
+    const offset = i * BLOCK_TOKENS;
+    const found = prefixes.find(parent, holder.storage, offset, imagesAt(holder, offset));
     invariant(found === block, `${id}: block ${block} is the one for its tokens and prefix, not ${found}`);
     parent = block;
   }

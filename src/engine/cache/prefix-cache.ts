@@ -1,8 +1,9 @@
-// Finds the block that holds given tokens after a given prefix. An entry is (parent block, 32 tokens); the
-// first block's parent is its salt's root. A parent never leaves before its children (see block-tables.ts),
-// so comparing the parent and the tokens compares the whole prefix, and a hash collision cannot give a hit.
+// Finds the block that holds given tokens after a given prefix. An entry is (parent block, 32 tokens, what they show); the
+// first block's parent is its salt's root. A parent never leaves before its children (see block-tables.ts), so comparing the
+// parent, the tokens and their images (block-images.ts) compares the whole prefix, and a hash collision cannot give a hit.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import { firstImageToken } from './block-images.ts';
 import { PrefixEventLog, type PrefixEvents } from './prefix-events.ts';
 import type { PrefixNode } from './prefix-key.ts';
 
@@ -24,6 +25,8 @@ export class PrefixCache {
   readonly #following: Int32Array;
   readonly #preceding: Int32Array;
   readonly #tokens: Int32Array;
+  /** Of blocks with tokens that stand for images; see BlockImages. */
+  readonly #images = new Map<number, string>();
   readonly #roots = new Map<string, PrefixNode>();
   readonly #salts: string[] = [];
   /** Keys of prefixes that were here: of those with the same bucket the last. */
@@ -61,32 +64,33 @@ export class PrefixCache {
     return root;
   }
 
-  /** The block holding the 32 tokens from `offset` on, after `parent`. */
-  find(parent: PrefixNode, tokens: Int32Array, offset: number): number | undefined {
-    const hash = this.#hash(parent, tokens, offset);
+  /** The block holding the 32 tokens from `offset` on, with these images, after `parent`. */
+  find(parent: PrefixNode, tokens: Int32Array, offset: number, images = ''): number | undefined {
+    const hash = this.#hash(parent, tokens, offset, images);
     let link = this.#buckets[this.#bucket(hash)] as number;
     while (link !== 0) {
       const block = link - 1;
-      if (this.#hashes[block] === hash && this.holds(block, parent, tokens, offset)) return block;
+      if (this.#hashes[block] === hash && this.holds(block, parent, tokens, offset, images)) return block;
       link = this.#links[block] as number;
     }
     return undefined;
   }
 
   /** Precondition: `find` gives nothing for the same prefix. */
-  insert(block: number, parent: PrefixNode, tokens: Int32Array, offset: number): void {
-    const hash = this.#hash(parent, tokens, offset);
+  insert(block: number, parent: PrefixNode, tokens: Int32Array, offset: number, images = ''): void {
+    const hash = this.#hash(parent, tokens, offset, images);
     const bucket = this.#bucket(hash);
     this.#hashes[block] = hash;
     this.#parents[block] = parent;
     for (let i = 0; i < BLOCK_TOKENS; i++) {
       this.#tokens[block * BLOCK_TOKENS + i] = tokens[offset + i] as number;
     }
+    if (images !== '') this.#images.set(block, images);
     this.#links[block] = this.#buckets[bucket] as number;
     this.#buckets[bucket] = block + 1;
     this.#joinSiblings(block, parent);
     this.#size += 1;
-    this.#eventLog?.entered(block, parent, this.#saltOf(parent), tokens, offset);
+    this.#eventLog?.entered(block, parent, this.#saltOf(parent), tokens, offset, images);
   }
 
   forget(block: number): void {
@@ -102,6 +106,7 @@ export class PrefixCache {
     }
     this.#leaveSiblings(block);
     this.#eventLog?.left(block);
+    this.#images.delete(block);
     this.#evicted[bucket] = this.#hashes[block] as number;
     this.#size -= 1;
   }
@@ -112,8 +117,10 @@ export class PrefixCache {
     this.#eventLog = log;
     const write = (parent: PrefixNode) => {
       for (let link = this.#firstChild(parent); link !== 0; link = this.#following[link - 1] as number) {
-        log.entered(link - 1, parent, this.#saltOf(parent), this.#tokens, (link - 1) * BLOCK_TOKENS);
-        open.push(link - 1);
+        const block = link - 1;
+        const images = this.#imagesOf(block);
+        log.entered(block, parent, this.#saltOf(parent), this.#tokens, block * BLOCK_TOKENS, images);
+        open.push(block);
       }
     };
     const open: PrefixNode[] = [...this.#roots.values()];
@@ -131,19 +138,22 @@ export class PrefixCache {
   }
 
   /** Whether a block for these tokens was here and had to leave; of long ago nothing is known. */
-  wasEvicted(parent: PrefixNode, tokens: Int32Array, offset: number): boolean {
-    const hash = this.#hash(parent, tokens, offset);
+  wasEvicted(parent: PrefixNode, tokens: Int32Array, offset: number, images = ''): boolean {
+    const hash = this.#hash(parent, tokens, offset, images);
     return hash !== 0 && this.#evicted[this.#bucket(hash)] === hash;
   }
 
   /** Leading tokens from `offset` on that the nearest block after `parent` has in common with these. */
-  nearest(parent: PrefixNode, tokens: Int32Array, offset: number): number {
+  nearest(parent: PrefixNode, tokens: Int32Array, offset: number, images = ''): number {
     let most = 0;
     let link = this.#firstChild(parent);
     for (let seen = 0; link !== 0 && seen < MOST_SIBLINGS; seen++) {
       const base = (link - 1) * BLOCK_TOKENS;
+      const shown = this.#imagesOf(link - 1);
+      // Of other images nothing is in common.
+      const end = shown === images ? BLOCK_TOKENS : Math.min(firstImageToken(shown), firstImageToken(images));
       let common = 0;
-      while (common < BLOCK_TOKENS && this.#tokens[base + common] === tokens[offset + common]) common += 1;
+      while (common < end && this.#tokens[base + common] === tokens[offset + common]) common += 1;
       most = Math.max(most, common);
       link = this.#following[link - 1] as number;
     }
@@ -151,19 +161,26 @@ export class PrefixCache {
   }
 
   /** Whether another salt that begins like this one, up to `:`, has the first `count` blocks of these tokens. */
-  isElsewhere(salt: string, tokens: Int32Array, count: number): boolean {
+  isElsewhere(
+    salt: string,
+    tokens: Int32Array,
+    count: number,
+    imagesAt: (offset: number) => string = () => '',
+  ): boolean {
     const kin = salt.slice(0, salt.indexOf(':') + 1);
     const others = this.#salts.slice(-MOST_SALTS - 1).filter((one) => one !== salt && one.startsWith(kin));
     return others.some((other) => {
       let node: PrefixNode | undefined = this.root(other);
-      for (let i = 0; i < count && node !== undefined; i++) node = this.find(node, tokens, i * BLOCK_TOKENS);
+      for (let at = 0; at < count * BLOCK_TOKENS && node !== undefined; at += BLOCK_TOKENS) {
+        node = this.find(node, tokens, at, imagesAt(at));
+      }
       return node !== undefined;
     });
   }
 
-  /** Whether the cached block is the one for these tokens after this parent. */
-  holds(block: number, parent: PrefixNode, tokens: Int32Array, offset: number): boolean {
-    if (this.#parents[block] !== parent) return false;
+  /** Whether the cached block is the one for these tokens and images after this parent. */
+  holds(block: number, parent: PrefixNode, tokens: Int32Array, offset: number, images = ''): boolean {
+    if (this.#parents[block] !== parent || this.#imagesOf(block) !== images) return false;
     const base = block * BLOCK_TOKENS;
     for (let i = 0; i < BLOCK_TOKENS; i++) {
       if (this.#tokens[base + i] !== tokens[offset + i]) return false;
@@ -221,22 +238,30 @@ export class PrefixCache {
     else this.#setFirstChild(this.#parents[block] as number, after);
   }
 
+  #imagesOf(block: number): string {
+    return this.#images.get(block) ?? '';
+  }
+
   #bucket(hash: number): number {
     return Math.imul(hash, 0x9e3779b1) >>> this.#bucketShift;
   }
 
-  #hash(parent: PrefixNode, tokens: Int32Array, offset: number): number {
+  #hash(parent: PrefixNode, tokens: Int32Array, offset: number, images: string): number {
     const seed = parent >= 0 ? (this.#hashes[parent] as number) : Math.imul(parent, 0x9e3779b1);
-    return chainKey(seed, tokens, offset, offset + BLOCK_TOKENS);
+    let hash = chainKey(seed, tokens, offset, offset + BLOCK_TOKENS);
+    for (let i = 0; i < images.length; i++) hash = turn(hash, images.charCodeAt(i));
+    return hash;
   }
 }
 
 /** The key of a prefix, going on from the key of the prefix before it. */
 export function chainKey(seed: number, tokens: Int32Array, start: number, end: number): number {
   let key = seed;
-  for (let i = start; i < end; i++) {
-    key = Math.imul(key ^ (tokens[i] as number), 0x85ebca6b);
-    key ^= key >>> 15;
-  }
+  for (let i = start; i < end; i++) key = turn(key, tokens[i] as number);
   return key;
+}
+
+function turn(key: number, value: number): number {
+  const product = Math.imul(key ^ value, 0x85ebca6b);
+  return product ^ (product >>> 15);
 }

@@ -21,10 +21,17 @@ export class PrefixEventLog {
   }
 
   /** The key of each block is known from here on, its parent's before it. */
-  entered(block: number, parent: PrefixNode, salt: string, tokens: Int32Array, offset: number): void {
+  entered(
+    block: number,
+    parent: PrefixNode,
+    salt: string,
+    tokens: Int32Array,
+    offset: number,
+    images = '',
+  ): void {
     const at = block * KEY_LANES;
-    if (parent >= 0) writeBlockKey(this.#keys, parent * KEY_LANES, tokens, offset, this.#keys, at);
-    else writeBlockKey(this.#rootKey(parent, salt), 0, tokens, offset, this.#keys, at);
+    if (parent >= 0) writeBlockKey(this.#keys, parent * KEY_LANES, tokens, offset, this.#keys, at, images);
+    else writeBlockKey(this.#rootKey(parent, salt), 0, tokens, offset, this.#keys, at, images);
     this.#entered.push(this.#keys[at] as number, this.#keys[at + 1] as number);
   }
 

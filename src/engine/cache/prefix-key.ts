@@ -27,7 +27,7 @@ export function writeRootKey(modelKey: string, salt: string, into: Int32Array, a
   finish(high, low, into, at);
 }
 
-/** Writes the key of the block with the 32 tokens from `offset` on, going on from its parent's key. */
+/** Writes the key of the block with the 32 tokens from `offset` on, and `images` (see BlockImages), going on from its parent's key. */
 export function writeBlockKey(
   parents: Int32Array,
   parentAt: number,
@@ -35,6 +35,7 @@ export function writeBlockKey(
   offset: number,
   into: Int32Array,
   at: number,
+  images = '',
 ): void {
   let high = parents[parentAt] as number;
   let low = parents[parentAt + 1] as number;
@@ -43,6 +44,11 @@ export function writeBlockKey(
     const token = tokens[i] as number;
     high = turnHigh(high, token);
     low = turnLow(low, token);
+  }
+  for (let i = 0; i < images.length; i++) {
+    const unit = images.charCodeAt(i);
+    high = turnHigh(high, unit);
+    low = turnLow(low, unit);
   }
   finish(high, low, into, at);
 }

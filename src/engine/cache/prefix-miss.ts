@@ -3,6 +3,7 @@
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { BlockHolder } from './block-holder.ts';
+import { imagesAt } from './block-images.ts';
 import { reusableBlocks } from './block-tables.ts';
 import type { PrefixCache } from './prefix-cache.ts';
 import type { PrefixNode } from './prefix-key.ts';
@@ -34,17 +35,20 @@ export function prefixMiss(
   if (found.length === reusableBlocks(holder)) return { why: 'end' };
   const { salt, storage } = holder;
   const parent: PrefixNode = found.at(-1) ?? prefixes.root(salt);
-  const own = missAfter(prefixes, parent, storage, found.length * BLOCK_TOKENS);
-  return prefixes.isElsewhere(salt, storage, found.length + 1) ? { ...own, elsewhere: true } : own;
+  const shown = (offset: number) => imagesAt(holder, offset);
+  const own = missAfter(prefixes, parent, holder, found.length * BLOCK_TOKENS);
+  const isElsewhere = prefixes.isElsewhere(salt, storage, found.length + 1, shown);
+  return isElsewhere ? { ...own, elsewhere: true } : own;
 }
 
 function missAfter(
   prefixes: PrefixCache,
   parent: PrefixNode,
-  tokens: Int32Array,
+  holder: BlockHolder,
   offset: number,
 ): PrefixMiss {
-  if (prefixes.wasEvicted(parent, tokens, offset)) return { why: 'evicted' };
-  const common = prefixes.nearest(parent, tokens, offset);
+  const images = imagesAt(holder, offset);
+  if (prefixes.wasEvicted(parent, holder.storage, offset, images)) return { why: 'evicted' };
+  const common = prefixes.nearest(parent, holder.storage, offset, images);
   return common === 0 ? { why: 'new' } : { why: 'differs', firstDifference: offset + common };
 }

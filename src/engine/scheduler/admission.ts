@@ -50,8 +50,9 @@ export class Admission {
       const matched = tables.resumable(found);
       if (!this.#holdToShare(sequence, tables.addedBlocks(sequence, matched))) continue;
       if (!this.#hasPlace(partial, sequence, matched, isGuest)) return;
-      const share = this.#admissionShare(partial, sequence.length - matched.length * BLOCK_TOKENS, isGuest);
-      if (share <= 0) return;
+      const start = matched.length * BLOCK_TOKENS;
+      const share = this.#admissionShare(partial, sequence.length - start, isGuest);
+      if (share <= 0 || !partial.hasChunkFor(sequence, start, share)) return;
       queue.remove(sequence);
       sequence.miss ??= prefixMiss(tables.prefixes, sequence, found, matched);
       // Where it parts from others, and where one like it would.
@@ -143,7 +144,8 @@ export class Admission {
   #lackOf(sequence: Sequence, matched: readonly number[]): { lanes: number; blocks: number } {
     const { running, tables } = this.#batch;
     const lanes = running.length + 1 - this.#lanes;
-    if (!tables.hasBlockAfter(matched)) return { lanes, blocks: 1 };
+    const first = firstBlocks(sequence, matched.length);
+    if (!tables.hasBlocksAfter(matched, first)) return { lanes, blocks: first };
     if (running.length === 0) return { lanes, blocks: 0 };
     const added = tables.addedBlocks(sequence, matched);
     const promised = tables.pool.usedCount + this.#batch.outstandingBlocks() + added;
@@ -155,4 +157,10 @@ export class Admission {
     const share = hasChunk ? furtherShare(left, remaining, others) : leadingShare(left, others);
     return share === 0 && isGuest ? left : share;
   }
+}
+
+/** Blocks that its first step takes at least. */
+function firstBlocks({ images }: Sequence, matched: number): number {
+  if (images === undefined) return 1;
+  return blocksFor(images.endAfter(matched * BLOCK_TOKENS + 1)) - matched;
 }

@@ -5,6 +5,7 @@
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { LONGEST_OVERTAKING } from './flow.ts';
 import type { Sequence } from './sequence.ts';
+import type { ShownImages } from './shown-images.ts';
 
 /** Smallest share worth a place in the step. */
 export const MINIMUM_SHARE = BLOCK_TOKENS / 2;
@@ -29,6 +30,23 @@ export function chunk(start: number, remaining: number, tokens: number): number 
   if (tokens >= remaining) return remaining;
   const whole = tokens - ((start + tokens) % BLOCK_TOKENS);
   return 4 * whole >= 3 * tokens ? whole : tokens;
+}
+
+/**
+ * The same of a chunk of `tokens` that may not end within an image whose tokens see each other: it ends before the image. One
+ * that begins with the image has all of it, if it `mayExceed` its tokens, or nothing.
+ */
+export function chunkOfImages(
+  images: ShownImages | undefined,
+  start: number,
+  tokens: number,
+  mayExceed: boolean,
+): number {
+  const end = start + tokens;
+  const before = images?.endBefore(end) ?? end;
+  if (images === undefined || tokens === 0 || before === end) return tokens;
+  if (before > start) return before - start;
+  return mayExceed ? images.endAfter(end) - start : 0;
 }
 
 /**

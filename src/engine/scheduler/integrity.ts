@@ -14,6 +14,7 @@ export function checkIntegrity(scheduler: Scheduler): void {
     invariant(!seen.has(sequence), `${sequence.id} runs once`);
     seen.add(sequence);
     checkRunning(sequence);
+    checkImages(sequence, ends.get(sequence) ?? sequence.computed);
     const own = scheduler.running.filter(
       ({ priority, account }) => priority === sequence.priority && account === sequence.account,
     );
@@ -41,6 +42,12 @@ export function checkIntegrity(scheduler: Scheduler): void {
 function checkRunning(sequence: Sequence): void {
   invariant(sequence.state === 'running', `${sequence.id} runs but is ${sequence.state}`);
   invariant(sequence.rank <= sequence.key, `${sequence.id} is no less urgent than its key`);
+}
+
+function checkImages({ id, images, computed }: Sequence, end: number): void {
+  if (images === undefined) return;
+  invariant(images.features !== undefined, `${id} runs with the features of its images`);
+  invariant(end === computed || !images.isWithin(end), `${id} computes images whole, up to ${end}`);
 }
 
 function checkWaiting(sequence: Sequence): void {

@@ -2,7 +2,7 @@
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { StateUse } from '../../compute/batch-states.ts';
-import { chunk } from './chunk.ts';
+import { chunk, chunkOfImages } from './chunk.ts';
 import { type Draft, noDraft, shortened } from './draft.ts';
 import { leastEntitled } from './give-way.ts';
 import type { RunningBatch } from './running-batch.ts';
@@ -64,19 +64,28 @@ export class PartialPlan {
     this.hasChunk = true;
   }
 
+  /** Whether a sequence that starts after `start` tokens gets any of its share: an image that is larger waits for a step without chunks. */
+  hasChunkFor({ images, length }: Sequence, start: number, share: number): boolean {
+    return chunkOfImages(images, start, chunk(start, length - start, share), !this.hasChunk) > 0;
+  }
+
   /** Puts up to `most` tokens of a running sequence into the step, preempting where no block is left. */
   place(sequence: Sequence, most: number): number {
-    const tokens = this.#scorable(sequence, most);
+    const { images, computed, leastChunk } = sequence;
+    const tokens = chunkOfImages(images, computed, this.#scorable(sequence, most), !this.hasChunk);
     if (tokens === 0) return 0;
     const { tables } = this.#batch;
-    while (!tables.hasRoom(sequence) && !tables.mayTakeBlock(sequence)) {
+    const lack = tables.lackFor(sequence, leastChunk);
+    while (lack > 0 && !tables.mayTakeBlock(sequence, lack)) {
       if (this.#preemptOwn(sequence) === sequence) return 0;
     }
-    while (tables.pool.freeCount === 0 && !tables.hasRoom(sequence)) {
+    while (tables.pool.freeCount < lack) {
       if (this.#preemptLast() === sequence) return 0;
     }
-    const count = tables.grow(sequence, tokens);
-    if (count < tokens && tables.mayTakeBlock(sequence)) this.short = true;
+    const granted = tables.grow(sequence, tokens);
+    if (granted < tokens && tables.mayTakeBlock(sequence)) this.short = true;
+    const count = granted === tokens ? tokens : chunkOfImages(images, computed, granted, false);
+    if (count === 0) return 0;
     this.items.push({ sequence, count, draft: noDraft });
     return count;
   }
@@ -87,9 +96,11 @@ export class PartialPlan {
       if (this.left <= 0) return;
       const { sequence, count } = item;
       if (sequence.scored !== undefined) continue;
-      const tokens = chunk(sequence.computed, sequence.remaining, count + this.left);
+      const { images, computed, remaining } = sequence;
+      const tokens = chunkOfImages(images, computed, chunk(computed, remaining, count + this.left), false);
       if (tokens <= count) continue;
-      item.count = this.#batch.tables.grow(sequence, tokens);
+      const granted = this.#batch.tables.grow(sequence, tokens);
+      item.count = granted === tokens ? tokens : chunkOfImages(images, computed, granted, false);
       this.left -= item.count - count;
     }
   }

@@ -1,6 +1,7 @@
 // Finds the running sequence that is about to compute the very block a waiting one needs next.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import { imagesAt } from '../cache/block-images.ts';
 import { fullBlocks, reusableBlocks } from '../cache/block-tables.ts';
 import type { Sequence } from './sequence.ts';
 
@@ -32,10 +33,13 @@ function endsAt(owner: Sequence, matched: readonly number[], salt: string): bool
   return fullBlocks(owner) === matched.length && owner.salt === salt && owner.blocks[last] === matched[last];
 }
 
-/** Leading blocks with equal tokens, knowing that the first `known` are, up to `limit`. */
+/** Leading blocks with equal tokens and images, knowing that the first `known` are, up to `limit`. */
 function commonBlocks(a: Sequence, b: Sequence, known: number, limit: number): number {
   const end = Math.min(limit, Math.floor(b.length / BLOCK_TOKENS)) * BLOCK_TOKENS;
   let position = known * BLOCK_TOKENS;
-  while (position < end && a.storage[position] === b.storage[position]) position += 1;
+  while (position < end && a.storage[position] === b.storage[position]) {
+    if (position % BLOCK_TOKENS === 0 && imagesAt(a, position) !== imagesAt(b, position)) break;
+    position += 1;
+  }
   return Math.floor(position / BLOCK_TOKENS);
 }

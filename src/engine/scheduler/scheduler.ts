@@ -117,6 +117,13 @@ export class Scheduler {
 
   /** Queues a new sequence, or refuses one that could not run even alone. */
   add(sequence: Sequence): AddResult {
+    const result = this.accepts(sequence);
+    if (result.accepted) this.#batch.enqueue(sequence);
+    return result;
+  }
+
+  /** Whether a sequence could run alone. */
+  accepts(sequence: Sequence): AddResult {
     if (sequence.state !== 'new') throw new Error(`sequence ${sequence.id} was added before`);
     // The last token ends the sequence, so its KV are never needed.
     const needed = blocksFor(sequence.maxTokens - 1);
@@ -131,7 +138,6 @@ export class Scheduler {
       const reason = `${sequence.maxTokens} tokens need ${needed} blocks of ${BLOCK_TOKENS} tokens, but this key may hold ${share} of the KV cache's ${blockCount} (a kvShare of ${kvShare}); ask for fewer tokens`;
       return { accepted: false, reason, tooLong: tooLong(sequence, share) };
     }
-    this.#batch.enqueue(sequence);
     return { accepted: true };
   }
 
@@ -167,6 +173,18 @@ export class Scheduler {
     return { sequence: this.#batch.queue.peek(), short: this.#blocks.short };
   }
 
+  /** Time that a step has for towers, beside the sequences that run, and where prompts want some, too. */
+  get towerMs(): number {
+    const decodes = decodeLoad(this.running);
+    return this.budget.towerMs(decodes, decodes.sequences < this.running.length || this.waitingCount > 0);
+  }
+
+  /** What was computed for a sequence before it came here counts as work of its account. */
+  charge(sequence: Sequence, ms: number): void {
+    this.#batch.queue.computed(sequence, ms);
+    this.#batch.queue.settle();
+  }
+
   /** As of the last plan. */
   demand(): BlockDemand {
     return this.#blocks.demand();
@@ -184,16 +202,16 @@ export class Scheduler {
 
   /**
    * The next step. Running sequences come first, then admission, then drafts, which take what is left; each plan needs
-   * its commit. `nowMs` is of the clock by which sequences were enqueued.
+   * its commit. `nowMs` is of the clock by which sequences were enqueued; `towerMs` of the step's time have gone into towers.
    */
-  plan(nowMs: number, propose?: Propose): StepPlan {
+  plan(nowMs: number, propose?: Propose, towerMs = 0): StepPlan {
     if (this.#planned !== undefined) throw new Error('the last plan was not committed');
     this.#batch.queue.advance(nowMs);
     this.#batch.running.sort((a, b) => a.rank - b.rank || a.arrival - b.arrival);
     const partial = new PartialPlan(this.#batch);
     const { evictions } = this.tables.pool;
     partial.keepToLimit();
-    const load = this.#batch.wholeTexts ? this.#admission.admitTexts(partial) : this.#share(partial);
+    const load = this.#batch.wholeTexts ? this.#admission.admitTexts(partial) : this.#share(partial, towerMs);
     if (propose !== undefined) partial.addDrafts(propose);
     this.#blocks.planned(partial.isShort, this.tables.pool.evictions > evictions);
     this.#planned = partial.finished(load);
@@ -211,10 +229,10 @@ export class Scheduler {
   }
 
   /** Hands the step's tokens out, to those that run and then to those that wait. */
-  #share(partial: PartialPlan): undefined {
+  #share(partial: PartialPlan, towerMs: number): undefined {
     const { running } = this.#batch;
     const decodes = decodeLoad(running);
-    const left = this.budget.prefillTokens(decodes, longestPrefill(running));
+    const left = this.budget.prefillTokens(decodes, longestPrefill(running), towerMs);
     const prefilling = decodes.sequences < running.length || this.#admission.guestWaits();
     partial.left = prefilling ? Math.max(left, this.budget.prefillFloor(decodes)) : left;
     this.#continueRunning(partial);
@@ -244,8 +262,9 @@ export class Scheduler {
     const [, ...shorter] = prefillOrder(running, accounts.servedOf);
     const kept = this.#admission.couldAdmit(1) && this.#admission.guestWaits() ? MINIMUM_SHARE : 0;
     for (const [i, sequence] of shorter.entries()) {
-      const mayTakeBlock = this.tables.pool.freeCount > 0 && this.tables.mayTakeBlock(sequence);
-      if (!mayTakeBlock && !this.tables.hasRoom(sequence)) continue;
+      const lack = this.tables.lackFor(sequence, sequence.leastChunk);
+      const mayTake = this.tables.pool.freeCount >= lack && this.tables.mayTakeBlock(sequence, lack);
+      if (lack > 0 && !mayTake) continue;
       const others = i < shorter.length - 1 || this.#admission.couldAdmit(1);
       const left = Math.max(0, partial.left - kept);
       partial.placeChunk(sequence, furtherShare(left, sequence.remaining, others));
@@ -284,9 +303,10 @@ export class Scheduler {
     this.budget.observe(plan.load, stepMs);
   }
 
-  stats(nowMs: number): SchedulerStats {
+  /** `others` wait, too, and will be queued. */
+  stats(nowMs: number, others: Iterable<Sequence> = []): SchedulerStats {
     return {
-      queues: queueStats(this.waiting(), nowMs),
+      queues: queueStats([...this.waiting(), ...others], nowMs),
       deferred: this.#batch.deferrals.size,
       running: this.running.map((sequence) => runningStats(sequence, nowMs)),
       blocks: blockStats(this.tables),

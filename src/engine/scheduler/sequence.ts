@@ -6,6 +6,7 @@ import type { BlockHolder, RecurrentState } from '../cache/block-holder.ts';
 import type { PrefixMiss } from '../cache/prefix-miss.ts';
 import type { PooledStates } from './pooled-states.ts';
 import type { ScoredTokens } from './scored-tokens.ts';
+import type { ShownImages } from './shown-images.ts';
 
 /** HIGH, NORMAL, LOW. */
 export type Priority = 0 | 1 | 2;
@@ -68,6 +69,8 @@ export class Sequence implements BlockHolder {
   /** Tokens whose KV lie in the blocks. */
   computed = 0;
   recurrent: RecurrentState | undefined;
+  /** Where its prompt shows any: given before it is queued. */
+  images: ShownImages | undefined;
   /** Most tokens that were computed before it was preempted. */
   reached = 0;
   /** Tokens that were computed when it last began to run. */
@@ -129,6 +132,12 @@ export class Sequence implements BlockHolder {
   /** Tokens not computed yet: 1 while it decodes. */
   get remaining(): number {
     return this.#length - this.computed;
+  }
+
+  /** Its next step computes at least so many: tokens that stand for one image may have to be computed together. */
+  get leastChunk(): number {
+    const { computed, images } = this;
+    return images === undefined ? 1 : images.endAfter(computed + 1) - computed;
   }
 
   /** Whether tokens are sampled to follow it; otherwise it ends when it is computed. */

@@ -16,6 +16,12 @@ export type BudgetOptions =
 
 /** An adaptive step may always have this many tokens, and its prefill as many, or nothing would move. */
 const MINIMUM_TOKENS = BLOCK_TOKENS;
+/** Towers come in pieces of a size of their own: they keep so much below the target, */
+const TOWER_CAUTION = 0.9;
+/** and have so much of it even where decodes alone exceed it, or no picture would ever be seen. */
+const LEAST_TOWER_SHARE = 1 / 8;
+/** Where a step has a number of tokens instead of a time. */
+const FIXED_TOWER_MS = 50;
 /** The model is believed up to this factor of the largest step that was measured. */
 const EXTRAPOLATION = 2;
 
@@ -41,14 +47,19 @@ export class TokenBudget {
     return this.#options.maxStepTokens;
   }
 
-  /** Tokens left for prefill after the decodes, for a chunk that follows `start` computed tokens. */
-  prefillTokens(decodes: StepLoad, start: number): number {
+  /** Tokens left for prefill after the decodes and towers, for a chunk that follows `start` computed tokens. */
+  prefillTokens(decodes: StepLoad, start: number, towerMs = 0): number {
     const most = this.#options.maxStepTokens - decodes.tokens;
     if (this.#options.kind === 'fixed') return most;
-    const { targetStepMs } = this.#options;
-    const target = decodes.tokens === 0 ? (this.#options.loneStepMs ?? targetStepMs) : targetStepMs;
-    const fitting = this.#chunkWithin(target, decodes, start);
+    const fitting = this.#chunkWithin(this.#targetMs(decodes) - towerMs, decodes, start);
     return Math.min(most, Math.max(MINIMUM_TOKENS - decodes.tokens, fitting));
+  }
+
+  /** Time for towers next to these decodes: what they leave of the target, half of it where prompts want some, too. */
+  towerMs(decodes: StepLoad, prefills: boolean): number {
+    const target = this.#targetMs(decodes);
+    const left = TOWER_CAUTION * target - this.costModel.predictMs(decodes);
+    return Math.max(target * LEAST_TOWER_SHARE, prefills ? left / 2 : left);
   }
 
   /** Tokens that running prefill gets even where decodes alone exceed the target. */
@@ -69,6 +80,12 @@ export class TokenBudget {
   observe(load: StepLoad, ms: number): void {
     this.costModel.observe(load, ms);
     this.#largestMeasured = Math.max(this.#largestMeasured, load.tokens);
+  }
+
+  #targetMs(decodes: StepLoad): number {
+    if (this.#options.kind === 'fixed') return FIXED_TOWER_MS;
+    const { targetStepMs, loneStepMs = targetStepMs } = this.#options;
+    return decodes.tokens === 0 ? loneStepMs : targetStepMs;
   }
 
   #chunkWithin(targetMs: number, decodes: StepLoad, start: number): number {
