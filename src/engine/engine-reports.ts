@@ -1,7 +1,7 @@
 // What an engine publishes of its work: a report after each step and where something happened between steps, stats and
 // snapshots. Measures steps and estimates waits.
 
-import { LiveView } from './live/live-view.ts';
+import { type ImageWaits, LiveView } from './live/live-view.ts';
 import type { EngineSnapshot } from './live/snapshot.ts';
 import type { FinishEvent, RequestEvent } from './request.ts';
 import type { Scheduler } from './scheduler/scheduler.ts';
@@ -19,6 +19,8 @@ const POSITIONS_MS = 500;
 /** The same where one of those that wait has just come: in time for the headers of its stream. */
 const FIRST_POSITIONS_MS = 100;
 
+const noWaits: ImageWaits = { waiting: () => [] };
+
 interface Stepped {
   readonly plan: StepPlan;
   readonly recorded: RecordedStep;
@@ -29,6 +31,7 @@ export type ReportListener = (report: StepReport) => void;
 export class EngineReports {
   readonly recorder: StepRecorder;
   readonly #scheduler: Scheduler;
+  readonly #images: ImageWaits;
   readonly #publish: ReportListener;
   readonly #nowMs: () => number;
   readonly #estimates = new WaitEstimates();
@@ -40,7 +43,14 @@ export class EngineReports {
   /** Whether requests have come since positions were published. */
   #hasNewcomers = false;
 
-  constructor(scheduler: Scheduler, publish: ReportListener, nowMs: () => number) {
+  /** `images`: sequences that wait for theirs. */
+  constructor(
+    scheduler: Scheduler,
+    publish: ReportListener,
+    nowMs: () => number,
+    images: ImageWaits = noWaits,
+  ) {
+    this.#images = images;
     this.#scheduler = scheduler;
     this.#publish = publish;
     this.#nowMs = nowMs;
@@ -48,7 +58,7 @@ export class EngineReports {
   }
 
   stats(nowMs: number): SchedulerStats & EngineRecord {
-    return { ...this.#scheduler.stats(nowMs), ...this.recorder.record };
+    return { ...this.#scheduler.stats(nowMs, this.#images.waiting()), ...this.recorder.record };
   }
 
   /** Whether reports carry full stats. */
@@ -65,7 +75,7 @@ export class EngineReports {
 
   /** What the engine does now, and has done since the last snapshot; the first one makes it gather from then on. */
   snapshot(nowMs: number): EngineSnapshot {
-    this.#live ??= new LiveView(this.#scheduler);
+    this.#live ??= new LiveView(this.#scheduler, this.#images);
     return this.#live.snapshot(nowMs);
   }
 
@@ -134,7 +144,7 @@ export class EngineReports {
       step: summaryOf(stepped, events),
       ...(lookups === undefined ? {} : { lookups }),
       ...(places === undefined ? {} : { places }),
-      ...(this.#withStats ? { stats: this.#scheduler.stats(Date.now()) } : {}),
+      ...(this.#withStats ? { stats: this.#scheduler.stats(Date.now(), this.#images.waiting()) } : {}),
     };
   }
 

@@ -8,9 +8,10 @@ import { applyDense, type DenseLayer } from '../model/dense-layers.ts';
 import type { SampleResult } from '../sampling/sample-row.ts';
 import { blocksFor } from './cache/block-tables.ts';
 import { EngineReports, type ReportListener } from './engine-reports.ts';
+import { type ImageStats, Towers } from './images/towers.ts';
 import type { EngineSnapshot } from './live/snapshot.ts';
 import type { OpenRequest } from './open-request.ts';
-import { OpenRequests, type RequestLimits } from './open-requests.ts';
+import { imagesOf, OpenRequests, type RequestLimits } from './open-requests.ts';
 import { planBatch } from './plan-batch.ts';
 import { type PreparedStep, prepareNext } from './prepared-step.ts';
 import type { EndReason, EngineRequest, FinishEvent, RequestError, RequestEvent } from './request.ts';
@@ -31,6 +32,8 @@ export interface EngineOptions extends SchedulerOptions, SpeculationOptions, Req
   readonly blockCount: number;
   /** Of encoders: a text is computed whole, in one step. */
   readonly wholeTexts?: boolean | undefined;
+  /** Most bytes of images' features that are kept, unless what runs needs more. Default 256 MiB. */
+  readonly imageBytes?: number | undefined;
   /** Maps of vectors, once they are pooled. Default none. */
   readonly dense?: readonly DenseLayer[];
   /** Batching off: one request at a time. */
@@ -41,6 +44,8 @@ export interface EngineOptions extends SchedulerOptions, SpeculationOptions, Req
 
 export interface EngineStats extends SchedulerStats, EngineRecord {
   readonly draining: boolean;
+  /** Where the model has a vision tower. */
+  readonly images?: ImageStats;
 }
 
 /** A step that is planned and, unless there is nothing to compute, under way. */
@@ -49,6 +54,8 @@ interface BegunStep {
   readonly rows: StepRows;
   readonly result: Promise<StepResult> | undefined;
 }
+
+const DEFAULT_IMAGE_BYTES = 256 << 20;
 
 /** Waiting sequences that may leave between two steps; ending one takes some microseconds. */
 const MOST_CANCELLED_AT_ONCE = 2048;
@@ -68,6 +75,8 @@ export class Engine {
   readonly #requests: OpenRequests;
   readonly #reports: EngineReports;
   readonly #speculation: SpeculativeDecoding | undefined;
+  /** Where the model has a vision tower. */
+  readonly #towers: Towers | undefined;
   /** Where the backend takes memory for many blocks at once. */
   readonly #resident: ResidentBlocks | undefined;
   readonly #nowMs: () => number;
@@ -99,8 +108,9 @@ export class Engine {
       stateSlots: backend.stateSlots,
       ...(options.direct ? { maxBatchSize: 1 } : {}),
     });
-    this.#requests = new OpenRequests(options);
-    this.#reports = new EngineReports(this.#scheduler, report, nowMs);
+    this.#towers = towersOf(backend, options, nowMs);
+    this.#requests = new OpenRequests({ ...options, vision: this.#towers && options.vision });
+    this.#reports = new EngineReports(this.#scheduler, report, nowMs, this.#towers);
     const { blockMemory } = backend;
     this.#resident = blockMemory && new ResidentBlocks(blockMemory, this.#scheduler, nowMs);
     if (options.speculation ?? true) {
@@ -171,7 +181,8 @@ export class Engine {
   }
 
   stats(nowMs: number): EngineStats {
-    return { ...this.#reports.stats(nowMs), draining: this.#draining };
+    const images = this.#towers && { images: this.#towers.stats() };
+    return { ...this.#reports.stats(nowMs), draining: this.#draining, ...images };
   }
 
   /** Runs until `end`. */
@@ -188,7 +199,8 @@ export class Engine {
     const { plan, rows, result: computing } = this.#next ?? (await this.#begin());
     this.#next = undefined;
     if (computing === undefined) return this.#skip(plan);
-    const prepared = this.#prepareNext(plan);
+    // Towers compute between steps: a prepared one would leave no place for them.
+    const prepared = this.#towers?.hasWork ? undefined : this.#prepareNext(plan);
     const result = await computing;
     recorder.computed();
     // What was cancelled during the step gets no token.
@@ -209,6 +221,7 @@ export class Engine {
   async #begin(): Promise<BegunStep> {
     const gone = this.#applyCancellations();
     if (gone.length > 0) this.#reports.report(gone);
+    const towerMs = await this.#computeImages();
     const modelDrafts = this.#speculation?.hasDraftModel
       ? await this.#speculation.runDraftModel(this.#requests.answers(this.#scheduler.running), this.#nowMs)
       : undefined;
@@ -217,13 +230,29 @@ export class Engine {
       await growing;
     }
     this.#reports.recorder.begin();
-    const plan = this.#plan(modelDrafts);
+    const plan = this.#plan(modelDrafts, towerMs);
     const batch = planBatch(plan);
     const rows = stepRows(plan, this.#requests);
     // From here on requests may end; the step is computed all the same.
     await this.#speculation?.planned(plan);
     await this.#resident?.afterPlan();
     return this.#compute(plan, rows, () => this.#backend.step(batch, rows.rows));
+  }
+
+  /** A part of what towers have to do, and how long it took; requests with all their images are queued. */
+  async #computeImages(): Promise<number> {
+    if (!this.#towers?.hasWork) return 0;
+    const startedMs = this.#nowMs();
+    const { ready, failed, spent } = await this.#towers.advance(this.#wallMs(), this.#scheduler.towerMs);
+    for (const { sequence, ms } of spent) this.#scheduler.charge(sequence, ms);
+    for (const sequence of ready) if (sequence.state === 'new') this.#scheduler.add(sequence);
+    const events: FinishEvent[] = [];
+    for (const { sequence, error } of failed) {
+      const open = this.#requests.of(sequence);
+      if (open !== undefined) events.push(this.#end(open, 'error', error));
+    }
+    if (events.length > 0) this.#reports.report(events);
+    return this.#nowMs() - startedMs;
   }
 
   #prepareNext(plan: StepPlan): PreparedStep | undefined {
@@ -237,7 +266,7 @@ export class Engine {
 
   /** The same as `#begin`, at once, where nothing has to be waited for: the step that was prepared, or what is planned instead. */
   #beginPrepared(prepared: PreparedStep): BegunStep | undefined {
-    const isUnsettled = this.#resident?.isSettled === false;
+    const isUnsettled = this.#resident?.isSettled === false || this.#towers?.hasWork;
     if (isUnsettled || this.#cancelled.size > 0 || this.#ended !== undefined) return undefined;
     this.#reports.recorder.begin();
     const plan = this.#plan(undefined);
@@ -272,33 +301,39 @@ export class Engine {
   #enqueue(request: EngineRequest): RequestError | undefined {
     const opened = this.#requests.open(request);
     if (!opened.ok) return opened.error;
-    const added = this.#scheduler.add(opened.open.sequence);
-    if (!added.accepted) {
-      const code = added.tooLong === 'prompt' ? 'never-fits' : 'answer-never-fits';
-      return { code, message: added.reason };
+    const { sequence } = opened.open;
+    const result = this.#scheduler.accepts(sequence);
+    if (!result.accepted) {
+      const code = result.tooLong === 'prompt' ? 'never-fits' : 'answer-never-fits';
+      return { code, message: result.reason };
     }
+    const images = imagesOf(request)?.images ?? [];
+    const place = images.length === 0 ? 'ready' : this.#towers?.add(sequence, images, request.salt);
+    if (typeof place === 'object') return place;
+    if (place === 'ready') this.#scheduler.add(sequence);
     this.#requests.add(opened.open);
     this.#reports.queued();
     return undefined;
   }
 
-  #plan(modelDrafts: ModelDrafts | undefined): StepPlan {
+  #plan(modelDrafts: ModelDrafts | undefined, towerMs = 0): StepPlan {
     const speculation = this.#speculation;
     const plan = this.#scheduler.plan(
       this.#wallMs(),
       speculation &&
         ((decoding, load) => speculation.propose(this.#requests.answers(decoding), load, modelDrafts)),
+      towerMs,
     );
     const uncommitted = this.#scheduler.tables.pool.takeUncommitted();
     if (uncommitted.length > 0) this.#backend.releaseBlocks(Int32Array.from(uncommitted));
     return plan;
   }
 
-  /** Nothing can be computed. Where sequences were preempted, the next plan may find room for others. */
+  /** Nothing can be computed but images. Where sequences were preempted, the next plan may find room for others. */
   #skip(plan: StepPlan): boolean {
     this.#scheduler.commit(plan, [], 0);
     this.#reports.rested(this.#resident?.refused ? this.#endUnplaceable(this.#resident) : []);
-    return plan.preempted.length > 0;
+    return plan.preempted.length > 0 || this.#towers?.hasWork === true;
   }
 
   /** The device is asked for memory again after a while; where it has refused for long, the next to run ends. */
@@ -405,6 +440,7 @@ export class Engine {
   #end(open: OpenRequest, reason: EndReason, error?: RequestError): FinishEvent {
     const draftTokens = this.#speculation?.end(open.sequence);
     const event = { ...open.ended(reason, error), ...(draftTokens === undefined ? {} : { draftTokens }) };
+    this.#towers?.remove(open.sequence);
     this.#scheduler.finish(open.sequence);
     this.#requests.remove(open);
     this.#reports.ended(event);
@@ -425,3 +461,11 @@ export class Engine {
     this.#wakeUp = undefined;
   }
 }
+
+function towersOf(backend: Backend, options: EngineOptions, nowMs: () => number): Towers | undefined {
+  const { vision, imageBytes: limitBytes = DEFAULT_IMAGE_BYTES } = options;
+  if (vision === undefined || backend.beginImage === undefined) return undefined;
+  return new Towers((image) => (backend as SeeingBackend).beginImage(image), { vision, limitBytes }, nowMs);
+}
+
+type SeeingBackend = Backend & Required<Pick<Backend, 'beginImage'>>;

@@ -7,9 +7,10 @@ import { readClassifierHead } from '../model/classifier-head.ts';
 import { readDenseLayers } from '../model/dense-layers.ts';
 import { openSpec } from '../model/open-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
-import { isEncoder } from '../model/spec-walk.ts';
+import { attentionsOf, isEncoder } from '../model/spec-walk.ts';
 import { calibratedBudget, measuredRows } from './calibrate.ts';
 import type { EngineOptions } from './engine.ts';
+import type { VisionLimits } from './images/prompt-images.ts';
 import type { EngineSettings, FromEngine } from './protocol.ts';
 import { type DraftModelOptions, draftRefusal } from './speculation/draft-model.ts';
 
@@ -42,10 +43,11 @@ export async function loadEngine(
     ...(gpu === undefined ? {} : { gpu }),
   });
   const { contextLength, blockCount } = engine;
-  const { stateSlots, adapters = [] } = settings;
+  const { stateSlots, adapters = [], images } = settings;
   const { files, spec, weights } = openSpec(settings.modelPath, {
     ...(contextLength === undefined ? {} : { contextLength }),
     adapters,
+    images,
   });
   try {
     const backend = await choice.create(spec, weights, {
@@ -71,6 +73,7 @@ export async function loadEngine(
       vocabSize,
       contextLength: spec.contextLength,
       ...embedding,
+      vision: visionLimits(spec),
       draft,
       rowTimes,
     };
@@ -78,6 +81,17 @@ export async function loadEngine(
   } finally {
     weights.close();
   }
+}
+
+/** Undefined where the model was opened without a vision tower. */
+export function visionLimits(spec: ModelSpec): VisionLimits | undefined {
+  if (spec.vision === undefined) return undefined;
+  const { steps } = spec.vision.tower;
+  return {
+    hiddenSize: spec.hiddenSize,
+    deepstackLayers: steps.filter(({ kind }) => kind === 'deepstack').length,
+    bothWays: attentionsOf(spec).some(({ imagesBothWays }) => imagesBothWays),
+  };
 }
 
 /** Answers are right all the same; what they might differ by should be known. */

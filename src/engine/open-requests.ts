@@ -4,10 +4,12 @@ import { BLOCK_TOKENS } from '../compute/backend.ts';
 import type { GrammarTables } from '../grammar/tables.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { Grammars, type Matching, noGrammars } from './grammars.ts';
+import { imagesProblem, type PromptImages, type VisionLimits } from './images/prompt-images.ts';
 import { OpenAnswer, OpenEmbedding, type OpenRequest, OpenScoring } from './open-request.ts';
 import { type AnswerRequest, type EngineRequest, isAnswered, type RequestError } from './request.ts';
-import { notContinued, promptError } from './request-errors.ts';
+import { notContinued, notSeeing, promptError } from './request-errors.ts';
 import type { Sequence } from './scheduler/sequence.ts';
+import { ShownImages } from './scheduler/shown-images.ts';
 
 export interface RequestLimits {
   readonly vocabSize: number;
@@ -18,6 +20,8 @@ export interface RequestLimits {
   readonly blockCount: number;
   /** The model embeds texts, and continues none. */
   readonly wholeTexts?: boolean | undefined;
+  /** Where the model has a vision tower. */
+  readonly vision?: VisionLimits | undefined;
 }
 
 type OpenResult =
@@ -67,6 +71,15 @@ export class OpenRequests {
   open(request: EngineRequest): OpenResult {
     const error = this.#refusal(request);
     if (error !== undefined) return { ok: false, error };
+    const opened = this.#open(request);
+    const images = imagesOf(request);
+    if (opened.ok && images !== undefined) {
+      opened.open.sequence.images = new ShownImages(images, this.#limits.vision?.bothWays === true);
+    }
+    return opened;
+  }
+
+  #open(request: EngineRequest): OpenResult {
     if (request.pooling !== undefined) return { ok: true, open: new OpenEmbedding(request) };
     if (!isAnswered(request)) return { ok: true, open: new OpenScoring(request) };
     // What mirostat learned follows from the logits of every token: the answer is sampled again from its beginning.
@@ -96,7 +109,15 @@ export class OpenRequests {
     const { wholeTexts, contextLength, vocabSize } = this.#limits;
     if (this.#byId.has(id)) return { code: 'invalid', message: `request ${id} is running already` };
     if (wholeTexts && pooling === undefined) return notContinued;
-    return promptError(request, contextLength, vocabSize);
+    return promptError(request, contextLength, vocabSize) ?? this.#imagesError(request);
+  }
+
+  #imagesError(request: EngineRequest): RequestError | undefined {
+    const images = imagesOf(request);
+    if (images === undefined) return undefined;
+    if (this.#limits.vision === undefined) return notSeeing;
+    const problem = imagesProblem(images, request.prompt.length);
+    return problem === undefined ? undefined : { code: 'invalid', message: problem };
   }
 
   /** By default an answer may fill the context, or what the account may hold of the cache if that is smaller. */
@@ -106,4 +127,9 @@ export class OpenRequests {
     const blocks = Math.max(1, Math.floor(kvShare * blockCount));
     return Math.min(contextLength, Math.max(prompt.length + 1, blocks * BLOCK_TOKENS));
   }
+}
+
+/** None where there are none of them. */
+export function imagesOf({ images }: EngineRequest): PromptImages | undefined {
+  return images === undefined || images.images.length === 0 ? undefined : images;
 }

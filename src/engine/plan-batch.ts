@@ -2,6 +2,7 @@
 
 import type { Batch } from '../compute/backend.ts';
 import { batchAdapters } from '../compute/batch.ts';
+import { batchImages } from '../compute/batch-images.ts';
 import { batchStates } from '../compute/batch-states.ts';
 import type { StepItem, StepPlan } from './scheduler/step-plan.ts';
 
@@ -48,7 +49,20 @@ export function planBatch({ items, load }: StepPlan): Batch {
     stateRows,
     recurrentStates,
     adapters,
+    ...imageParts(items),
   };
+}
+
+/** Most steps have none: nothing is made for them. */
+function imageParts(items: readonly StepItem[]): ReturnType<typeof batchImages> {
+  if (items.every(({ sequence }) => sequence.images === undefined)) return {};
+  return batchImages(
+    items.map(({ sequence, start, count }) => ({
+      start,
+      count,
+      images: sequence.images?.ofRows(start, count),
+    })),
+  );
 }
 
 function sizesOf(items: readonly StepItem[]): { blocks: number; logitRows: number; stateRows: number } {

@@ -21,13 +21,23 @@ export interface EngineSettings {
   readonly gpu?: string;
   readonly threads?: number;
   readonly kvType?: KvType;
+  /** Opens the model's vision tower, too, and fails where there is none. Default false: the text model alone. */
+  readonly images?: boolean;
   /** A smaller model of the same vocabulary that drafts. */
   readonly draftPath?: string;
   /** Slots for what layers without KV remember, where the model has such. */
   readonly stateSlots?: number;
   readonly engine: Omit<
     EngineOptions,
-    'vocabSize' | 'contextLength' | 'budget' | 'wholeTexts' | 'dense' | 'draft' | 'newDrafter' | 'rowTimes'
+    | 'vocabSize'
+    | 'contextLength'
+    | 'budget'
+    | 'wholeTexts'
+    | 'vision'
+    | 'dense'
+    | 'draft'
+    | 'newDrafter'
+    | 'rowTimes'
   > & {
     /** The model's own limit where absent. */
     readonly contextLength?: number;

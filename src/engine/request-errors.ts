@@ -44,6 +44,11 @@ export const notContinued: RequestError = {
   message: 'the model embeds texts and cannot continue them',
 };
 
+export const notSeeing: RequestError = {
+  code: 'invalid',
+  message: 'the model does not read images',
+};
+
 export const unloadedError: RequestError = { code: 'engine-failed', message: 'the model was unloaded' };
 
 /** Of a sequence that cannot run even alone, for want of memory that the budget counts on. */

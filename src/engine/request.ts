@@ -2,30 +2,15 @@
 
 import type { GrammarTables } from '../grammar/tables.ts';
 import type { StatePooling } from '../model/pooling.ts';
-import type { ImageInput } from '../model/vision/vision-spec.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { TokenLogprobs } from '../sampling/sample-row.ts';
 import type { FinishReason, StopToken } from '../sampling/stop-condition.ts';
 import type { ThinkingLimit } from '../sampling/thinking-budget.ts';
+import type { PromptImages } from './images/prompt-images.ts';
 import type { Priority } from './scheduler/sequence.ts';
 
+export type { PromptImage, PromptImages } from './images/prompt-images.ts';
 export type { Priority } from './scheduler/sequence.ts';
-
-/** A picture of a prompt. */
-export interface PromptImage {
-  /** A hash of its bytes and of how it is prepared: what has the same key has the same features. */
-  readonly key: string;
-  readonly input: ImageInput;
-  /** Positions of the tokens that stand for its features, ascending. */
-  readonly places: Int32Array;
-}
-
-/** Pictures of a prompt, in its order. */
-export interface PromptImages {
-  readonly images: readonly PromptImage[];
-  /** Time, row and column of each token of the prompt, where the model rotates by them. */
-  readonly rotaryPositions?: Int32Array;
-}
 
 interface RequestBase {
   readonly id: string;

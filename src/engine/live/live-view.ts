@@ -20,8 +20,14 @@ import {
 
 const MOST_WAITING = 64;
 
+/** Sequences that wait for their images and are not queued yet. */
+export interface ImageWaits {
+  waiting(): Iterable<Sequence>;
+}
+
 export class LiveView {
   readonly #scheduler: Scheduler;
+  readonly #images: ImageWaits;
   readonly #lanes = new Lanes();
   /** The blocks as of the last snapshot, and room for those of the next. */
   #before: Int32Array;
@@ -32,8 +38,9 @@ export class LiveView {
   #generatedTokens = 0;
   #whole = true;
 
-  constructor(scheduler: Scheduler) {
+  constructor(scheduler: Scheduler, images: ImageWaits = { waiting: () => [] }) {
     this.#scheduler = scheduler;
+    this.#images = images;
     const { blockCount } = scheduler.tables.pool;
     this.#before = new Int32Array(blockCount);
     this.#map = new Int32Array(blockCount);
@@ -54,7 +61,7 @@ export class LiveView {
 
   snapshot(nowMs: number): EngineSnapshot {
     const { pool } = this.#scheduler.tables;
-    const { queues, counters } = this.#scheduler.stats(nowMs);
+    const { queues, counters } = this.#scheduler.stats(nowMs, this.#images.waiting());
     const running = this.#scheduler.running.map((sequence) => this.#running(sequence, nowMs));
     this.#mapBlocks();
     const snapshot: EngineSnapshot = {
@@ -124,11 +131,13 @@ export class LiveView {
     for (const { sequence } of this.#scheduler.deferred()) deferred.add(sequence);
     const { sequence: next, short } = this.#scheduler.next;
     const why = (sequence: Sequence): WaitingSequence['why'] => {
+      if (sequence.state === 'new') return 'image';
       if (deferred.has(sequence)) return 'prefix';
       if (sequence.state === 'preempted') return 'preempted';
       return sequence === next && short ? 'blocks' : 'queue';
     };
-    return mostUrgent(this.#scheduler.waiting(), MOST_WAITING).map((sequence) => ({
+    const all = [...this.#scheduler.waiting(), ...this.#images.waiting()];
+    return mostUrgent(all, MOST_WAITING).map((sequence) => ({
       ...described(sequence, nowMs),
       why: why(sequence),
     }));

@@ -58,9 +58,9 @@ export interface RunningSequence extends SnapshotSequence {
 export interface WaitingSequence extends SnapshotSequence {
   /**
    * `blocks`: it is the next, and there are not enough blocks for it. `prefix`: a running one computes what it begins
-   * with. `preempted`: it ran before and had to give its blocks back.
+   * with. `preempted`: it ran before and had to give its blocks back. `image`: what it shows is being looked at.
    */
-  readonly why: 'queue' | 'blocks' | 'prefix' | 'preempted';
+  readonly why: 'queue' | 'image' | 'blocks' | 'prefix' | 'preempted';
 }
 
 export interface Queue {

@@ -26,6 +26,8 @@ function reasonOf(
       return `needs ${counted(needed, 'block')}; ${count(freeBlocks)} ${freeBlocks === 1 ? 'is' : 'are'} free`;
     case 'prefix':
       return 'a running request computes the same prompt; it will share its blocks';
+    case 'image':
+      return 'its images are being looked at';
     case 'preempted':
       return `was preempted; resumes with ${counted(needed, 'block')}, ${count(freeBlocks)} free`;
   }

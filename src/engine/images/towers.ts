@@ -1,0 +1,328 @@
+// Requests whose images are not computed yet, and the vision tower's work for them, a part between any two steps. Each image is
+// computed once, whoever shows it, and goes by the order of requests: priority, age, accounts in turn. A request begins where
+// there is room for the features of all its images, and nobody overtakes the first that finds none, so what has begun always ends.
+
+import type { Backend, ImageFeatures, ImageRun } from '../../compute/backend.ts';
+import { messageOf } from '../../runtime/error-message.ts';
+import type { Sequence } from '../scheduler/sequence.ts';
+import { WaitingQueue } from '../scheduler/waiting-queue.ts';
+import { FeatureStore } from './feature-store.ts';
+import { countProblem, featuresProblem, type ImageError } from './features-problem.ts';
+import { featureBytes, type PromptImage, type VisionLimits } from './prompt-images.ts';
+import { WorkRate } from './work-rate.ts';
+
+export interface ImageStats {
+  /** Requests that wait for their images. */
+  readonly waiting: number;
+  /** Images that were computed. */
+  readonly computed: number;
+  /** Images that were there, or being computed, when they were asked for. */
+  readonly hits: number;
+  /** Parts of towers that were computed: an engine that computes nothing else is alive. */
+  readonly pieces: number;
+  /** Images whose features are kept, or are being computed. */
+  readonly kept: number;
+  readonly bytes: number;
+  /** Of them, those of requests that run. */
+  readonly usedBytes: number;
+  readonly limitBytes: number;
+}
+
+/** What has become of requests. */
+export interface TowerResults {
+  /** All their images are there. */
+  readonly ready: Sequence[];
+  readonly failed: { readonly sequence: Sequence; readonly error: ImageError }[];
+  /** Time that went into images of a sequence. */
+  readonly spent: { readonly sequence: Sequence; readonly ms: number }[];
+}
+
+interface Picture {
+  readonly image: PromptImage;
+  /** What its features are known by: nobody learns from them what others have shown who share nothing. */
+  readonly key: string;
+  readonly bytes: number;
+}
+
+interface Showing {
+  readonly sequence: Sequence;
+  readonly pictures: readonly Picture[];
+  /** Whether it uses its features, or room for them. */
+  begun: boolean;
+}
+
+/** An image on its way. */
+interface Work {
+  readonly run: ImageRun;
+  readonly key: string;
+}
+
+interface TowersOptions {
+  readonly vision: VisionLimits;
+  readonly limitBytes: number;
+}
+
+/** Time that is left of a turn and not worth a piece. */
+const CRUMB_MS = 1;
+
+export class Towers {
+  readonly #begin: (image: PromptImage['input']) => ImageRun;
+  readonly #vision: VisionLimits;
+  readonly #nowMs: () => number;
+  readonly #store: FeatureStore;
+  readonly #rate = new WorkRate();
+  /** Those that have not begun. */
+  readonly #queue = new WaitingQueue();
+  /** Those that have, and are not complete, as they began. */
+  readonly #begun: Showing[] = [];
+  /** All that wait, and by each of their images. */
+  readonly #waiting = new Map<Sequence, Showing>();
+  readonly #byKey = new Map<string, Set<Showing>>();
+  /** Those that are complete and use their features. */
+  readonly #complete = new Map<Sequence, Showing>();
+  readonly #work = new Map<string, Work>();
+  /** What is being computed at this moment. */
+  #current: Work | undefined;
+  readonly #counts = { computed: 0, hits: 0, pieces: 0 };
+
+  constructor(
+    beginImage: NonNullable<Backend['beginImage']>,
+    { vision, limitBytes }: TowersOptions,
+    nowMs: () => number,
+  ) {
+    this.#begin = beginImage;
+    this.#vision = vision;
+    this.#store = new FeatureStore(limitBytes);
+    this.#nowMs = nowMs;
+  }
+
+  /** Those that wait for their images, in no particular order. */
+  waiting(): Iterable<Sequence> {
+    return this.#waiting.keys();
+  }
+
+  get waitingCount(): number {
+    return this.#waiting.size;
+  }
+
+  stats(): ImageStats {
+    const { size: kept, bytes, usedBytes, limitBytes } = this.#store;
+    return { waiting: this.waitingCount, ...this.#counts, kept, bytes, usedBytes, limitBytes };
+  }
+
+  /** Takes a sequence that shows images, which may be there already. */
+  add(sequence: Sequence, images: readonly PromptImage[], salt: string): 'ready' | 'waiting' | ImageError {
+    const pictures = images.map((image) => ({
+      image,
+      key: `${salt}\n${image.key}`,
+      bytes: image.places.length * featureBytes(this.#vision),
+    }));
+    const showing = { sequence, pictures, begun: false };
+    const keys = keysOf(showing);
+    for (const key of keys) this.#counts.hits += Number(this.#store.has(key) || this.#byKey.has(key));
+    if (this.#isComplete(showing)) {
+      const error = this.#countProblem(showing);
+      if (error === undefined) this.#keep(showing);
+      return error ?? 'ready';
+    }
+    this.#waiting.set(sequence, showing);
+    for (const key of keys) {
+      const others = this.#byKey.get(key) ?? new Set();
+      this.#byKey.set(key, others.add(showing));
+    }
+    this.#queue.push(sequence);
+    return 'waiting';
+  }
+
+  /** The sequence has ended. Images that nobody else waits for are computed no further. */
+  remove(sequence: Sequence): void {
+    const complete = this.#complete.get(sequence);
+    this.#complete.delete(sequence);
+    if (complete !== undefined) this.#release(complete);
+    const waiting = this.#waiting.get(sequence);
+    if (waiting === undefined) return;
+    this.#leave(waiting);
+    if (waiting.begun) this.#release(waiting);
+    for (const key of keysOf(waiting)) this.#drop(key);
+  }
+
+  /** Whether there is anything to compute now. */
+  get hasWork(): boolean {
+    const [first] = this.#begun;
+    return first !== undefined || this.#hasRoom(this.#front());
+  }
+
+  /** Computes for about so long, one piece at least. Between steps. */
+  async advance(nowMs: number, ms: number): Promise<TowerResults> {
+    const results: TowerResults = { ready: [], failed: [], spent: [] };
+    this.#queue.advance(nowMs);
+    const end = this.#nowMs() + ms;
+    for (let left = ms; left > CRUMB_MS || left === ms; left = end - this.#nowMs()) {
+      const showing = this.#next();
+      if (showing === undefined) break;
+      await this.#compute(showing, left, results);
+    }
+    return results;
+  }
+
+  /** Whose turn it is: what has begun goes on, unless one of a more urgent tier may begin. */
+  #next(): Showing | undefined {
+    const going = this.#begun.reduce<Showing | undefined>(
+      (best, each) => (best === undefined || each.sequence.priority < best.sequence.priority ? each : best),
+      undefined,
+    );
+    const front = this.#front();
+    const isUrgent = going === undefined || (front?.sequence.priority ?? 2) < going.sequence.priority;
+    if (front === undefined || !isUrgent || !this.#hasRoom(front)) return going;
+    const { sequence } = front;
+    front.begun = true;
+    for (const { key, bytes } of front.pictures) this.#store.use(key, bytes);
+    this.#queue.remove(sequence);
+    this.#queue.started(sequence, 0);
+    this.#begun.push(front);
+    return front;
+  }
+
+  #front(): Showing | undefined {
+    const sequence = this.#queue.peek();
+    return sequence && this.#waiting.get(sequence);
+  }
+
+  /** Where nobody uses any, there is room for whatever is asked. */
+  #hasRoom(showing: Showing | undefined): boolean {
+    if (showing === undefined) return false;
+    const { usedBytes, limitBytes } = this.#store;
+    const added = new Map(
+      showing.pictures.map(({ key, bytes }) => [key, this.#store.addedBytes(key, bytes)] as const),
+    );
+    const wanted = [...added.values()].reduce((sum, bytes) => sum + bytes, 0);
+    return usedBytes === 0 || usedBytes + wanted <= limitBytes;
+  }
+
+  async #compute(showing: Showing, ms: number, results: TowerResults): Promise<void> {
+    const picture = showing.pictures.find(({ key }) => !this.#store.has(key)) as Picture;
+    const startedMs = this.#nowMs();
+    let outcome: ImageFeatures | ImageError | undefined;
+    try {
+      outcome = await this.#advance(picture, ms);
+    } catch (error) {
+      outcome = { code: 'engine-failed', message: `the vision tower failed: ${messageOf(error)}` };
+    }
+    this.#counts.pieces += 1;
+    if (showing.begun && this.#waiting.has(showing.sequence)) {
+      const { sequence } = showing;
+      const spentMs = this.#nowMs() - startedMs;
+      this.#queue.computed(sequence, spentMs);
+      this.#queue.settle();
+      results.spent.push({ sequence, ms: spentMs });
+    }
+    this.#current = undefined;
+    // Everyone may have left meanwhile.
+    if (!this.#byKey.has(picture.key)) this.#drop(picture.key);
+    else if (outcome !== undefined) this.#settle(picture.key, outcome, results);
+  }
+
+  /** One piece or several: what has come of the image, if it is done. */
+  async #advance({ key, image }: Picture, ms: number): Promise<ImageFeatures | ImageError | undefined> {
+    const work = this.#work.get(key) ?? { key, run: this.#begin(image.input) };
+    this.#work.set(key, work);
+    this.#current = work;
+    const { run } = work;
+    const [before, startedMs] = [run.left, this.#nowMs()];
+    await run.advance(this.#rate.workWithin(ms));
+    this.#rate.observe(before - run.left, this.#nowMs() - startedMs);
+    const { features } = run;
+    return features && (featuresProblem(features, this.#vision) ?? features);
+  }
+
+  /** An image is done: those that have waited for it alone are complete, or end. */
+  #settle(key: string, outcome: ImageFeatures | ImageError, { ready, failed }: TowerResults): void {
+    const waiters = [...(this.#byKey.get(key) ?? [])];
+    if ('code' in outcome) {
+      for (const { sequence, pictures } of waiters) {
+        const index = pictures.findIndex((one) => one.key === key);
+        failed.push({ sequence, error: ofImage(index, outcome) });
+        this.remove(sequence);
+      }
+      return;
+    }
+    this.#counts.computed += 1;
+    this.#store.put(key, outcome);
+    this.#close(key);
+    for (const waiter of waiters) {
+      if (!this.#isComplete(waiter)) continue;
+      const { sequence } = waiter;
+      const error = this.#countProblem(waiter);
+      if (error === undefined) {
+        this.#leave(waiter);
+        this.#keep(waiter);
+        ready.push(sequence);
+      } else {
+        failed.push({ sequence, error });
+        this.remove(sequence);
+      }
+    }
+  }
+
+  #isComplete({ pictures }: Showing): boolean {
+    return pictures.every(({ key }) => this.#store.has(key));
+  }
+
+  /** Whoever made the prompt may have counted otherwise. */
+  #countProblem({ pictures }: Showing): ImageError | undefined {
+    const { hiddenSize } = this.#vision;
+    for (const [index, { image, key }] of pictures.entries()) {
+      const features = this.#store.featuresOf(key);
+      const error = features && countProblem(features, image.places.length, hiddenSize);
+      if (error !== undefined) return ofImage(index, error);
+    }
+    return undefined;
+  }
+
+  /** Has all its features from now on. */
+  #keep(showing: Showing): void {
+    const { sequence, pictures } = showing;
+    if (!showing.begun) for (const { key, bytes } of pictures) this.#store.use(key, bytes);
+    showing.begun = true;
+    this.#complete.set(sequence, showing);
+    if (sequence.images === undefined) throw new Error(`sequence ${sequence.id} shows no images`);
+    sequence.images.features = pictures.map(({ key }) => this.#store.featuresOf(key) as ImageFeatures);
+  }
+
+  /** It waits no more. */
+  #leave(showing: Showing): void {
+    const { sequence, begun } = showing;
+    this.#waiting.delete(sequence);
+    if (begun) {
+      this.#begun.splice(this.#begun.indexOf(showing), 1);
+      this.#queue.stopped(sequence);
+    } else this.#queue.remove(sequence);
+    for (const key of keysOf(showing)) {
+      const others = this.#byKey.get(key);
+      others?.delete(showing);
+      if (others?.size === 0) this.#byKey.delete(key);
+    }
+  }
+
+  #release({ pictures }: Showing): void {
+    for (const { key } of pictures) this.#store.release(key);
+  }
+
+  /** Ends work that nobody waits for, unless it is being computed just now. */
+  #drop(key: string): void {
+    if (!this.#byKey.has(key) && this.#current?.key !== key) this.#close(key);
+  }
+
+  #close(key: string): void {
+    this.#work.get(key)?.run.close();
+    this.#work.delete(key);
+  }
+}
+
+function ofImage(index: number, { code, message }: ImageError): ImageError {
+  return { code, message: `image ${index + 1} of the prompt: ${message}` };
+}
+
+function keysOf({ pictures }: Showing): Set<string> {
+  return new Set(pictures.map(({ key }) => key));
+}
