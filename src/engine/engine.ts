@@ -8,6 +8,7 @@ import { applyDense, type DenseLayer } from '../model/dense-layers.ts';
 import type { SampleResult } from '../sampling/sample-row.ts';
 import { blocksFor } from './cache/block-tables.ts';
 import { EngineReports, type ReportListener } from './engine-reports.ts';
+import { DEFAULT_IMAGE_BYTES } from './images/feature-store.ts';
 import { type ImageStats, Towers } from './images/towers.ts';
 import type { EngineSnapshot } from './live/snapshot.ts';
 import type { OpenRequest } from './open-request.ts';
@@ -54,8 +55,6 @@ interface BegunStep {
   readonly rows: StepRows;
   readonly result: Promise<StepResult> | undefined;
 }
-
-const DEFAULT_IMAGE_BYTES = 256 << 20;
 
 /** Waiting sequences that may leave between two steps; ending one takes some microseconds. */
 const MOST_CANCELLED_AT_ONCE = 2048;

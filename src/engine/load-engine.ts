@@ -90,8 +90,13 @@ export function visionLimits(spec: ModelSpec): VisionLimits | undefined {
   return {
     hiddenSize: spec.hiddenSize,
     deepstackLayers: steps.filter(({ kind }) => kind === 'deepstack').length,
-    bothWays: attentionsOf(spec).some(({ imagesBothWays }) => imagesBothWays),
+    bothWays: bothWaysOf(spec),
   };
+}
+
+function bothWaysOf(spec: ModelSpec): VisionLimits['bothWays'] {
+  if (!attentionsOf(spec).some(({ imagesBothWays }) => imagesBothWays)) return undefined;
+  return spec.prefixLm ? 'prompts' : 'images';
 }
 
 /** Answers are right all the same; what they might differ by should be known. */

@@ -7,7 +7,7 @@ import { Grammars, type Matching, noGrammars } from './grammars.ts';
 import { imagesProblem, type PromptImages, type VisionLimits } from './images/prompt-images.ts';
 import { OpenAnswer, OpenEmbedding, type OpenRequest, OpenScoring } from './open-request.ts';
 import { type AnswerRequest, type EngineRequest, isAnswered, type RequestError } from './request.ts';
-import { notContinued, notSeeing, promptError } from './request-errors.ts';
+import { notContinued, notScored, notSeeing, promptError } from './request-errors.ts';
 import type { Sequence } from './scheduler/sequence.ts';
 import { ShownImages } from './scheduler/shown-images.ts';
 
@@ -74,7 +74,7 @@ export class OpenRequests {
     const opened = this.#open(request);
     const images = imagesOf(request);
     if (opened.ok && images !== undefined) {
-      opened.open.sequence.images = new ShownImages(images, this.#limits.vision?.bothWays === true);
+      opened.open.sequence.images = new ShownImages(images, request.prompt, this.#limits.vision?.bothWays);
     }
     return opened;
   }
@@ -116,6 +116,8 @@ export class OpenRequests {
     const images = imagesOf(request);
     if (images === undefined) return undefined;
     if (this.#limits.vision === undefined) return notSeeing;
+    // All of an image, or of a prompt, is computed in one step: there would be logits of all its tokens at once.
+    if ('scoring' in request && this.#limits.vision.bothWays !== undefined) return notScored;
     const problem = imagesProblem(images, request.prompt.length);
     return problem === undefined ? undefined : { code: 'invalid', message: problem };
   }

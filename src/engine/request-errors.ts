@@ -49,6 +49,11 @@ export const notSeeing: RequestError = {
   message: 'the model does not read images',
 };
 
+export const notScored: RequestError = {
+  code: 'invalid',
+  message: 'the tokens of this model see each other where there are images: such prompts are not scored',
+};
+
 export const unloadedError: RequestError = { code: 'engine-failed', message: 'the model was unloaded' };
 
 /** Of a sequence that cannot run even alone, for want of memory that the budget counts on. */

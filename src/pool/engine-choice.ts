@@ -6,13 +6,16 @@ import type { ModelMemory } from './model-memory.ts';
 
 /** The settings of an engine, less what its model and its memory bring. */
 export interface EngineChoice
-  extends Omit<EngineSettings, 'modelPath' | 'adapters' | 'draftPath' | 'kvType' | 'stateSlots' | 'engine'> {
-  readonly engine?: Omit<EngineSettings['engine'], 'blockCount' | 'blockLimit' | 'endIds'>;
+  extends Omit<
+    EngineSettings,
+    'modelPath' | 'adapters' | 'draftPath' | 'kvType' | 'stateSlots' | 'images' | 'engine'
+  > {
+  readonly engine?: Omit<EngineSettings['engine'], 'blockCount' | 'blockLimit' | 'endIds' | 'imageBytes'>;
 }
 
 export function engineSettings(
-  { files, tokenizer }: LocalModel,
-  { kvType, stateSlots, blockCount, firstBlocks }: ModelMemory,
+  { files, tokenizer, spec }: LocalModel,
+  { kvType, stateSlots, imageBytes, blockCount, firstBlocks }: ModelMemory,
   choice: EngineChoice,
   { adapters = [], draftPath }: Pick<EngineSettings, 'adapters' | 'draftPath'> = {},
 ): EngineSettings {
@@ -23,10 +26,13 @@ export function engineSettings(
     ...(draftPath === undefined ? {} : { draftPath }),
     kvType,
     ...(stateSlots === undefined ? {} : { stateSlots }),
+    // As it was opened here.
+    ...(spec.vision === undefined ? {} : { images: true }),
     engine: {
       ...choice.engine,
       blockCount,
       blockLimit: firstBlocks,
+      ...(imageBytes === undefined ? {} : { imageBytes }),
       endIds: [...tokenizer.eosIds],
     },
   };

@@ -87,6 +87,7 @@ export class EngineKeeper {
   #settleLoad: ((outcome: LoadOutcome) => void) | undefined;
   #watchdog: Watchdog | undefined;
   #hungBy: string | undefined;
+  /** Steps, and pieces of images, when it was last asked. */
   #lastSteps = 0;
   #ready = false;
   #inServer = false;
@@ -276,10 +277,12 @@ export class EngineKeeper {
   }
 
   /** Sequences that wait, for blocks for example, advance no step, and nothing is wrong with that. */
-  #noteProgress({ steps, running }: EngineStats): void {
-    if (steps !== this.#lastSteps || running.length === 0) this.#watchdog?.advanced();
+  #noteProgress({ steps, running, images }: EngineStats): void {
+    const done = steps + (images?.pieces ?? 0);
+    const mayRest = running.length === 0 && images?.busy !== true;
+    if (done !== this.#lastSteps || mayRest) this.#watchdog?.advanced();
     else this.#watchdog?.heard();
-    this.#lastSteps = steps;
+    this.#lastSteps = done;
   }
 
   #gone(end: string): void {

@@ -2,6 +2,7 @@
 
 import { type BackendName, BLOCK_TOKENS, type KvType } from '../compute/backend.ts';
 import { bindableBlocks, recurrentStateBytes, sizesOf, weightBytes } from '../compute/memory.ts';
+import { DEFAULT_IMAGE_BYTES } from '../engine/images/feature-store.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 
@@ -16,12 +17,17 @@ const MEMORY_SHARE = 0.25;
 const LEAST_SLOTS = 3;
 const MOST_SLOTS = 96;
 
+/** The part of memory that weights leave which is for features of images, at most. */
+const IMAGE_SHARE = 1 / 16;
+
 export interface ModelMemory {
   readonly kvType: KvType;
-  /** Weights, what layers without KV remember, and what steps on a GPU work in. */
+  /** Weights, what layers without KV remember, features of images, and what steps on a GPU work in. */
   readonly weightBytes: number;
   /** Slots for that, where the model has such layers. */
   readonly stateSlots?: number;
+  /** For features of images, where the model has a vision tower. */
+  readonly imageBytes?: number;
   readonly blockBytes: number;
   /** KV blocks there can ever be; none of them takes memory before it is needed. */
   readonly blockCount: number;
@@ -38,6 +44,8 @@ export interface KvChoice {
   readonly bytes?: number;
   /** The most that KV of one layer may take: on a GPU it must lie in one piece. */
   readonly layerBytes?: number;
+  /** For features of images. Default: 256 MiB, or less where there is little memory. */
+  readonly imageBytes?: number;
 }
 
 interface PlanOptions {
@@ -70,9 +78,12 @@ export function planMemory(
     0,
   );
   const stateSlots = stateSlotCount(spec, budgetBytes - bytes);
+  const imageBytes =
+    spec.vision === undefined ? 0 : (kv.imageBytes ?? defaultImageBytes(budgetBytes - bytes));
   const known = {
     kvType: kv.kvType,
-    weightBytes: bytes + stateSlots * recurrentStateBytes(spec),
+    weightBytes: bytes + stateSlots * recurrentStateBytes(spec) + imageBytes,
+    ...(spec.vision === undefined ? {} : { imageBytes }),
     ...(stateSlots === 0 ? {} : { stateSlots }),
     blockBytes: models.reduce((sum, one) => sum + sizes.kvBlockBytes(one.spec, kv.kvType), 0),
   };
@@ -105,6 +116,10 @@ function stateSlotCount(spec: ModelSpec, leftBytes: number): number {
   if (each === 0) return 0;
   const affordable = Math.floor((MEMORY_SHARE * leftBytes) / each);
   return Math.max(LEAST_SLOTS, Math.min(MOST_SLOTS, affordable));
+}
+
+function defaultImageBytes(leftBytes: number): number {
+  return Math.max(0, Math.min(DEFAULT_IMAGE_BYTES, Math.floor(IMAGE_SHARE * leftBytes)));
 }
 
 function chosenBlocks({ blocks, bytes }: KvChoice, bytesPerBlock: number): number | undefined {

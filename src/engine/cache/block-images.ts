@@ -23,12 +23,14 @@ export class BlockImages {
   /** By block. */
   readonly #texts: string[] = [];
 
-  constructor(images: readonly PlacedImage[]) {
+  /** `whole`: a prompt whose tokens all see each other, from which follow all of its keys and values. */
+  constructor(images: readonly PlacedImage[], whole?: Int32Array) {
     const spans = new Map<number, string[]>();
-    for (const { first, end, runs } of spansOf(images)) {
+    const own = whole && [{ first: 0, end: whole.length, runs: spansOf(images), tokens: [...whole] }];
+    for (const { first, end, ...content } of own ?? spansOf(images)) {
       for (let block = Math.floor(first / BLOCK_TOKENS); block * BLOCK_TOKENS < end; block++) {
         // Tokens of a span may see each other: whoever has one of them has them all.
-        const text = JSON.stringify([first - block * BLOCK_TOKENS, runs]);
+        const text = JSON.stringify([first - block * BLOCK_TOKENS, content]);
         spans.set(block, [...(spans.get(block) ?? []), text]);
       }
     }

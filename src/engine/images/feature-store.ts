@@ -3,6 +3,9 @@
 
 import type { ImageFeatures } from '../../compute/backend.ts';
 
+/** Some images of usual size, for models of usual width. */
+export const DEFAULT_IMAGE_BYTES = 256 << 20;
+
 interface Entry {
   readonly bytes: number;
   users: number;

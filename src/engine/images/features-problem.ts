@@ -21,7 +21,7 @@ export function featuresProblem(
   ) {
     return { code: 'engine-failed', message: 'the vision tower gave features of another size' };
   }
-  if (all.every(isFinite)) return undefined;
+  if (all.every(areFinite)) return undefined;
   return { code: 'numeric-error', message: 'the vision tower computed something that is not a number' };
 }
 
@@ -35,7 +35,7 @@ export function countProblem(
   return { code: 'invalid', message: `${places} tokens stand for ${count} features` };
 }
 
-function isFinite(values: Float32Array): boolean {
+function areFinite(values: Float32Array): boolean {
   for (let at = 0; at < values.length; at++) if (!Number.isFinite(values[at])) return false;
   return true;
 }

@@ -1,6 +1,7 @@
 // The images of a request, and what makes them unusable.
 
 import type { ImageInput } from '../../model/vision/vision-spec.ts';
+import type { BothWays } from '../scheduler/shown-images.ts';
 
 /** A picture of a prompt. */
 export interface PromptImage {
@@ -24,8 +25,7 @@ export interface VisionLimits {
   readonly hiddenSize: number;
   /** Layers of the text model to which further features are added. */
   readonly deepstackLayers: number;
-  /** Tokens that stand for an image also see those after them. */
-  readonly bothWays: boolean;
+  readonly bothWays?: BothWays | undefined;
 }
 
 export function featureBytes({ hiddenSize, deepstackLayers }: VisionLimits): number {

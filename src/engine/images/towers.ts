@@ -14,6 +14,8 @@ import { WorkRate } from './work-rate.ts';
 export interface ImageStats {
   /** Requests that wait for their images. */
   readonly waiting: number;
+  /** Whether there is anything to compute now: others wait for room. */
+  readonly busy: boolean;
   /** Images that were computed. */
   readonly computed: number;
   /** Images that were there, or being computed, when they were asked for. */
@@ -107,7 +109,7 @@ export class Towers {
 
   stats(): ImageStats {
     const { size: kept, bytes, usedBytes, limitBytes } = this.#store;
-    return { waiting: this.waitingCount, ...this.#counts, kept, bytes, usedBytes, limitBytes };
+    return { waiting: this.waitingCount, busy: this.hasWork, ...this.#counts, kept, bytes, usedBytes, limitBytes };
   }
 
   /** Takes a sequence that shows images, which may be there already. */

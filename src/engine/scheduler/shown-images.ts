@@ -15,6 +15,9 @@ interface Span {
   readonly end: number;
 }
 
+/** Which tokens also see those after them: those that stand for one image, or all of a prompt with images, as in a prefix LM. */
+export type BothWays = 'images' | 'prompts';
+
 const none = { places: new Int32Array(), embeddings: new Float32Array(), deepstack: [] } as const;
 
 export class ShownImages {
@@ -23,15 +26,19 @@ export class ShownImages {
   features: readonly ImageFeatures[] | undefined;
   readonly #images: readonly PlacedImage[];
   readonly #rotaryPositions: Int32Array | undefined;
+  /** Tokens before it see each other. */
+  readonly #prefixEnd: number;
   /** Tokens that are computed in one step, as they see each other. */
   readonly #whole: readonly Span[];
 
-  /** `bothWays`: tokens that stand for an image see those after them, too. */
-  constructor({ images, rotaryPositions }: ShownPrompt, bothWays: boolean) {
+  constructor({ images, rotaryPositions }: ShownPrompt, prompt: Int32Array, bothWays?: BothWays) {
     this.#images = images;
     this.#rotaryPositions = rotaryPositions;
-    this.blocks = new BlockImages(images);
-    this.#whole = bothWays ? imageSpans(joined(images.map(({ places }) => places))) : [];
+    this.#prefixEnd = bothWays === 'prompts' ? prompt.length : 0;
+    this.blocks = new BlockImages(images, this.#prefixEnd > 0 ? prompt : undefined);
+    if (bothWays === undefined) this.#whole = [];
+    else if (bothWays === 'prompts') this.#whole = [{ first: 0, end: prompt.length }];
+    else this.#whole = imageSpans(joined(images.map(({ places }) => places)));
   }
 
   /** Whether tokens see each other of which one lies before a position and one after it. */
@@ -55,7 +62,7 @@ export class ShownImages {
 
   /** What a step of rows `start … start + count - 1` must know; undefined where they are as those of a text. */
   ofRows(start: number, count: number): SequenceImages | undefined {
-    const rotary = this.#rotaryPositions && { rotaryPositions: this.#rotaryPositions };
+    const prompt = this.#ofPrompt(start);
     const parts = this.#images.flatMap(({ places }, index) => {
       const from = firstAtLeast(places, start);
       const to = firstAtLeast(places, start + count);
@@ -65,8 +72,8 @@ export class ShownImages {
       return [partOf(features, places, from, to)];
     });
     const [only] = parts;
-    if (only === undefined) return rotary && { ...none, ...rotary };
-    if (parts.length === 1) return { ...only, ...rotary };
+    if (only === undefined) return prompt && { ...none, ...prompt };
+    if (parts.length === 1) return { ...only, ...prompt };
     const layers = Math.max(...parts.map(({ deepstack }) => deepstack.length));
     return {
       places: joined(parts.map(({ places }) => places)),
@@ -74,7 +81,16 @@ export class ShownImages {
       deepstack: Array.from({ length: layers }, (_, layer) =>
         joinedFloats(parts.map(({ deepstack, embeddings }) => deepstack[layer] ?? embeddings.map(() => 0))),
       ),
-      ...rotary,
+      ...prompt,
+    };
+  }
+
+  #ofPrompt(start: number): Pick<SequenceImages, 'rotaryPositions' | 'prefixEnd'> | undefined {
+    const prefixEnd = start < this.#prefixEnd ? this.#prefixEnd : undefined;
+    if (this.#rotaryPositions === undefined && prefixEnd === undefined) return undefined;
+    return {
+      ...(this.#rotaryPositions && { rotaryPositions: this.#rotaryPositions }),
+      ...(prefixEnd === undefined ? {} : { prefixEnd }),
     };
   }
 }
