@@ -7,11 +7,13 @@ import {
   type Batch,
   BLOCK_TOKENS,
   type BlockMemory,
+  type ImageRun,
   type StartStep,
   type StepResult,
 } from '../../src/compute/backend.ts';
 import { BlockUses, checkBatch } from '../../src/compute/batch.ts';
 import type { Pooling } from '../../src/model/pooling.ts';
+import type { ImageInput } from '../../src/model/vision/vision-spec.ts';
 import type { SampleResult, SampleRows } from '../../src/sampling/sample-row.ts';
 
 export const VOCABULARY = 1 << 12;
@@ -62,9 +64,23 @@ export class HashBackend implements Backend {
   readonly #uses: BlockUses;
   /** The last row that a sequence remembers. */
   readonly #recurrentStates: Int32Array;
+  /** What went into each row: its token, or what it shows, and how it is rotated. */
+  readonly #inputs: Int32Array;
+  /** Where it runs a vision tower. */
+  readonly beginImage?: (image: ImageInput) => ImageRun;
+  readonly #vision: HashVision | undefined;
   #logits = new Float32Array(0);
 
-  constructor(blockCount: number, stateSlots?: number, blockMemory?: DeviceMemory, prepares = false) {
+  constructor(
+    blockCount: number,
+    stateSlots?: number,
+    blockMemory?: DeviceMemory,
+    prepares = false,
+    vision?: HashVision,
+  ) {
+    this.#vision = vision;
+    if (vision !== undefined) this.beginImage = vision.beginImage;
+    this.#inputs = new Int32Array(blockCount * BLOCK_TOKENS);
     this.blockCount = blockCount;
     if (prepares) this.prepareStep = (batch) => this.#prepare(batch);
     if (blockMemory !== undefined) this.blockMemory = blockMemory;
@@ -76,12 +92,15 @@ export class HashBackend implements Backend {
 
   async step(batch: Batch): Promise<StepResult> {
     const { blockCount, stateSlots } = this;
-    const limits = { blockCount, stateSlots, vocabSize: VOCABULARY, contextLength: 1 << 20 };
+    const { hiddenSize } = this.#vision ?? {};
+    const limits = { blockCount, stateSlots, hiddenSize, vocabSize: VOCABULARY, contextLength: 1 << 20 };
     checkBatch(batch, limits, this.#uses);
     const last = new Int32Array(batch.tokens.length);
     const recalled = batch.recurrentStates.from.map((slot) =>
       slot < 0 ? 1 : (this.#recurrentStates[slot] as number),
     );
+    const inputs = inputsOf(batch);
+    for (let i = 0; i < batch.starts.length; i++) this.#store(batch, i, inputs);
     for (let i = 0; i < batch.starts.length; i++) this.#compute(batch, i, last, recalled[i]);
     for (const [k, row] of batch.recurrentStates.rows.entries()) {
       this.#recurrentStates[batch.recurrentStates.slots[k] as number] = last[row] as number;
@@ -142,8 +161,18 @@ export class HashBackend implements Backend {
     return count;
   }
 
+  /** Rows that see what comes after them find it, as far as this step and those before have it. */
+  #store({ rowStarts, starts, blocks, blockStarts }: Batch, i: number, inputs: Int32Array): void {
+    const first = rowStarts[i] as number;
+    for (let row = first; row < (rowStarts[i + 1] as number); row++) {
+      const position = (starts[i] as number) + row - first;
+      const block = blocks[(blockStarts[i] as number) + Math.floor(position / BLOCK_TOKENS)] as number;
+      this.#inputs[block * BLOCK_TOKENS + (position % BLOCK_TOKENS)] = inputs[row] as number;
+    }
+  }
+
   #compute(
-    { tokens, rowStarts, starts, blocks, blockStarts }: Batch,
+    { rowStarts, starts, blocks, blockStarts, imageEnds }: Batch,
     i: number,
     last: Int32Array,
     recalled: number | undefined,
@@ -160,10 +189,50 @@ export class HashBackend implements Backend {
         throw new Error(`item ${i} reads position ${position - 1}, never written`);
       if (row === first && recalled !== undefined && recalled !== before)
         throw new Error(`item ${i} does not remember position ${position - 1}`);
-      last[row] = chain(before, tokens[row] as number);
+      const end = this.#vision?.bothWays === true ? (imageEnds?.[row] ?? 0) : 0;
+      const seen = Array.from({ length: Math.max(0, end - position - 1) }, (_, next) =>
+        rowOf(position + 1 + next),
+      );
+      const inputs = [rowOf(position), ...seen].map((at) => this.#inputs[at] as number);
+      last[row] = inputs.reduce(chain, before);
       this.#rows[rowOf(position)] = last[row] as number;
     }
   }
+}
+
+/** A tower that gives hashes, too. */
+export interface HashVision {
+  readonly hiddenSize: number;
+  /** Rows see to the end of their image, or prompt. */
+  readonly bothWays: boolean;
+  readonly beginImage: (image: ImageInput) => ImageRun;
+}
+
+/** What goes into each row: all that may change it. */
+function inputsOf({ tokens, images, rotaryPositions, rowStarts, starts }: Batch): Int32Array {
+  const inputs = Int32Array.from(tokens);
+  const { rows = [], embeddings = [], deepstack = [] } = images ?? {};
+  const size = embeddings.length / Math.max(1, rows.length);
+  for (const [index, row] of rows.entries()) {
+    const values = [embeddings, ...deepstack].flatMap((layer) => [
+      ...layer.slice(index * size, (index + 1) * size),
+    ]);
+    inputs[row] = values.reduce(chain, 0);
+  }
+  if (rotaryPositions === undefined) return inputs;
+  for (let i = 0; i < starts.length; i++) {
+    for (let row = rowStarts[i] as number; row < (rowStarts[i + 1] as number); row++) {
+      const position = (starts[i] as number) + row - (rowStarts[i] as number);
+      inputs[row] = turned(inputs[row] as number, position, rotaryPositions.subarray(3 * row, 3 * row + 3));
+    }
+  }
+  return inputs;
+}
+
+/** The same as without rotation where all three are the position. */
+export function turned(input: number, position: number, axes: ArrayLike<number>): number {
+  const [time = 0, row = 0, column = 0] = Array.from(axes);
+  return input ^ Math.imul(3 * time + 5 * row + 7 * column - 15 * position, 0x9e3779b1);
 }
 
 /** What an answer to the prompt must be, without any block: its tokens, and whether it ends in poisoned logits. */
@@ -172,15 +241,19 @@ export function answerAlone(
   choice: number,
   newTokens: number,
   ignoreEnd: boolean,
+  /** After the prompt's rows. */
+  first = Array.from(prompt).reduce(chain, 1),
+  /** What goes into the row of a token of the answer. */
+  inputOf: (token: number, index: number) => number = (token) => token,
 ): { readonly tokens: readonly number[]; readonly failed: boolean } {
-  let row = Array.from(prompt).reduce(chain, 1);
+  let row = first;
   const tokens: number[] = [];
   while (tokens.length < newTokens) {
     const result = sample(row >>> 8, choice);
     if (!result.ok) return { tokens, failed: true };
     tokens.push(result.token);
     if (result.token === END_TOKEN && !ignoreEnd) break;
-    row = chain(row, result.token);
+    row = chain(row, inputOf(result.token, tokens.length - 1));
   }
   return { tokens, failed: false };
 }
@@ -204,7 +277,7 @@ function sample(logit: number, choice: number): SampleResult {
   return { ok: true, token: (chain(logit, choice) >>> 3) % SAMPLED };
 }
 
-function chain(row: number, token: number): number {
+export function chain(row: number, token: number): number {
   const mixed = Math.imul(row ^ (token + 0x7f4a7c15), 0x2c1b3c6d);
   const next = mixed ^ (mixed >>> 13);
   return next === NEVER_WRITTEN ? 0 : next;

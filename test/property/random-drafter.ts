@@ -17,8 +17,9 @@ export function randomDrafter(
   prompt: Int32Array,
   choice: number,
   tokens: Int32Array,
+  right: readonly number[] = answerAlone(prompt, choice, 200, true).tokens,
 ): Drafter {
-  const answer = [...prompt, ...answerAlone(prompt, choice, 200, true).tokens];
+  const answer = [...prompt, ...right];
   let length = tokens.length;
   let random = length;
   const next = () => {
