@@ -85,6 +85,7 @@ export class Towers {
   readonly #work = new Map<string, Work>();
   /** What is being computed at this moment. */
   #current: Work | undefined;
+  #arrivals = 0;
   readonly #counts = { computed: 0, hits: 0, pieces: 0 };
 
   constructor(
@@ -109,7 +110,15 @@ export class Towers {
 
   stats(): ImageStats {
     const { size: kept, bytes, usedBytes, limitBytes } = this.#store;
-    return { waiting: this.waitingCount, busy: this.hasWork, ...this.#counts, kept, bytes, usedBytes, limitBytes };
+    return {
+      waiting: this.waitingCount,
+      busy: this.hasWork,
+      ...this.#counts,
+      kept,
+      bytes,
+      usedBytes,
+      limitBytes,
+    };
   }
 
   /** Takes a sequence that shows images, which may be there already. */
@@ -132,6 +141,7 @@ export class Towers {
       const others = this.#byKey.get(key) ?? new Set();
       this.#byKey.set(key, others.add(showing));
     }
+    sequence.arrival = this.#arrivals++;
     this.#queue.push(sequence);
     return 'waiting';
   }
