@@ -64,9 +64,6 @@ interface TowersOptions {
   readonly limitBytes: number;
 }
 
-/** Time that is left of a turn and not worth a piece. */
-const CRUMB_MS = 1;
-
 export class Towers {
   readonly #begin: (image: PromptImage['input']) => ImageRun;
   readonly #vision: VisionLimits;
@@ -169,11 +166,13 @@ export class Towers {
     const results: TowerResults = { ready: [], failed: [], spent: [] };
     this.#queue.advance(nowMs);
     const end = this.#nowMs() + ms;
-    for (let left = ms; left > CRUMB_MS || left === ms; left = end - this.#nowMs()) {
+    let left = ms;
+    do {
       const showing = this.#next();
       if (showing === undefined) break;
       await this.#compute(showing, left, results);
-    }
+      left = end - this.#nowMs();
+    } while (this.#rate.hasRoom(left));
     return results;
   }
 
@@ -241,8 +240,9 @@ export class Towers {
     this.#current = work;
     const { run } = work;
     const [before, startedMs] = [run.left, this.#nowMs()];
-    await run.advance(this.#rate.workWithin(ms));
-    this.#rate.observe(before - run.left, this.#nowMs() - startedMs);
+    const asked = this.#rate.workWithin(ms);
+    await run.advance(asked);
+    this.#rate.observe(asked, before - run.left, this.#nowMs() - startedMs);
     const { features } = run;
     return features && (featuresProblem(features, this.#vision) ?? features);
   }

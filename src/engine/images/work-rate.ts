@@ -9,17 +9,30 @@ export class WorkRate {
   #work = 0;
   #ms = 0;
   #largest = 0;
+  /** Work beyond what was asked for, as pieces are not divided. */
+  #excess = 0;
 
-  observe(work: number, ms: number): void {
-    if (!(work > 0 && ms > 0)) return;
-    this.#work = MEMORY * this.#work + work;
+  /** `done` took so long where `asked` was asked for. */
+  observe(asked: number, done: number, ms: number): void {
+    if (!(done > 0 && ms > 0)) return;
+    this.#work = MEMORY * this.#work + done;
     this.#ms = MEMORY * this.#ms + ms;
-    this.#largest = Math.max(this.#largest, work);
+    this.#largest = Math.max(this.#largest, done);
+    this.#excess = MEMORY * this.#excess + (1 - MEMORY) * Math.max(0, done - asked);
   }
 
-  /** Before anything was measured the least: one piece. */
+  /** What to ask for. Before anything was measured the least: one piece. */
   workWithin(ms: number): number {
     if (this.#ms === 0) return 1;
-    return Math.min(EXTRAPOLATION * this.#largest, Math.max(1, (ms * this.#work) / this.#ms));
+    return Math.min(EXTRAPOLATION * this.#largest, Math.max(1, this.#fitting(ms) - this.#excess));
+  }
+
+  /** Whether a further piece fits. */
+  hasRoom(ms: number): boolean {
+    return ms > 0 && (this.#ms === 0 || this.#fitting(ms) > 2 * this.#excess);
+  }
+
+  #fitting(ms: number): number {
+    return (ms * this.#work) / this.#ms;
   }
 }
