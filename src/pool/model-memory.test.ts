@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { embeddedModelPath } from '../../test/support/embedded-model.ts';
+import { hasTestdata, testdata } from '../../test/support/testdata.ts';
 import { dummyModel } from '../bench/dummy-model.ts';
 import { BLOCK_TOKENS } from '../compute/backend.ts';
 import { buildSpec } from '../model/build-spec.ts';
+import { openSpec } from '../model/open-spec.ts';
 import { type OpenedModel, openModelFiles } from '../weights/open-model.ts';
 import { firstBytes, MemoryLedger } from './memory-ledger.ts';
 import { type KvChoice, planMemory } from './model-memory.ts';
@@ -85,5 +87,25 @@ describe('the memory of a model', () => {
       fixed: true,
     });
     expect(() => plan(oneBillion, { kvType: 'q8', bytes: 10 })).toThrow(/give it more memory/);
+  });
+});
+
+describe.skipIf(!hasTestdata)('the memory of a model that sees', () => {
+  const open = (images: boolean) => openSpec(testdata('vision', 'qwen3_vl'), { images });
+
+  it('counts its tower, and features of images up to their limit', () => {
+    const [seeing, blind] = [open(true), open(false)];
+    const kv = { kvType: 'f16', blocks: 8 } as const;
+    const text = planMemory(blind.spec, blind.weights, budget, kv);
+    expect(text.imageBytes).toBeUndefined();
+    const whole = planMemory(seeing.spec, seeing.weights, budget, kv);
+    expect(whole.imageBytes).toBe(256 << 20);
+    const tower = whole.weightBytes - text.weightBytes - (256 << 20);
+    expect(tower).toBeGreaterThan(100_000);
+    // Little memory has little of it for images.
+    expect(planMemory(seeing.spec, seeing.weights, 64e6, kv).imageBytes).toBeLessThan(64e6 / 16);
+    const chosen = planMemory(seeing.spec, seeing.weights, budget, { ...kv, imageBytes: 1000 });
+    expect(chosen.weightBytes - text.weightBytes).toBe(tower + 1000);
+    for (const { weights } of [seeing, blind]) weights.close();
   });
 });
