@@ -2,6 +2,7 @@
 // is switched on only while somebody is subscribed to it.
 
 import type { PrefixEvents } from './cache/prefix-events.ts';
+import type { ImageStats } from './images/image-stats.ts';
 import type { EngineSnapshot } from './live/snapshot.ts';
 import type { BlockDemand } from './scheduler/stats.ts';
 import type { PrefixLookup, StepEvent, StepReport, StepSummary } from './step-report.ts';
@@ -15,6 +16,8 @@ export interface EngineSubscriber {
   stats?(event: StepEvent): void;
   /** Where the engine stands with its blocks, at once if that is known, and after each change. */
   blocks?(demand: BlockDemand): void;
+  /** Where the model has a vision tower: its counts, after each change. Those of an engine begin anew with it. */
+  images?(stats: ImageStats): void;
   /** Where waiting requests are, now and then while any wait. */
   queuePositions?(positions: readonly EstimatedWait[]): void;
   /** What enters and leaves the prefix cache; all that is in it first, and again after `resendPrefixes`. */
@@ -81,10 +84,11 @@ export class EnginePublisher implements EngineMonitor {
     };
   }
 
-  publish({ step, stats, blocks, prefixes, places, lookups = [] }: StepReport): void {
+  publish({ step, stats, blocks, prefixes, places, images, lookups = [] }: StepReport): void {
     this.#blocks = blocks;
     for (const subscriber of this.#subscribers) {
       if (places !== undefined) subscriber.queuePositions?.(places);
+      if (images !== undefined) subscriber.images?.(images);
       if (prefixes !== undefined) subscriber.prefixes?.(prefixes);
       subscriber.blocks?.(blocks);
       if (step === undefined) continue;

@@ -1,6 +1,7 @@
 // What an engine publishes of its work: a report after each step and where something happened between steps, stats and
 // snapshots. Measures steps and estimates waits.
 
+import { type ImageStats, saysSame } from './images/image-stats.ts';
 import { type ImageWaits, LiveView } from './live/live-view.ts';
 import type { EngineSnapshot } from './live/snapshot.ts';
 import type { FinishEvent, RequestEvent } from './request.ts';
@@ -19,7 +20,10 @@ const POSITIONS_MS = 500;
 /** The same where one of those that wait has just come: in time for the headers of its stream. */
 const FIRST_POSITIONS_MS = 100;
 
-const noWaits: ImageWaits = { waiting: () => [] };
+/** Where the model has a vision tower. */
+interface Images extends ImageWaits {
+  stats(): ImageStats;
+}
 
 interface Stepped {
   readonly plan: StepPlan;
@@ -31,7 +35,7 @@ export type ReportListener = (report: StepReport) => void;
 export class EngineReports {
   readonly recorder: StepRecorder;
   readonly #scheduler: Scheduler;
-  readonly #images: ImageWaits;
+  readonly #images: Images | undefined;
   readonly #publish: ReportListener;
   readonly #nowMs: () => number;
   readonly #estimates = new WaitEstimates();
@@ -39,17 +43,12 @@ export class EngineReports {
   #live: LiveView | undefined;
   #withStats = false;
   #publishedBlocks: BlockDemand | undefined;
+  #publishedImages: ImageStats | undefined;
   #positionsMs = Number.NEGATIVE_INFINITY;
   /** Whether requests have come since positions were published. */
   #hasNewcomers = false;
 
-  /** `images`: sequences that wait for theirs. */
-  constructor(
-    scheduler: Scheduler,
-    publish: ReportListener,
-    nowMs: () => number,
-    images: ImageWaits = noWaits,
-  ) {
+  constructor(scheduler: Scheduler, publish: ReportListener, nowMs: () => number, images?: Images) {
     this.#images = images;
     this.#scheduler = scheduler;
     this.#publish = publish;
@@ -58,7 +57,7 @@ export class EngineReports {
   }
 
   stats(nowMs: number): SchedulerStats & EngineRecord {
-    return { ...this.#scheduler.stats(nowMs, this.#images.waiting()), ...this.recorder.record };
+    return { ...this.#scheduler.stats(nowMs, this.#images?.waiting()), ...this.recorder.record };
   }
 
   /** Whether reports carry full stats. */
@@ -124,7 +123,9 @@ export class EngineReports {
   report(events: readonly RequestEvent[], stepped?: Stepped): void {
     const blocks = this.#scheduler.demand();
     const prefixes = this.#scheduler.tables.prefixes.takeEvents();
-    const isNews = stepped !== undefined || events.length > 0 || prefixes !== undefined;
+    const images = this.#takeImages();
+    const isNews =
+      stepped !== undefined || events.length > 0 || [prefixes, images].some((one) => one !== undefined);
     if (!isNews && isSame(blocks, this.#publishedBlocks)) return;
     this.#publishedBlocks = blocks;
     const parts = inParts(events);
@@ -133,8 +134,17 @@ export class EngineReports {
       events: parts.at(-1) ?? [],
       blocks,
       ...(prefixes === undefined ? {} : { prefixes }),
+      ...(images === undefined ? {} : { images }),
       ...(stepped === undefined ? {} : this.#ofStep(stepped, events)),
     });
+  }
+
+  /** Where they say something new. */
+  #takeImages(): ImageStats | undefined {
+    const stats = this.#images?.stats();
+    if (stats === undefined || saysSame(stats, this.#publishedImages)) return undefined;
+    this.#publishedImages = stats;
+    return stats;
   }
 
   #ofStep(stepped: Stepped, events: readonly RequestEvent[]): Partial<StepReport> {
@@ -144,7 +154,7 @@ export class EngineReports {
       step: summaryOf(stepped, events),
       ...(lookups === undefined ? {} : { lookups }),
       ...(places === undefined ? {} : { places }),
-      ...(this.#withStats ? { stats: this.#scheduler.stats(Date.now(), this.#images.waiting()) } : {}),
+      ...(this.#withStats ? { stats: this.#scheduler.stats(Date.now(), this.#images?.waiting()) } : {}),
     };
   }
 

@@ -9,7 +9,8 @@ import type { SampleResult } from '../sampling/sample-row.ts';
 import { blocksFor } from './cache/block-tables.ts';
 import { EngineReports, type ReportListener } from './engine-reports.ts';
 import { DEFAULT_IMAGE_BYTES } from './images/feature-store.ts';
-import { type ImageStats, Towers } from './images/towers.ts';
+import type { ImageStats } from './images/image-stats.ts';
+import { Towers } from './images/towers.ts';
 import type { EngineSnapshot } from './live/snapshot.ts';
 import type { OpenRequest } from './open-request.ts';
 import { imagesOf, OpenRequests, type RequestLimits } from './open-requests.ts';
@@ -250,7 +251,7 @@ export class Engine {
       const open = this.#requests.of(sequence);
       if (open !== undefined) events.push(this.#end(open, 'error', error));
     }
-    if (events.length > 0) this.#reports.report(events);
+    this.#reports.report(events);
     return this.#nowMs() - startedMs;
   }
 

@@ -2,6 +2,7 @@
 
 import type { PrefixEvents } from './cache/prefix-events.ts';
 import type { PrefixMiss } from './cache/prefix-miss.ts';
+import type { ImageStats } from './images/image-stats.ts';
 import type { RequestEvent } from './request.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
 import type { EstimatedWait } from './wait-estimates.ts';
@@ -48,6 +49,8 @@ export interface StepReport {
   readonly lookups?: readonly PrefixLookup[];
   /** What entered and left the prefix cache, while someone is subscribed to it. */
   readonly prefixes?: PrefixEvents;
+  /** Where the model has a vision tower, and its counts have changed. */
+  readonly images?: ImageStats;
   /** Now and then, while any wait: where the next of them are. */
   readonly places?: readonly EstimatedWait[];
   /** With a step, while someone is subscribed to them. */

@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../../src/compute/backend.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
+import type { ImageStats } from '../../src/engine/images/image-stats.ts';
 import { LocalEngine } from '../../src/engine/local-engine.ts';
 import type { EngineRequest } from '../../src/engine/request.ts';
 import { checkIntegrity } from '../../src/engine/scheduler/integrity.ts';
@@ -98,6 +99,8 @@ describe.skipIf(!hasTestdata).each(families)('%s behind an engine', (family) => 
     const [request] = (await requests()).sort((a, b) => b.prompt.length - a.prompt.length);
     if (request?.images === undefined) throw new Error('it shows images');
     await within(seeing, {}, async (engine) => {
+      const told: ImageStats[] = [];
+      engine.monitor.subscribe({ images: (stats) => told.push(stats) });
       const first = await ask(engine, request, 'first');
       expect(first.finish.cachedTokens).toBe(0);
       const again = await ask(engine, request, 'again');
@@ -110,7 +113,9 @@ describe.skipIf(!hasTestdata).each(families)('%s behind an engine', (family) => 
       const before = family === 'paligemma' ? 0 : 32 * Math.floor((images[0]?.places[0] as number) / 32);
       expect(other.finish.cachedTokens).toBe(before);
       const stats = (await engine.stats()).images;
-      expect(stats).toMatchObject({ computed: 2 * images.length, hits: images.length });
+      expect(stats).toMatchObject({ computed: 2 * images.length, hits: images.length, usedBytes: 0 });
+      expect(told[0]).toMatchObject({ waiting: 1, computed: 0 });
+      expect(told.at(-1)).toEqual(stats);
     });
   });
 });

@@ -114,7 +114,7 @@ interface Asked {
 }
 
 /** What the runs have met, over all of them. */
-const met = { hits: 0, shared: 0, preemptions: 0, cancelled: 0, failed: 0, accepted: 0 };
+const met = { hits: 0, shared: 0, preemptions: 0, cancelled: 0, failed: 0, accepted: 0, prepared: 0 };
 
 class Run {
   readonly #setting: Scenario;
@@ -281,6 +281,7 @@ class Run {
     expect(this.#tower.open).toBe(0);
     met.hits += counters.prefixHitTokens;
     met.shared += images?.hits ?? 0;
+    met.prepared += this.#backend.begun;
     met.preemptions += counters.preemptions;
   }
 }

@@ -8,27 +8,9 @@ import type { Sequence } from '../scheduler/sequence.ts';
 import { WaitingQueue } from '../scheduler/waiting-queue.ts';
 import { FeatureStore } from './feature-store.ts';
 import { countProblem, featuresProblem, type ImageError } from './features-problem.ts';
+import type { ImageStats } from './image-stats.ts';
 import { featureBytes, type PromptImage, type VisionLimits } from './prompt-images.ts';
 import { WorkRate } from './work-rate.ts';
-
-export interface ImageStats {
-  /** Requests that wait for their images. */
-  readonly waiting: number;
-  /** Whether there is anything to compute now: others wait for room. */
-  readonly busy: boolean;
-  /** Images that were computed. */
-  readonly computed: number;
-  /** Images that were there, or being computed, when they were asked for. */
-  readonly hits: number;
-  /** Parts of towers that were computed: an engine that computes nothing else is alive. */
-  readonly pieces: number;
-  /** Images whose features are kept, or are being computed. */
-  readonly kept: number;
-  readonly bytes: number;
-  /** Of them, those of requests that run. */
-  readonly usedBytes: number;
-  readonly limitBytes: number;
-}
 
 /** What has become of requests. */
 export interface TowerResults {
