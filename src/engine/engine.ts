@@ -34,7 +34,7 @@ export interface EngineOptions extends SchedulerOptions, SpeculationOptions, Req
   readonly blockCount: number;
   /** Of encoders: a text is computed whole, in one step. */
   readonly wholeTexts?: boolean | undefined;
-  /** Most bytes of images' features that are kept, unless what runs needs more. Default 256 MiB. */
+  /** Most bytes of images' features that are kept, unless what runs needs more. Default 1 GiB. */
   readonly imageBytes?: number | undefined;
   /** Maps of vectors, once they are pooled. Default none. */
   readonly dense?: readonly DenseLayer[];

@@ -99,11 +99,11 @@ describe.skipIf(!hasTestdata)('the memory of a model that sees', () => {
     const text = planMemory(blind.spec, blind.weights, budget, kv);
     expect(text.imageBytes).toBeUndefined();
     const whole = planMemory(seeing.spec, seeing.weights, budget, kv);
-    expect(whole.imageBytes).toBe(256 << 20);
-    const tower = whole.weightBytes - text.weightBytes - (256 << 20);
+    expect(whole.imageBytes).toBe(1 << 30);
+    const tower = whole.weightBytes - text.weightBytes - (1 << 30);
     expect(tower).toBeGreaterThan(100_000);
     // Little memory has little of it for images.
-    expect(planMemory(seeing.spec, seeing.weights, 64e6, kv).imageBytes).toBeLessThan(64e6 / 16);
+    expect(planMemory(seeing.spec, seeing.weights, 64e6, kv).imageBytes).toBeLessThan(64e6 / 8);
     const chosen = planMemory(seeing.spec, seeing.weights, budget, { ...kv, imageBytes: 1000 });
     expect(chosen.weightBytes - text.weightBytes).toBe(tower + 1000);
     for (const { weights } of [seeing, blind]) weights.close();

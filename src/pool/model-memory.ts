@@ -18,7 +18,7 @@ const LEAST_SLOTS = 3;
 const MOST_SLOTS = 96;
 
 /** The part of memory that weights leave which is for features of images, at most. */
-const IMAGE_SHARE = 1 / 16;
+const IMAGE_SHARE = 1 / 8;
 
 export interface ModelMemory {
   readonly kvType: KvType;
@@ -44,7 +44,7 @@ export interface KvChoice {
   readonly bytes?: number;
   /** The most that KV of one layer may take: on a GPU it must lie in one piece. */
   readonly layerBytes?: number;
-  /** For features of images. Default: 256 MiB, or less where there is little memory. */
+  /** For features of images. Default: 1 GiB, or less where there is little memory. */
   readonly imageBytes?: number;
 }
 

@@ -3,8 +3,8 @@
 
 import type { ImageFeatures } from '../../compute/backend.ts';
 
-/** Some images of usual size, for models of usual width. */
-export const DEFAULT_IMAGE_BYTES = 256 << 20;
+/** Sixteen images of 1,000 tokens, of a wide model with features for several layers: so many requests may show one at once. */
+export const DEFAULT_IMAGE_BYTES = 1 << 30;
 
 interface Entry {
   readonly bytes: number;

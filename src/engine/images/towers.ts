@@ -2,15 +2,14 @@
 // computed once, whoever shows it, and goes by the order of requests: priority, age, accounts in turn. A request begins where
 // there is room for the features of all its images, and nobody overtakes the first that finds none, so what has begun always ends.
 
-import type { Backend, ImageFeatures, ImageRun } from '../../compute/backend.ts';
-import { messageOf } from '../../runtime/error-message.ts';
+import type { ImageFeatures } from '../../compute/backend.ts';
 import type { Sequence } from '../scheduler/sequence.ts';
 import { WaitingQueue } from '../scheduler/waiting-queue.ts';
 import { FeatureStore } from './feature-store.ts';
-import { countProblem, featuresProblem, type ImageError } from './features-problem.ts';
+import { countProblem, type ImageError } from './features-problem.ts';
+import { type BeginImage, ImageRuns } from './image-runs.ts';
 import type { ImageStats } from './image-stats.ts';
 import { featureBytes, type PromptImage, type VisionLimits } from './prompt-images.ts';
-import { WorkRate } from './work-rate.ts';
 
 /** What has become of requests. */
 export interface TowerResults {
@@ -35,23 +34,16 @@ interface Showing {
   begun: boolean;
 }
 
-/** An image on its way. */
-interface Work {
-  readonly run: ImageRun;
-  readonly key: string;
-}
-
 interface TowersOptions {
   readonly vision: VisionLimits;
   readonly limitBytes: number;
 }
 
 export class Towers {
-  readonly #begin: (image: PromptImage['input']) => ImageRun;
+  readonly #runs: ImageRuns;
   readonly #vision: VisionLimits;
   readonly #nowMs: () => number;
   readonly #store: FeatureStore;
-  readonly #rate = new WorkRate();
   /** Those that have not begun. */
   readonly #queue = new WaitingQueue();
   /** Those that have, and are not complete, as they began. */
@@ -61,18 +53,11 @@ export class Towers {
   readonly #byKey = new Map<string, Set<Showing>>();
   /** Those that are complete and use their features. */
   readonly #complete = new Map<Sequence, Showing>();
-  readonly #work = new Map<string, Work>();
-  /** What is being computed at this moment. */
-  #current: Work | undefined;
   #arrivals = 0;
   readonly #counts = { computed: 0, hits: 0, pieces: 0 };
 
-  constructor(
-    beginImage: NonNullable<Backend['beginImage']>,
-    { vision, limitBytes }: TowersOptions,
-    nowMs: () => number,
-  ) {
-    this.#begin = beginImage;
+  constructor(begin: BeginImage, { vision, limitBytes }: TowersOptions, nowMs: () => number) {
+    this.#runs = new ImageRuns(begin, vision, nowMs);
     this.#vision = vision;
     this.#store = new FeatureStore(limitBytes);
     this.#nowMs = nowMs;
@@ -134,7 +119,7 @@ export class Towers {
     if (waiting === undefined) return;
     this.#leave(waiting);
     if (waiting.begun) this.#release(waiting);
-    for (const key of keysOf(waiting)) this.#drop(key);
+    for (const key of keysOf(waiting)) if (!this.#byKey.has(key)) this.#runs.close(key);
   }
 
   /** Whether there is anything to compute now. */
@@ -154,7 +139,7 @@ export class Towers {
       if (showing === undefined) break;
       await this.#compute(showing, left, results);
       left = end - this.#nowMs();
-    } while (this.#rate.hasRoom(left));
+    } while (this.#runs.fits(left));
     return results;
   }
 
@@ -195,12 +180,8 @@ export class Towers {
   async #compute(showing: Showing, ms: number, results: TowerResults): Promise<void> {
     const picture = showing.pictures.find(({ key }) => !this.#store.has(key)) as Picture;
     const startedMs = this.#nowMs();
-    let outcome: ImageFeatures | ImageError | undefined;
-    try {
-      outcome = await this.#advance(picture, ms);
-    } catch (error) {
-      outcome = { code: 'engine-failed', message: `the vision tower failed: ${messageOf(error)}` };
-    }
+    const { key, image } = picture;
+    const outcome = await this.#runs.advance(key, image.input, ms);
     this.#counts.pieces += 1;
     if (showing.begun && this.#waiting.has(showing.sequence)) {
       const { sequence } = showing;
@@ -209,24 +190,9 @@ export class Towers {
       this.#queue.settle();
       results.spent.push({ sequence, ms: spentMs });
     }
-    this.#current = undefined;
     // Everyone may have left meanwhile.
-    if (!this.#byKey.has(picture.key)) this.#drop(picture.key);
-    else if (outcome !== undefined) this.#settle(picture.key, outcome, results);
-  }
-
-  /** One piece or several: what has come of the image, if it is done. */
-  async #advance({ key, image }: Picture, ms: number): Promise<ImageFeatures | ImageError | undefined> {
-    const work = this.#work.get(key) ?? { key, run: this.#begin(image.input) };
-    this.#work.set(key, work);
-    this.#current = work;
-    const { run } = work;
-    const [before, startedMs] = [run.left, this.#nowMs()];
-    const asked = this.#rate.workWithin(ms);
-    await run.advance(asked);
-    this.#rate.observe(asked, before - run.left, this.#nowMs() - startedMs);
-    const { features } = run;
-    return features && (featuresProblem(features, this.#vision) ?? features);
+    if (!this.#byKey.has(key)) this.#runs.close(key);
+    else if (outcome !== undefined) this.#settle(key, outcome, results);
   }
 
   /** An image is done: those that have waited for it alone are complete, or end. */
@@ -242,7 +208,7 @@ export class Towers {
     }
     this.#counts.computed += 1;
     this.#store.put(key, outcome);
-    this.#close(key);
+    this.#runs.close(key);
     for (const waiter of waiters) {
       if (!this.#isComplete(waiter)) continue;
       const { sequence } = waiter;
@@ -300,16 +266,6 @@ export class Towers {
 
   #release({ pictures }: Showing): void {
     for (const { key } of pictures) this.#store.release(key);
-  }
-
-  /** Ends work that nobody waits for, unless it is being computed just now. */
-  #drop(key: string): void {
-    if (!this.#byKey.has(key) && this.#current?.key !== key) this.#close(key);
-  }
-
-  #close(key: string): void {
-    this.#work.get(key)?.run.close();
-    this.#work.delete(key);
   }
 }
 
