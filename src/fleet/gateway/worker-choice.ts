@@ -2,6 +2,7 @@
 // the router expects to finish it first.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import { BlockImages } from '../../engine/cache/block-images.ts';
 import { type EngineRequest, isAnswered } from '../../engine/request.ts';
 import type { Membership } from '../membership.ts';
 import type { Answer, NodeStatus, PrefixMessage, Question } from '../messages.ts';
@@ -191,7 +192,9 @@ function routedRequest(open: OpenAnswer, excluded: ReadonlySet<string>, nowMs: n
   all.set(request.prompt);
   all.set(tokens, request.prompt.length);
   // The engine's salt without an adapter; requests with one match nothing and are routed by load.
-  const keys = promptKeys({ modelKey: '', salt: `:${request.salt}`, tokens: all });
+  // So do prompts with images of a prefix LM, whose blocks are of one prompt alone.
+  const images = request.images && new BlockImages(request.images.images);
+  const keys = promptKeys({ modelKey: '', salt: `:${request.salt}`, tokens: all, images });
   const maxTokens = mostTokens(request);
   return {
     modelKey: model.key,

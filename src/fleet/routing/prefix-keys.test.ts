@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import { BlockImages } from '../../engine/cache/block-images.ts';
 import { BlockTables } from '../../engine/cache/block-tables.ts';
 import { KEY_LANES } from '../../engine/cache/prefix-key.ts';
 import { Sequence } from '../../engine/scheduler/sequence.ts';
@@ -44,6 +45,19 @@ describe('the keys of a prompt', () => {
         for (let i = same; i < keys.length; i++) expect(keys[i]).not.toBe(others[i]);
       }),
     );
+  });
+
+  it('tell images apart from the first block that shows one', () => {
+    const tokens = tokensOf(200);
+    const shown = (key: string) => {
+      const images = new BlockImages([{ key, places: tokensOf(40, 70) }]);
+      return promptKeys({ modelKey: 'model', salt: ':', tokens, images });
+    };
+    const [keys, others] = [shown('a'), shown('b')];
+    expect(shown('a')).toEqual(keys);
+    const same = Math.floor(70 / BLOCK_TOKENS) * KEY_LANES;
+    expect(keys.subarray(0, same)).toEqual(others.subarray(0, same));
+    for (let i = same; i < keys.length; i++) expect(keys[i]).not.toBe(others[i]);
   });
 
   it('are of their salt alone', () => {

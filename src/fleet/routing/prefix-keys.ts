@@ -2,6 +2,7 @@
 // engine/cache/prefix-key.ts.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import type { BlockImages } from '../../engine/cache/block-images.ts';
 import { KEY_LANES, writeBlockKey, writeRootKey } from '../../engine/cache/prefix-key.ts';
 
 interface KeyedPrompt {
@@ -10,6 +11,8 @@ interface KeyedPrompt {
   readonly salt: string;
   /** The prompt and what was generated already, where a request continues on another worker. */
   readonly tokens: Int32Array;
+  /** Where the prompt shows any. */
+  readonly images?: BlockImages | undefined;
   /** The first row that must be computed whatever is cached. Default: the last one. */
   readonly firstRequiredPosition?: number;
 }
@@ -20,13 +23,20 @@ export function reusableBlocks(length: number, firstRequiredPosition = length - 
 }
 
 /** Two numbers for each key. */
-export function promptKeys({ modelKey, salt, tokens, firstRequiredPosition }: KeyedPrompt): Int32Array {
+export function promptKeys({
+  modelKey,
+  salt,
+  tokens,
+  images,
+  firstRequiredPosition,
+}: KeyedPrompt): Int32Array {
   const count = reusableBlocks(tokens.length, firstRequiredPosition);
   const chain = new Int32Array((count + 1) * KEY_LANES);
   writeRootKey(modelKey, salt, chain, 0);
   for (let block = 0; block < count; block++) {
     const parentAt = block * KEY_LANES;
-    writeBlockKey(chain, parentAt, tokens, block * BLOCK_TOKENS, chain, parentAt + KEY_LANES);
+    const offset = block * BLOCK_TOKENS;
+    writeBlockKey(chain, parentAt, tokens, offset, chain, parentAt + KEY_LANES, images?.at(offset));
   }
   return chain.subarray(KEY_LANES);
 }
