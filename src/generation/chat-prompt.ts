@@ -3,6 +3,7 @@
 import type { ServedModel } from '../pool/served-model.ts';
 import { ChatTemplateError } from '../text/chat-template.ts';
 import { GenerationError, invalid } from './generation-error.ts';
+import type { placeInRequest } from './picture-parts.ts';
 import { describeTools, type WireTool, withCallsAsText } from './tools.ts';
 
 export interface TextLimits {
@@ -40,11 +41,14 @@ export function chatPrompt(
   }
   if (continueFinalMessage) checkContinuation(messages, addGenerationPrompt);
   const given = messages.map((message, at) =>
-    conversation.images && showsImage(message) ? seenMessage(message, at) : plainMessage(message, at, limits),
+    conversation.images && showsImage(message)
+      ? seenMessage(message, at, limits)
+      : plainMessage(message, at, limits),
   );
   const { rendersTools } = template.format;
   const written = template.rendersCalls ? given : given.map(withCallsAsText);
-  const plain = rendersTools ? written : describeTools(written, tools);
+  const described = rendersTools ? written : describeTools(written, tools);
+  const plain = conversation.images && template.wantsParts ? described.map(withParts) : described;
   try {
     return template.render({
       messages: plain,
@@ -106,14 +110,26 @@ function showsImage({ content }: ChatMessage): boolean {
 }
 
 /** As templates expect it: parts stay apart, and an image is one of them. */
-function seenMessage(message: ChatMessage, at: number): Record<string, unknown> {
+function seenMessage(
+  message: ChatMessage,
+  at: number,
+  limits: TextLimits | undefined,
+): Record<string, unknown> {
   const parts = Array.isArray(message.content) ? message.content : [];
   const content = parts.map((part: ContentPart, index) => {
-    const where = `messages[${at}].content`;
+    const where = `messages[${at}].content[${index}]`;
     if (part.type === 'image_url') return { type: 'image' };
-    return { type: 'text', text: partText(part, `${where}[${index}]`) };
+    const text = partText(part, where);
+    checkText(where, text, limits);
+    return { type: 'text', text };
   });
   return { ...plainMessage({ ...message, content: '' }, at, undefined), content };
+}
+
+/** Some templates of models that read images take no text alone. */
+function withParts(message: Record<string, unknown>): Record<string, unknown> {
+  const { content } = message;
+  return typeof content === 'string' ? { ...message, content: [{ type: 'text', text: content }] } : message;
 }
 
 function contentText(content: ChatMessage['content'], parameter: string): string | undefined {
@@ -148,11 +164,12 @@ function withParsedArguments(call: Readonly<Record<string, unknown>>): Record<st
 
 export const messageRoles = ['system', 'developer', 'user', 'assistant', 'tool'] as const;
 
-interface ContentPart {
+export interface ContentPart {
   readonly type: string;
   readonly text?: string | undefined;
   readonly refusal?: string | undefined;
-  readonly image_url?: string | { readonly url?: unknown } | undefined;
+  readonly image_url?: string | { readonly url?: unknown; readonly detail?: unknown } | undefined;
+  readonly [placeInRequest]?: string;
 }
 
 export interface ChatMessage {

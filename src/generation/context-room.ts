@@ -1,6 +1,7 @@
 // Context limits: prompt and answer share a model's context.
 
 import { BLOCK_TOKENS } from '../compute/backend.ts';
+import type { PromptImages } from '../engine/request.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { ParameterNames } from './generation-error.ts';
@@ -13,6 +14,16 @@ export interface Prompt {
   readonly end?: string | undefined;
   /** Whether the answer continues the prompt's text: a space before its first word is then kept. */
   readonly continuation: boolean;
+  /** Its pictures, once they are prepared. Default: none. */
+  readonly images?: PromptImages | undefined;
+  /** Prepares them; the prompt's tokens are counted before. */
+  readonly prepareImages?: ((signal: AbortSignal) => Promise<PromptImages>) | undefined;
+}
+
+/** With its pictures decoded and resized, which a request without a chance should not cost. */
+export async function withImages(prompt: Prompt, signal: AbortSignal): Promise<Prompt> {
+  const { prepareImages, ...rest } = prompt;
+  return prepareImages === undefined ? prompt : { ...rest, images: await prepareImages(signal) };
 }
 
 export function roomOf({ spec, blockCount }: Pick<ServedModel, 'spec' | 'blockCount'>): number {

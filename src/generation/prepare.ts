@@ -7,7 +7,7 @@ import { orAbort } from '../runtime/timers.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { AnswerGrammars } from './answer-grammars.ts';
 import { type AnswerRequirements, planAnswer } from './answer-plan.ts';
-import { fitToContext, roomOf } from './context-room.ts';
+import { fitToContext, roomOf, withImages } from './context-room.ts';
 import { Generation } from './generation.ts';
 import type { ParameterNames } from './generation-error.ts';
 import type { GenerationRequest } from './generation-request.ts';
@@ -38,7 +38,7 @@ export async function prepare(question: Question, signal: AbortSignal): Promise<
     {
       id: randomUUID(),
       model,
-      prompts: [prompt],
+      prompts: [await withImages(prompt, signal)],
       parameters: [parameters],
       plans: plan && [plan],
       expected,

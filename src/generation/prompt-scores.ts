@@ -25,10 +25,11 @@ export async function* scorePrompts(
   const { engine } = request.model;
   const running = new Set<string>();
   function* submitAll(): Generator<AsyncGenerator<RequestEvent, void, void>> {
-    for (const [at, { ids }] of request.prompts.entries()) {
+    for (const [at, { ids, images }] of request.prompts.entries()) {
       const one: ScoreRequest = {
         id: `${request.id}-${at}-scores`,
         prompt: ids,
+        ...(images === undefined ? {} : { images }),
         scoring,
         ...queueFields(request),
       };

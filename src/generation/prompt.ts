@@ -7,6 +7,9 @@ import { type Conversation, chatPrompt, checkText, type TextLimits } from './cha
 import type { Prompt } from './context-room.ts';
 import { checkTextFits, cutText, roomOf } from './context-room.ts';
 import { invalid, notContinued } from './generation-error.ts';
+import { ownImages } from './own-images.ts';
+import { pictureParts } from './picture-parts.ts';
+import { type ImageReading, picturedPrompt } from './pictured-prompt.ts';
 
 export type PromptInput =
   | ({
@@ -62,10 +65,12 @@ interface PromptOptions {
   /** Refuses what cannot fit the model before encoding it. Default true. */
   readonly mustFit?: boolean;
   readonly limits?: TextLimits;
+  /** Default: `data:` URLs alone, read in the calling thread. */
+  readonly images?: ImageReading | undefined;
 }
 
 type PromptModel = Pick<ServedModel, 'name' | 'path' | 'spec' | 'tokenizer' | 'template' | 'fillInMiddle'> &
-  Partial<Pick<ServedModel, 'blockCount'>>;
+  Partial<Pick<ServedModel, 'blockCount' | 'visionProblem'>>;
 
 export async function readPrompt(
   input: PromptInput,
@@ -85,6 +90,8 @@ export async function readPrompt(
     const ids = await infillPrompt(input, model, encode, parameter, limits);
     return { ids, text: input.prefix, continuation: true };
   }
+  if (input.kind === 'chat' && model.spec.vision !== undefined) return seenPrompt(input, model, options);
+  if (input.kind === 'chat') refusePictures(input, model, options.images);
   const text = textOf(input, model, parameter, limits);
   if (mustFit) checkTextFits(text, model, parameter);
   // Chat templates write BOS themselves.
@@ -95,6 +102,33 @@ export async function readPrompt(
   const continuation = input.kind === 'text' || input.continueFinalMessage === true;
   const before = input.kind === 'chat' ? (input.before ?? []) : [];
   return { ids: before.length === 0 ? ids : after(before, ids, model), text, continuation };
+}
+
+function seenPrompt(
+  input: Extract<PromptInput, { kind: 'chat' }>,
+  model: PromptModel,
+  { limits, images = ownImages, ...options }: PromptOptions,
+): Promise<Prompt> {
+  const { bos, before = [] } = input;
+  const joined = (ids: Int32Array) => (before.length === 0 ? ids : after(before, ids, model));
+  return picturedPrompt(model, input, { ...options, ...images, textLimits: limits, bos, before: joined });
+}
+
+function refusePictures(
+  { messages }: Conversation,
+  { name, visionProblem }: PromptModel,
+  { seeing = () => [] }: ImageReading = ownImages,
+): void {
+  const [picture] = pictureParts(messages);
+  if (picture === undefined) return;
+  const others = seeing().filter((one) => one !== name);
+  const why = visionProblem === undefined ? '' : ` (${visionProblem})`;
+  const instead = others.length === 0 ? '' : `; these do: ${others.join(', ')}`;
+  throw invalid(
+    picture.where,
+    `the model '${name}' does not read images${why}${instead}`,
+    'model_not_capable',
+  );
 }
 
 /** BOS stands at the beginning alone. */

@@ -4,6 +4,7 @@
 import type { Metadata } from 'sharp';
 import { messageOf } from '../runtime/error-message.ts';
 import { type Picture, PictureError } from './picture.ts';
+import type { Size } from './resample.ts';
 
 export interface PictureLimits {
   readonly maxBytes: number;
@@ -16,18 +17,24 @@ const DECODE_SECONDS = 20;
 
 type Sharp = typeof import('sharp').default;
 
+/** The size that a picture will have once it is decoded and turned, by its header alone. */
+export async function measurePicture(
+  file: Uint8Array,
+  { maxBytes, maxPixels }: PictureLimits = defaultPictureLimits,
+): Promise<Size> {
+  checkFile(file, maxBytes);
+  const sharp = await loadSharp();
+  return decoding(async () => sizeOf(await sharp(file, { limitInputPixels: false }).metadata(), maxPixels));
+}
+
 export async function decodePicture(
   file: Uint8Array,
   { maxBytes, maxPixels }: PictureLimits = defaultPictureLimits,
 ): Promise<Picture> {
-  if (file.length > maxBytes) {
-    throw new PictureError(`the image has ${file.length} bytes; ${maxBytes} are possible`);
-  }
-  // By its first bytes: the decoder would read much else, such as SVG, that can ask for other files.
-  if (!isKnownFormat(file)) throw new PictureError('the image is no PNG, JPEG, WebP or GIF file');
+  checkFile(file, maxBytes);
   const sharp = await loadSharp();
-  try {
-    checkSize(await sharp(file, { limitInputPixels: false }).metadata(), maxPixels);
+  return decoding(async () => {
+    sizeOf(await sharp(file, { limitInputPixels: false }).metadata(), maxPixels);
     const { data, info } = await sharp(file, {
       failOn: 'error',
       ignoreIcc: true,
@@ -40,6 +47,20 @@ export async function decodePicture(
       .toBuffer({ resolveWithObject: true });
     const { width, height, channels } = info;
     return { width, height, rgb: toRgb(data, channels) };
+  });
+}
+
+function checkFile(file: Uint8Array, maxBytes: number): void {
+  if (file.length > maxBytes) {
+    throw new PictureError(`the image has ${file.length} bytes; ${maxBytes} are possible`);
+  }
+  // By its first bytes: the decoder would read much else, such as SVG, that can ask for other files.
+  if (!isKnownFormat(file)) throw new PictureError('the image is no PNG, JPEG, WebP or GIF file');
+}
+
+async function decoding<Result>(decode: () => Promise<Result>): Promise<Result> {
+  try {
+    return await decode();
   } catch (error) {
     if (error instanceof PictureError) throw error;
     throw new PictureError(`the image cannot be decoded: ${firstLine(messageOf(error))}`);
@@ -64,8 +85,8 @@ function isKnownFormat(file: Uint8Array): boolean {
   );
 }
 
-function checkSize({ width, height }: Metadata, maxPixels: number): void {
-  if (width * height <= maxPixels) return;
+function sizeOf({ autoOrient: { width, height } }: Metadata, maxPixels: number): Size {
+  if (width * height <= maxPixels) return { width, height };
   throw new PictureError(`the image has ${width} × ${height} pixels; ${maxPixels} in all are possible`);
 }
 

@@ -30,6 +30,8 @@ export interface ChatTemplate {
   readonly format: DetectedFormat;
   /** Whether it renders calls of earlier turns. */
   readonly rendersCalls: boolean;
+  /** It shows nothing of a message whose content is a text: content must be a list of parts. */
+  readonly wantsParts: boolean;
   readonly source: string;
   render(input: ChatInput): string;
 }
@@ -49,7 +51,12 @@ const END_MARK = 'END_OF_THE_FINAL_MESSAGE ';
 export function chatTemplate(source: ChatTemplateSource): ChatTemplate {
   const program = compile(source.template);
   const toolProgram = source.toolTemplate === undefined ? program : compile(source.toolTemplate);
+  let wantsParts: boolean | undefined;
   return {
+    get wantsParts() {
+      wantsParts ??= showsPartsAlone(program, source.specialTokens);
+      return wantsParts;
+    },
     format: detectFormat(source.toolTemplate ?? source.template),
     source: source.template,
     rendersCalls: (source.toolTemplate ?? source.template).includes('tool_calls'),
@@ -72,6 +79,21 @@ export function chatTemplate(source: ChatTemplateSource): ChatTemplate {
       return upToMark(run(used, { ...variables, messages: withMark(input.messages) }));
     },
   };
+}
+
+const PROBE = 'a text to find again';
+
+function showsPartsAlone(program: Program, specialTokens: ChatTemplateSource['specialTokens']): boolean {
+  const shows = (content: unknown) => {
+    const messages = [{ role: 'user', content }];
+    const given = { ...globals(new Date(0)), ...specialTokens, messages, tools: null };
+    try {
+      return run(program, { ...given, add_generation_prompt: true }).includes(PROBE);
+    } catch {
+      return false;
+    }
+  };
+  return !shows(PROBE) && shows([{ type: 'text', text: PROBE }]);
 }
 
 function withMark(messages: ChatInput['messages']): ChatInput['messages'] {

@@ -11,6 +11,8 @@ export interface EncodeOptions {
   readonly bos?: boolean;
   /** Adds the model's EOS tokens; most models have none. */
   readonly eos?: boolean;
+  /** Left out, once control tokens were found: a spelling that has it within is plain text. Default: nothing. */
+  readonly breaker?: string;
 }
 
 export interface DecodeOptions {
@@ -83,13 +85,13 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
 
   function* encodeInSteps(
     text: string,
-    { special = false, bos = false, eos = false }: EncodeOptions = {},
+    { special = false, bos = false, eos = false, breaker }: EncodeOptions = {},
   ): Steps<Int32Array> {
     const ids: number[] = [];
     for (const segment of parts.splitAddedTokens(wellFormed(text), special)) {
       if (segment.kind === 'pause') yield;
       else if (segment.kind === 'token') ids.push(segment.id);
-      else yield* parts.encodeText(segment, special, ids);
+      else yield* parts.encodeText(breaker === undefined ? segment : without(breaker, segment), special, ids);
     }
     // A text that spells BOS itself gets no second one.
     const prefix = bos && !startsWith(ids, parts.prefixIds) ? parts.prefixIds : [];
@@ -118,6 +120,10 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     tokenText: (id) => tokens[id],
     isSpecial: (id) => specialIds.has(id),
   };
+}
+
+function without<Part extends { readonly text: string }>(breaker: string, segment: Part): Part {
+  return { ...segment, text: segment.text.replaceAll(breaker, '') };
 }
 
 function idsOf(...parts: readonly (readonly number[])[]): Int32Array {

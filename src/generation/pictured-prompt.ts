@@ -1,0 +1,231 @@
+// A conversation with pictures: token ids with a placeholder for each of their features, by headers alone; the pictures as towers
+// read them are prepared afterwards.
+
+import type { PromptImage, PromptImages } from '../engine/request.ts';
+import { defaultPictureLimits, type PictureLimits } from '../images/decode.ts';
+import { viewRule } from '../images/detail.ts';
+import { PictureError } from '../images/picture.ts';
+import { type PictureText, pictureText } from '../images/picture-text.ts';
+import {
+  directPictures,
+  type MeasuredPicture,
+  type PictureReader,
+  pictureKey,
+} from '../images/picture-workers.ts';
+import { planViews, type ViewPlan } from '../images/view-plan.ts';
+import type { ImageInput, VisionSpec } from '../model/vision/vision-spec.ts';
+import type { ServedModel } from '../pool/served-model.ts';
+import type { Tokenizer } from '../text/tokenizer.ts';
+import { type Conversation, chatPrompt, type TextLimits } from './chat-prompt.ts';
+import { checkTextFits, type Prompt } from './context-room.ts';
+import { invalid } from './generation-error.ts';
+import {
+  BREAKER,
+  type PicturePart,
+  pictureParts,
+  withPicturesAfterResults,
+  withPlainText,
+} from './picture-parts.ts';
+import type { PromptEncoder } from './prompt.ts';
+
+export interface ImageLimits extends PictureLimits {
+  /** In one prompt. */
+  readonly maxImages: number;
+}
+
+export const defaultImageLimits: ImageLimits = { ...defaultPictureLimits, maxImages: 32 };
+
+/** How pictures are had and read. */
+export interface ImageReading {
+  /** Gives the file that a part's URL names; throws what the client is to be told. */
+  readonly load: (part: PicturePart, signal: AbortSignal) => Promise<Uint8Array>;
+  readonly pictures?: PictureReader | undefined;
+  readonly limits?: ImageLimits | undefined;
+  /** Names of models that read images, for who asks one that does not. */
+  readonly seeing?: (() => readonly string[]) | undefined;
+}
+
+export interface PicturedPromptOptions extends ImageReading {
+  readonly encoder: PromptEncoder;
+  readonly account?: string | undefined;
+  readonly signal: AbortSignal;
+  readonly parameter: string;
+  readonly mustFit?: boolean;
+  readonly textLimits?: TextLimits | undefined;
+  readonly bos?: boolean | undefined;
+  /** Tokens that come before the conversation's. */
+  readonly before?: ((ids: Int32Array) => Int32Array) | undefined;
+}
+
+export type SeeingModel = Pick<ServedModel, 'name' | 'path' | 'spec' | 'tokenizer' | 'template'>;
+
+interface PlannedPicture {
+  readonly where: string;
+  readonly measured: MeasuredPicture;
+  readonly plan: ViewPlan;
+  readonly text: PictureText;
+}
+
+export async function picturedPrompt(
+  model: SeeingModel,
+  given: Conversation,
+  options: PicturedPromptOptions,
+): Promise<Prompt> {
+  const { tokenizer, spec } = model;
+  const { vision } = spec;
+  if (vision === undefined)
+    throw invalid(options.parameter, `the model '${model.name}' does not read images`);
+  const conversation = withPlainText(given, vision.prompt);
+  const { rendered, parts } = renderedPrompt(model, conversation, vision, options);
+  const pictures = await plannedPictures(parts, vision, options);
+  const texts = pictures.map(({ text }) => text);
+  const whole = expanded(rendered, vision.prompt.marker, texts);
+  const { encoder, account, signal, bos = false, before = (ids) => ids, mustFit = true, parameter } = options;
+  if (mustFit) checkTextFits(whole, model, parameter);
+  const how = { special: true, bos, breaker: BREAKER };
+  const own = await encoder.encode(model, whole, how, { account, signal });
+  const ids = before(own);
+  const prompt = {
+    ids,
+    text: rendered.replaceAll(BREAKER, ''),
+    continuation: given.continueFinalMessage === true,
+  };
+  const places = placeholders(ids, placeholderId(tokenizer, vision), texts, parameter);
+  if (pictures.length === 0) return prompt;
+  const rotaryPositions =
+    vision.prompt.positions === 'three-part' ? threePartPositions(ids.length, places, texts) : undefined;
+  const prepareImages = async (stop: AbortSignal): Promise<PromptImages> => {
+    const images = await Promise.all(
+      pictures.map((picture, at) => promptImage(picture, places[at] as Int32Array, vision, options, stop)),
+    );
+    return { images, ...(rotaryPositions === undefined ? {} : { rotaryPositions }) };
+  };
+  return { ...prompt, prepareImages };
+}
+
+interface Rendered {
+  readonly rendered: string;
+  readonly parts: readonly PicturePart[];
+}
+
+function renderedPrompt(
+  model: SeeingModel,
+  conversation: Conversation,
+  { prompt: { marker } }: VisionSpec,
+  { limits: { maxImages } = defaultImageLimits, textLimits, parameter }: PicturedPromptOptions,
+): Rendered {
+  const parts = pictureParts(conversation.messages);
+  if (parts.length > maxImages) {
+    throw invalid(parameter, `${parts.length} images are too many; ${maxImages} are possible`);
+  }
+  const render = (messages: Conversation['messages']) =>
+    chatPrompt(model, { ...conversation, messages, images: true }, textLimits);
+  const shown = (text: string) => text.split(marker).length - 1;
+  const rendered = render(conversation.messages);
+  if (shown(rendered) === parts.length) return { rendered, parts };
+  const moved = withPicturesAfterResults(conversation.messages);
+  const again = moved.length === conversation.messages.length ? rendered : render(moved);
+  if (shown(again) === parts.length) return { rendered: again, parts: pictureParts(moved) };
+  throw invalid(parameter, `the chat template shows ${shown(rendered)} of ${parts.length} images`);
+}
+
+async function plannedPictures(
+  parts: readonly PicturePart[],
+  vision: VisionSpec,
+  options: PicturedPromptOptions,
+): Promise<PlannedPicture[]> {
+  const { load, pictures = directPictures, limits = defaultImageLimits, account, signal } = options;
+  return Promise.all(
+    parts.map((part) =>
+      blaming(part.where, async () => {
+        const file = await load(part, signal);
+        const measured = await pictures.measure(file, limits, { account, signal });
+        const rule = viewRule(vision.preprocessing, parts.length > 1, part.detail);
+        const plan = planViews(rule, measured.size);
+        return { where: part.where, measured, plan, text: pictureText(vision, plan, measured.size) };
+      }),
+    ),
+  );
+}
+
+async function promptImage(
+  { where, measured, plan }: PlannedPicture,
+  places: Int32Array,
+  { preprocessing }: VisionSpec,
+  { pictures = directPictures, account }: PicturedPromptOptions,
+  signal: AbortSignal,
+): Promise<PromptImage> {
+  return blaming(where, async () => {
+    const views = await pictures.views(measured, preprocessing, plan, { account, signal });
+    const { rows, columns } = plan;
+    const input: ImageInput = { views, tiles: { rows, columns, picture: measured.size } };
+    return { key: pictureKey(measured.hash, preprocessing, plan), input, places };
+  });
+}
+
+async function blaming<Result>(where: string, read: () => Promise<Result>): Promise<Result> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof PictureError) throw invalid(where, error.message);
+    throw error;
+  }
+}
+
+function expanded(rendered: string, marker: string, pictures: readonly PictureText[]): string {
+  return rendered
+    .split(marker)
+    .map((piece, at) => piece + (pictures[at]?.text ?? ''))
+    .join('');
+}
+
+function placeholderId(tokenizer: Tokenizer, { prompt }: VisionSpec): number {
+  const [id, ...others] = tokenizer.encode(prompt.text, { special: true });
+  if (id !== undefined && others.length === 0) return id;
+  throw invalid('messages', `the model's tokenizer has no token ${prompt.text}, which stands for images`);
+}
+
+/** Of each picture, ascending. */
+function placeholders(
+  ids: Int32Array,
+  token: number,
+  texts: readonly PictureText[],
+  parameter: string,
+): Int32Array[] {
+  const places = Int32Array.from([...ids.entries()].flatMap(([at, id]) => (id === token ? [at] : [])));
+  const wanted = texts.reduce((sum, { tokens }) => sum + tokens, 0);
+  if (places.length !== wanted) {
+    const problem = `${places.length} tokens stand for ${wanted} features of images: text must not spell what stands for one`;
+    throw invalid(parameter, problem);
+  }
+  let taken = 0;
+  return texts.map(({ tokens }) => {
+    taken += tokens;
+    return places.slice(taken - tokens, taken);
+  });
+}
+
+/** An image's tokens have one time, and rows and columns from there; after it positions go on from the larger of both. */
+function threePartPositions(
+  count: number,
+  places: readonly Int32Array[],
+  texts: readonly PictureText[],
+): Int32Array {
+  const positions = new Int32Array(3 * count);
+  let next = 0;
+  const images = new Map(texts.map((text, index) => [places[index]?.[0], text]));
+  for (let at = 0; at < count; ) {
+    const image = images.get(at);
+    if (image === undefined) {
+      positions.fill(next++, 3 * at, 3 * at + 3);
+      at++;
+      continue;
+    }
+    const { rows, columns } = image.grid;
+    for (let cell = 0; cell < image.tokens; cell++, at++) {
+      positions.set([next, next + Math.floor(cell / columns), next + (cell % columns)], 3 * at);
+    }
+    next += Math.max(rows, columns);
+  }
+  return positions;
+}
