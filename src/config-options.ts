@@ -141,6 +141,18 @@ export const configOptions = {
     default: [],
     meaning: 'servers elsewhere whose models are asked for here by name: [a list of objects](#upstreams)',
   },
+  vision: {
+    kind: onOff,
+    default: true,
+    meaning:
+      'models that have a vision tower [read images](vision.md); `false` leaves towers out, and their memory free',
+  },
+  mmproj: {
+    kind: list,
+    default: [],
+    meaning:
+      'projector files of GGUF models, where they do not lie beside them: a path for the default model, or `name=path`',
+  },
   preload: {
     kind: list,
     default: [],
@@ -363,7 +375,25 @@ export const configOptions = {
     default: 2048,
     meaning: 'texts in a request to `/v1/embeddings`, documents in one to `/v1/rerank`',
   },
-  bodyLimit: { kind: bytes, default: 8 * 1024 * 1024, meaning: 'largest request body' },
+  bodyLimit: {
+    kind: bytes,
+    default: 8 * 1024 * 1024,
+    meaning: 'largest request body; where images may come, there is room for `imagesLimit` besides',
+  },
+  imageLimit: { kind: bytes, default: 20 * 1024 ** 2, meaning: 'largest file of an image' },
+  imagesLimit: { kind: bytes, default: 32 * 1024 ** 2, meaning: 'files of all images of a request together' },
+  imagePixels: {
+    kind: count,
+    default: 50_000_000,
+    meaning: 'pixels of an image; its header is asked before it is decoded',
+  },
+  maxImages: { kind: count, default: 32, meaning: 'images of a request' },
+  imageHosts: {
+    kind: list,
+    default: [],
+    meaning:
+      'hosts that images are fetched from, such as `images.example` or `*.example` (HTTPS), or `http://10.0.0.5:8080`, an address of your own network; without any, images come as `data:` URLs alone',
+  },
   requestTimeout: { kind: seconds, default: 600, meaning: 'no request takes longer; 0 sets no limit' },
   shutdownLimit: {
     kind: seconds,

@@ -23,6 +23,7 @@ import type { ChatOptions, EmbedOptions, TextOptions, TokenOptions } from './cal
 import { asLibraryError, ChairliftError, invalidValue, loadError } from './chairlift-error.ts';
 import { configFrom, type ExclusiveSettings, type GivenConfig } from './given-config.ts';
 import { chooseGpu, isGpuBackend } from './gpu-choice.ts';
+import { chosenProjectors } from './image-settings.ts';
 import {
   type EmbedResult,
   ModelCalls,
@@ -50,6 +51,8 @@ const settings = [
   'speculation',
   'chatTemplate',
   'toolFormat',
+  'vision',
+  'mmproj',
   'config',
 ] as const satisfies readonly (keyof GivenConfig)[];
 
@@ -136,7 +139,8 @@ async function start(
     aliases: [],
     createdSeconds,
   }));
-  const chosen = { chatTemplate, toolFormat, draftPath };
+  const projectorPath = chosenProjectors(config)(name, true);
+  const chosen = { chatTemplate, toolFormat, projectorPath, draftPath };
   const model = { name, path, aliases: [], adapters, pinned: true, createdSeconds, ...chosen };
   const gpu = await chooseGpu(config);
   if (!isGpuBackend(gpu.backend) && gpu.notice !== undefined) onNotice(gpu.notice);

@@ -19,6 +19,7 @@ import { type ChosenTemplate, readChosenTemplate } from '../text/chosen-template
 import { formatNames } from '../text/formats/detect.ts';
 import type { FormatName } from '../text/formats/format.ts';
 import { type GpuChoice, isGpuBackend } from './gpu-choice.ts';
+import { chosenProjectors } from './image-settings.ts';
 
 const MEMORY_SHARE = 0.7;
 const GPU_MEMORY_SHARE = 0.9;
@@ -76,6 +77,7 @@ export function poolModels(config: Config, home: string, homes = modelHomesOf(co
   const templateOf = chosenTemplates(config);
   const formatOf = chosenFormats(config);
   const draftOf = chosenDrafts(config, homes);
+  const projectorOf = chosenProjectors(config);
   const inspected: InspectedModels = new Map();
   let lastPaths: readonly string[] = [];
   let defaultName: string | undefined;
@@ -92,11 +94,12 @@ export function poolModels(config: Config, home: string, homes = modelHomesOf(co
   const servable = (found: readonly ModelOnDisk[]): PoolModel[] => {
     // Models that appear later never become the default.
     defaultName ??= found.find(isSound)?.name;
-    return found.filter(isSound).map(({ name, path, createdSeconds, headless }) => ({
+    return found.filter(isSound).map(({ name, path, createdSeconds, headless, sees }) => ({
       name,
       path,
       createdSeconds,
       ...(headless && { headless }),
+      ...(sees && { sees }),
       aliases: [...aliasesOf(name), ...shortNamesAt(path).filter((short) => short !== name)],
       adapters: adapters
         .filter(({ model }) => model === name)
@@ -107,6 +110,7 @@ export function poolModels(config: Config, home: string, homes = modelHomesOf(co
       pinned: config.pin.includes(name),
       chatTemplate: templateOf(name),
       toolFormat: formatOf(name),
+      projectorPath: projectorOf(name, name === defaultName),
       draftPath: draftOf(name, name === defaultName),
     }));
   };
@@ -126,6 +130,7 @@ export function poolModels(config: Config, home: string, homes = modelHomesOf(co
   for (const name of config.preload) mustExist('--preload', name, names);
   for (const name of templateOf.names) mustExist('--chat-template', name, names);
   for (const name of draftOf.names) mustExist('--draft', name, names);
+  for (const name of projectorOf.names) mustExist('--mmproj', name, names);
   return { models, find: () => servable(look()), broken: () => lastFound.filter((one) => !isSound(one)) };
 }
 
@@ -224,6 +229,8 @@ function engineChoice(config: Config, { backend }: GpuChoice): EngineChoice {
   return defined({
     backend,
     ...(isGpuBackend(backend) ? { gpu } : {}),
+    // Requests of a fleet carry none.
+    images: config.vision && config.join.length === 0,
     threads,
     engine: defined({
       direct,

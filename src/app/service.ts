@@ -38,6 +38,7 @@ import { closeInOrder } from './close-steps.ts';
 import { chosenSettings, effectiveSettings } from './effective-settings.ts';
 import { chooseGpu, type GpuChoice, isGpuBackend } from './gpu-choice.ts';
 import { hubSettings } from './hub-settings.ts';
+import { readImageHosts } from './image-settings.ts';
 import {
   claimNodeName,
   connectFleet,
@@ -463,6 +464,13 @@ function serverSettings(config: Config): ServerSettings {
     samplingDefaults: readSamplingDefaults(config.samplingDefaults),
     useModelSampling: config.generationConfig === 'auto',
     thinking: config.thinking === 'auto' ? undefined : config.thinking === 'on',
+    images: {
+      maxBytes: config.imageLimit,
+      maxPixels: config.imagePixels,
+      maxImages: config.maxImages,
+      maxTotalBytes: config.imagesLimit,
+    },
+    imageHosts: readImageHosts(config),
     maxFileBytes: config.fileLimit,
     maxKeyFileBytes: config.filesLimit,
     keepFilesMs: config.keepFiles === 0 ? Number.POSITIVE_INFINITY : config.keepFiles * 1000,

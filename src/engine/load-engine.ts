@@ -8,6 +8,7 @@ import { readDenseLayers } from '../model/dense-layers.ts';
 import { openSpec } from '../model/open-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import { attentionsOf, isEncoder } from '../model/spec-walk.ts';
+import { runsTowers } from '../model/vision/tower-backends.ts';
 import { calibratedBudget, measuredRows } from './calibrate.ts';
 import type { EngineOptions } from './engine.ts';
 import type { VisionLimits } from './images/prompt-images.ts';
@@ -43,11 +44,12 @@ export async function loadEngine(
     ...(gpu === undefined ? {} : { gpu }),
   });
   const { contextLength, blockCount } = engine;
-  const { stateSlots, adapters = [], images } = settings;
+  const { stateSlots, adapters = [], images = false, projectorPath } = settings;
   const { files, spec, weights } = openSpec(settings.modelPath, {
     ...(contextLength === undefined ? {} : { contextLength }),
     adapters,
-    images,
+    images: images && runsTowers(choice.name) && 'if-possible',
+    projectorPath,
   });
   try {
     const backend = await choice.create(spec, weights, {

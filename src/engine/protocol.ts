@@ -16,13 +16,15 @@ export interface EngineSettings {
   readonly modelPath: string;
   /** Requests name them by number. */
   readonly adapters?: readonly AdapterPath[];
+  /** Opens the model's vision tower, too, where it has one. */
+  readonly images?: boolean;
+  /** Of a GGUF: its projector file. Default: the one beside it. */
+  readonly projectorPath?: string;
   readonly backend?: BackendName;
   /** One of several GPUs, where the backend is cuda or webgpu. */
   readonly gpu?: string;
   readonly threads?: number;
   readonly kvType?: KvType;
-  /** Opens the model's vision tower, too, and fails where there is none. Default false: the text model alone. */
-  readonly images?: boolean;
   /** A smaller model of the same vocabulary that drafts. */
   readonly draftPath?: string;
   /** Slots for what layers without KV remember, where the model has such. */

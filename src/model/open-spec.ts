@@ -3,6 +3,7 @@
 import { openAdapter } from '../weights/adapter-files.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { type OpenedModel, openModelFiles } from '../weights/open-model.ts';
+import { projectorFor } from '../weights/projector-files.ts';
 import { openVisionFiles } from '../weights/vision-files.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 import { type NamedAdapter, withAdapters } from './adapters.ts';
@@ -24,36 +25,72 @@ interface OpenedSpec {
   readonly spec: ModelSpec;
   /** Of the model and its adapters; closing them closes all files. */
   readonly weights: WeightSource;
+  /** Why it has no tower, where one was to be opened if possible. */
+  readonly visionProblem?: string;
 }
 
 export interface OpenSpecOptions extends BuildSpecOptions {
   readonly adapters?: readonly AdapterPath[];
-  /** Opens the vision tower, too, or throws where there is none. Default false: the text model alone. */
-  readonly images?: boolean | undefined;
+  /** Opens the vision tower, too, or throws where there is none, unless it is only wanted if possible. Default: the text model alone. */
+  readonly images?: boolean | 'if-possible' | undefined;
+  /** Of a GGUF: its projector file. Default: the one beside it. */
+  readonly projectorPath?: string | undefined;
 }
 
 export function openSpec(
   path: string,
-  { adapters = [], images = false, ...options }: OpenSpecOptions = {},
+  { adapters = [], images = false, projectorPath, ...options }: OpenSpecOptions = {},
 ): OpenedSpec {
   let files = openModelFiles(path);
   const opened: NamedAdapter[] = [];
   try {
     let spec = buildSpec(files, options);
-    if (images) {
-      const vision = openVisionFiles(files);
-      spec = withVision(spec, buildVision(visionSource(files, vision, spec)), files.path);
-      files = { ...files, weights: vision.weights };
-      checkTensors(spec, files.weights, files.path);
+    let visionProblem: string | undefined;
+    const projector = projectorPath ?? (files.format === 'gguf' ? projectorFor(files.path) : undefined);
+    if (images === true || (images === 'if-possible' && isSaidToSee(files, projector))) {
+      try {
+        ({ spec, files } = openTower(files, spec, projector));
+      } catch (error) {
+        if (images === true || !(error instanceof ModelFileError)) throw error;
+        visionProblem = error.message;
+      }
     }
     for (const { name, path: place } of adapters) opened.push({ name, files: openAdapter(place) });
     const adapted = withAdapters(spec, files, opened);
     // Embedding requests give one text at a time.
     const isPaired = classifierHead(files, spec) !== undefined;
-    return { files, ...(isPaired ? withSecondTexts(adapted.spec, adapted.weights) : adapted) };
+    return {
+      files,
+      ...(isPaired ? withSecondTexts(adapted.spec, adapted.weights) : adapted),
+      ...(visionProblem === undefined ? {} : { visionProblem }),
+    };
   } catch (error) {
     for (const adapter of opened) adapter.files.weights.close();
     files.weights.close();
+    throw error;
+  }
+}
+
+/** Whether its files hold a tower, or name one. */
+function isSaidToSee(files: OpenedModel, projector: string | undefined): boolean {
+  return files.format === 'gguf' ? projector !== undefined : files.config.vision_config !== undefined;
+}
+
+interface SeeingSpec {
+  readonly spec: ModelSpec;
+  readonly files: OpenedModel;
+}
+
+/** Leaves `files` open and as they were where it throws. */
+function openTower(opened: OpenedModel, text: ModelSpec, projectorPath: string | undefined): SeeingSpec {
+  const vision = openVisionFiles(opened, projectorPath);
+  try {
+    const spec = withVision(text, buildVision(visionSource(opened, vision, text)), opened.path);
+    const files = { ...opened, weights: vision.weights };
+    checkTensors(spec, files.weights, files.path);
+    return { spec, files };
+  } catch (error) {
+    vision.projector?.weights.close();
     throw error;
   }
 }

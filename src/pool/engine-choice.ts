@@ -8,7 +8,7 @@ import type { ModelMemory } from './model-memory.ts';
 export interface EngineChoice
   extends Omit<
     EngineSettings,
-    'modelPath' | 'adapters' | 'draftPath' | 'kvType' | 'stateSlots' | 'images' | 'engine'
+    'modelPath' | 'adapters' | 'projectorPath' | 'draftPath' | 'kvType' | 'stateSlots' | 'engine'
   > {
   readonly engine?: Omit<EngineSettings['engine'], 'blockCount' | 'blockLimit' | 'endIds' | 'imageBytes'>;
 }
@@ -17,17 +17,17 @@ export function engineSettings(
   { files, tokenizer, spec }: LocalModel,
   { kvType, stateSlots, imageBytes, blockCount, firstBlocks }: ModelMemory,
   choice: EngineChoice,
-  { adapters = [], draftPath }: Pick<EngineSettings, 'adapters' | 'draftPath'> = {},
+  { adapters = [], ...besides }: Pick<EngineSettings, 'adapters' | 'projectorPath' | 'draftPath'> = {},
 ): EngineSettings {
   return {
     ...choice,
     modelPath: files.path,
     ...(adapters.length === 0 ? {} : { adapters }),
-    ...(draftPath === undefined ? {} : { draftPath }),
+    ...besides,
     kvType,
     ...(stateSlots === undefined ? {} : { stateSlots }),
     // As it was opened here.
-    ...(spec.vision === undefined ? {} : { images: true }),
+    images: spec.vision !== undefined,
     engine: {
       ...choice.engine,
       blockCount,

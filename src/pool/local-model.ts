@@ -32,6 +32,8 @@ export interface LocalModel {
   readonly fillInMiddle: FillInMiddle | undefined;
   /** How its files say that it is best sampled from. */
   readonly sampling: SamplingDefaults;
+  /** Why it reads no images, though its files say that it would. */
+  readonly visionProblem: string | undefined;
   close(): void;
 }
 
@@ -46,7 +48,7 @@ export function openLocalModel(
   path: string,
   { chatTemplate, toolFormat, ...options }: LocalModelOptions = {},
 ): LocalModel {
-  const { files, spec, weights } = openSpec(path, options);
+  const { files, spec, weights, visionProblem } = openSpec(path, options);
   try {
     const { tokenizer, template: own, fillInMiddle } = openText(files, chatTemplate ?? familyTemplate(spec));
     const template = own && withFormat(own, toolFormat);
@@ -54,7 +56,8 @@ export function openLocalModel(
     const pooling = classifier === undefined ? modelPooling(files, spec) : scoredAlone;
     const sampling = modelSampling(files);
     const close = () => weights.close();
-    return { files, spec, weights, tokenizer, template, fillInMiddle, sampling, pooling, classifier, close };
+    const text = { tokenizer, template, fillInMiddle, sampling, pooling, classifier };
+    return { files, spec, weights, ...text, visionProblem, close };
   } catch (error) {
     weights.close();
     throw error;

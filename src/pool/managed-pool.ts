@@ -2,8 +2,11 @@
 // least recently used first when room is needed; a pinned one never does. Models that fit only in turn change places:
 // one that has had its turn takes no new requests, ends those it has, and leaves; who asks for it meanwhile waits.
 
+import type { BackendName } from '../compute/backend.ts';
 import type { AdapterPath } from '../model/open-spec.ts';
+import type { ModelSpec } from '../model/spec.ts';
 import { textOnlyNotice } from '../model/spec-walk.ts';
+import { runsTowers } from '../model/vision/tower-backends.ts';
 import { messageOf } from '../runtime/error-message.ts';
 import { type LongTimer, runAfter } from '../runtime/timers.ts';
 import { AdapterChanges } from './adapter-changes.ts';
@@ -108,7 +111,8 @@ export class ManagedPool implements ModelPool {
 
   list(): readonly ModelEntry[] {
     return this.#slots.all().flatMap((slot) => {
-      const { adapters = [], ...model } = slot.model;
+      const { adapters = [], sees, ...rest } = slot.model;
+      const model = { ...rest, ...(sees && this.#readsImages ? { sees } : {}) };
       const { served, computedBy, proven } = slot;
       const busy = busyOf(slot);
       const state = this.#memory.isWaiting(model.name) ? 'waiting' : slot.state;
@@ -130,10 +134,16 @@ export class ManagedPool implements ModelPool {
         state,
         busy: 0,
         pinned: model.pinned,
+        ...(model.sees && { sees: model.sees }),
         ...known,
       }));
       return [whole, ...adapted];
     });
+  }
+
+  get #readsImages(): boolean {
+    const { images, backend = 'cpu' } = this.#options.engine;
+    return images === true && runsTowers(backend);
   }
 
   loaded(): readonly ServedModel[] {
@@ -327,7 +337,7 @@ export class ManagedPool implements ModelPool {
   /** Undefined where it went well. */
   async #load(slot: Slot): Promise<AcquireRefusal | undefined> {
     if (this.#closed !== undefined) return closing;
-    const { name, path, adapters = [], chatTemplate, toolFormat, draftPath } = slot.model;
+    const { name, path, adapters = [], chatTemplate, toolFormat, projectorPath, draftPath } = slot.model;
     slot.state = 'loading';
     try {
       const { memoryBytes, engine, kv } = this.#options;
@@ -337,6 +347,8 @@ export class ManagedPool implements ModelPool {
         adapters,
         chatTemplate,
         toolFormat,
+        images: this.#readsImages && 'if-possible',
+        projectorPath,
       });
       local.close();
       const speculates = engine.engine?.speculation !== false;
@@ -366,9 +378,13 @@ export class ManagedPool implements ModelPool {
     local: LocalModel,
     memory: ModelMemory,
   ): Promise<AcquireRefusal | undefined> {
-    const { name, path, adapters = [], draftPath } = slot.model;
+    const { name, path, adapters = [], projectorPath, draftPath } = slot.model;
     const choice = { threads: this.#options.cores, ...this.#options.engine };
-    const besides = { adapters: adapters.map(plainPath), ...(draftPath === undefined ? {} : { draftPath }) };
+    const besides = {
+      adapters: adapters.map(plainPath),
+      ...(projectorPath === undefined ? {} : { projectorPath }),
+      ...(draftPath === undefined ? {} : { draftPath }),
+    };
     const engine = new SupervisedEngine(engineSettings(local, memory, choice, besides), {
       stepTimeoutMs: this.#options.stepTimeoutMs,
       onProgress: (share) => this.#options.onProgress?.(name, share),
@@ -389,15 +405,19 @@ export class ManagedPool implements ModelPool {
     }
     const { backend, device, notice } = started.ready;
     if (notice !== undefined) this.#notify('fallback', name, notice);
-    const { spec, tokenizer, template, fillInMiddle, sampling, pooling, classifier } = local;
+    const { tokenizer, template, fillInMiddle, sampling, pooling, classifier } = local;
+    // The engine found another backend than was expected, and has left the tower out.
+    const spec = runsTowers(backend) ? local.spec : withoutTower(local.spec);
+    const visionProblem = local.visionProblem ?? unseenBecause(spec, backend, this.#options.engine.images);
     const less = textOnlyNotice(spec);
-    if (less !== undefined) this.#notify('fallback', name, less);
+    if (less !== undefined) this.#notify('fallback', name, visionProblem ?? less);
     const { blockCount } = memory;
     const servedAs = (itsName: string, adapter?: number): ServedModel => ({
       name: itsName,
       path,
       adapter,
       spec,
+      visionProblem,
       tokenizer,
       template,
       pooling,
@@ -489,6 +509,20 @@ export class ManagedPool implements ModelPool {
   #notify(kind: PoolEvent['kind'], model: string, message: string): void {
     this.#options.onEvent?.({ kind, model, message });
   }
+}
+
+function withoutTower({ vision, ...spec }: ModelSpec): ModelSpec {
+  return vision === undefined ? spec : { ...spec, textOnly: true };
+}
+
+function unseenBecause(
+  { textOnly }: ModelSpec,
+  backend: BackendName,
+  images: boolean | undefined,
+): string | undefined {
+  if (textOnly !== true) return undefined;
+  if (images !== true) return 'this server leaves vision towers out (vision: false)';
+  return runsTowers(backend) ? undefined : `the ${backend} backend does not run vision towers`;
 }
 
 function plainPath({ name, path }: AdapterPath): AdapterPath {

@@ -23,6 +23,8 @@ export interface ModelEntry {
   readonly createdSeconds: number;
   /** It writes no text; absent where that is not known, too. */
   readonly headless?: true;
+  /** It reads images; absent where that is not known, too. */
+  readonly sees?: true;
   /** Weights, and the KV blocks it may hold now, where it is loaded or loading. */
   readonly memoryBytes?: number;
   /** Requests that use it now, or wait for it. */

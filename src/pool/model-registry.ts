@@ -4,6 +4,7 @@
 import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { buildSpec } from '../model/build-spec.ts';
+import { openSpec } from '../model/open-spec.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { openModelFiles } from '../weights/open-model.ts';
 import { type ModelFiles, modelFilesAt, modelFilesUnder, openingPath } from './model-files.ts';
@@ -29,6 +30,8 @@ export interface ModelOnDisk {
   readonly format: ModelFormat;
   /** It has no head: it makes vectors and scores of texts, and writes none. */
   readonly headless?: true;
+  /** It has a vision tower that can be run. */
+  readonly sees?: true;
   /** Why it cannot be served; absent where its headers are sound and its architecture is known. */
   readonly problem?: string;
 }
@@ -119,7 +122,8 @@ function inspect(
     const files = openModelFiles(path);
     try {
       const { headless } = buildSpec(files);
-      return { ...known, format: files.format, ...(headless && { headless }) };
+      const sees = seesImages(path) ? ({ sees: true } as const) : {};
+      return { ...known, format: files.format, ...(headless && { headless }), ...sees };
     } catch (error) {
       return { ...known, format: files.format, problem: problemOf(error) };
     } finally {
@@ -128,6 +132,13 @@ function inspect(
   } catch (error) {
     return { ...known, format: kind, problem: problemOf(error) };
   }
+}
+
+/** By its headers, and those of its projector file. */
+export function seesImages(path: string, projectorPath?: string): boolean {
+  const { spec, weights } = openSpec(path, { images: 'if-possible', projectorPath });
+  weights.close();
+  return spec.vision !== undefined;
 }
 
 function problemOf(error: unknown): string {

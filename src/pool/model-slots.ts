@@ -20,9 +20,12 @@ export interface PoolModel {
   readonly pinned: boolean;
   readonly createdSeconds: number;
   readonly headless?: true;
+  readonly sees?: true;
   /** Where somebody chose one. */
   readonly chatTemplate?: ChosenTemplate | undefined;
   readonly toolFormat?: FormatName | undefined;
+  /** Of a GGUF: its projector file, where somebody chose one. */
+  readonly projectorPath?: string | undefined;
   /** A smaller model that drafts for it. */
   readonly draftPath?: string | undefined;
 }

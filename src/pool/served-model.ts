@@ -20,6 +20,8 @@ export interface ServedModel {
   readonly spec: ModelSpec;
   readonly tokenizer: Tokenizer;
   readonly template: ChatTemplate | undefined;
+  /** Why it reads no images, where there is more to say than that it has no tower. */
+  readonly visionProblem?: string | undefined;
   /** How texts become vectors. */
   readonly pooling: ModelPooling;
   /** Absent where it has no head that scores texts. */
