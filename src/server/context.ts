@@ -2,6 +2,7 @@
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { AnswerGrammars } from '../generation/answer-grammars.ts';
+import type { PictureWorkers } from '../images/picture-workers.ts';
 import type { Hub } from '../pool/hub.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
 import type { ModelOnDisk } from '../pool/model-registry.ts';
@@ -149,6 +150,7 @@ export interface ServerContext extends ServerDeps {
   readonly admission: Admission;
   readonly activity: Activity;
   readonly encoders: EncodeWorkers;
+  readonly pictures: PictureWorkers;
   readonly grammars: AnswerGrammars;
   readonly feed: RequestFeed;
   readonly health: HealthCheck;

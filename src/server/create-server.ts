@@ -13,6 +13,7 @@ import {
   LogController,
 } from 'fastify';
 import { AnswerGrammars } from '../generation/answer-grammars.ts';
+import { PictureWorkers } from '../images/picture-workers.ts';
 import { EncodeWorkers } from '../text/encode-workers.ts';
 import { UpstreamPool } from '../upstream/upstream-pool.ts';
 import { BatchRunner } from './batches/batch-runner.ts';
@@ -191,6 +192,7 @@ function makeContext(deps: ServerDeps): ServerContext {
       onProblem: (error) => deps.logger.error({ err: error }, 'live'),
     }),
     encoders: new EncodeWorkers(),
+    pictures: new PictureWorkers(),
     grammars: new AnswerGrammars(),
     health,
     readiness: new Readiness(pool, health),
@@ -254,7 +256,7 @@ async function drain(
 
 /** A server that was not drained ends its requests at once. */
 function endOnClose(app: FastifyInstance, context: ServerContext, runner: BatchRunner | undefined): void {
-  const { activity, encoders, grammars, upstreams } = context;
+  const { activity, encoders, grammars, pictures, upstreams } = context;
   app.addHook('preClose', async () => {
     runner?.stop();
     await activity.drain(0);
@@ -262,7 +264,7 @@ function endOnClose(app: FastifyInstance, context: ServerContext, runner: BatchR
   cutOffOnClose(app);
   app.addHook('onClose', async () => {
     upstreams?.close();
-    await Promise.all([encoders.close(), grammars.close()]);
+    await Promise.all([encoders.close(), pictures.close(), grammars.close()]);
   });
 }
 

@@ -6,6 +6,7 @@ import type { z } from 'zod';
 import type { ServerContext } from './context.ts';
 import { shuttingDown } from './http/errors.ts';
 import { endWithAuthority, identify, requireAdmin } from './request/auth.ts';
+import { imageBodyLimit } from './settings.ts';
 
 const PREFIX = '/v1';
 
@@ -34,6 +35,8 @@ export interface Route {
   readonly error?: z.ZodType;
   readonly mediaType?: string;
   readonly config?: FastifyContextConfig;
+  /** Its bodies have room for images. */
+  readonly takesImages?: true;
   readonly explainError?: (error: unknown) => unknown;
   readonly exposeHeadRoute?: boolean;
   handler(request: FastifyRequest, reply: FastifyReply): unknown;
@@ -41,13 +44,14 @@ export interface Route {
 
 export function registerRoutes(app: FastifyInstance, context: ServerContext, routes: readonly Route[]): void {
   for (const route of routes) {
-    const { method, config, handler, explainError, exposeHeadRoute } = route;
+    const { method, config, handler, explainError, exposeHeadRoute, takesImages } = route;
     for (const url of urlsOf(route)) {
       app.route({
         method,
         url,
         handler,
         onRequest: accessHook(route, context),
+        ...(takesImages === true ? { bodyLimit: imageBodyLimit(context.settings) } : {}),
         ...(config === undefined ? {} : { config }),
         ...(exposeHeadRoute === undefined ? {} : { exposeHeadRoute }),
         ...(explainError === undefined ? {} : { errorHandler: rethrow(explainError) }),

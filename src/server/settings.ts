@@ -1,10 +1,19 @@
 // Settings of the HTTP edge: limits, timeouts, behaviour. They do not change while a server runs.
 
+import { defaultImageLimits, type ImageLimits } from '../generation/pictured-prompt.ts';
 import type { SamplingDefaults } from '../sampling/parameters.ts';
 import type { Tier } from '../store/key-record.ts';
 
+export interface RequestImageLimits extends ImageLimits {
+  /** Files of all images of a request. */
+  readonly maxTotalBytes: number;
+}
+
 export interface ServerSettings {
   readonly bodyLimitBytes: number;
+  readonly images: RequestImageLimits;
+  /** Hosts that images are fetched from; see image-hosts.ts. */
+  readonly imageHosts: readonly string[];
   readonly maxMessages: number;
   /** The longest text, of a message's content or a prompt, in UTF-16 units. */
   readonly maxTextCharacters: number;
@@ -57,6 +66,8 @@ export interface ServerSettings {
 
 export const defaultSettings: ServerSettings = Object.freeze({
   bodyLimitBytes: 8 * 1024 * 1024,
+  images: { ...defaultImageLimits, maxTotalBytes: 32 * 1024 * 1024 },
+  imageHosts: [],
   maxMessages: 2048,
   maxTextCharacters: 4 * 1024 * 1024,
   maxPrompts: 128,
@@ -85,3 +96,8 @@ export const defaultSettings: ServerSettings = Object.freeze({
   llamaMetrics: false,
   logPrompts: false,
 });
+
+/** Of routes that take images: base64 has four characters for three bytes. */
+export function imageBodyLimit({ bodyLimitBytes, images }: ServerSettings): number {
+  return bodyLimitBytes + Math.ceil((images.maxTotalBytes * 4) / 3);
+}

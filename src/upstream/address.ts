@@ -57,7 +57,7 @@ export function checkAddress(text: string, { allowHttp }: AddressRules): Checked
 }
 
 /** Without the brackets of IPv6, and without a dot at the end, which changes nothing but comparisons. */
-function hostOf({ hostname }: URL): string {
+export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
 }
 

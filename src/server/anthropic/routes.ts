@@ -21,7 +21,13 @@ import { countRules, countSchema, messagesRules, messagesSchema } from './schema
 
 export function messageRoutes(context: ServerContext): readonly Route[] {
   const config = { errorBody: anthropicError, idHeader: 'request-id' };
-  const common = { method: 'POST', access: 'key', error: anthropicErrorSchema, config } as const;
+  const common = {
+    method: 'POST',
+    access: 'key',
+    takesImages: true,
+    error: anthropicErrorSchema,
+    config,
+  } as const;
   return [
     {
       ...common,

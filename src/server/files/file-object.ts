@@ -9,6 +9,9 @@ export const INPUT_PURPOSE = 'batch';
 export const OUTPUT_PURPOSE = 'batch_output';
 /** Of files that conversations name. */
 export const DATA_PURPOSE = 'user_data';
+/** Of images. */
+export const VISION_PURPOSE = 'vision';
+export const conversationPurposes = [DATA_PURPOSE, VISION_PURPOSE] as const;
 
 export const LARGEST_FILE_PAGE = 10_000;
 const LEAST_EXPIRY_SECONDS = 3600;
@@ -20,8 +23,8 @@ export const expirySchema = z.strictObject({
 });
 
 export const uploadSchema = z.object({
-  purpose: z.enum([INPUT_PURPOSE, DATA_PURPOSE], {
-    error: `must be ${INPUT_PURPOSE}, the input of a batch, or ${DATA_PURPOSE}, a text for conversations`,
+  purpose: z.enum([INPUT_PURPOSE, ...conversationPurposes], {
+    error: `must be ${INPUT_PURPOSE}, the input of a batch, ${DATA_PURPOSE}, a text or an image for conversations, or ${VISION_PURPOSE}, an image`,
   }),
   expires_after: expirySchema.optional(),
 });
@@ -40,7 +43,7 @@ export const fileSchema = z.strictObject({
   created_at: z.int(),
   expires_at: z.int().optional(),
   filename: z.string(),
-  purpose: z.enum([INPUT_PURPOSE, OUTPUT_PURPOSE, DATA_PURPOSE]),
+  purpose: z.enum([INPUT_PURPOSE, OUTPUT_PURPOSE, ...conversationPurposes]),
   status: z.literal('processed'),
   status_details: z.null(),
 });

@@ -3,7 +3,7 @@
 import type { ServerContext } from '../context.ts';
 import { badRequest, fromStore } from '../http/errors.ts';
 import type { Caller } from '../request/auth.ts';
-import { DATA_PURPOSE } from './file-object.ts';
+import { conversationPurposes } from './file-object.ts';
 import { fileNotFound, filesOf } from './routes.ts';
 
 /** As OpenAI's clients give one. */
@@ -27,7 +27,7 @@ export async function fileText(reader: FileReader, given: GivenFile, where: stri
   const { name, bytes } =
     id == null
       ? { name: given.filename ?? undefined, bytes: decoded(data as string, `${where}.file_data`) }
-      : await stored(reader, id, `${where}.file_id`);
+      : await storedFile(reader, id, `${where}.file_id`, reader.context.settings.bodyLimitBytes);
   return element('document', { title: name }, textOf(bytes, where));
 }
 
@@ -43,14 +43,15 @@ export function element(
   return `<${name}${given.join('')}>\n${text}\n</${name}>`;
 }
 
-async function stored({ context, caller }: FileReader, id: string, where: string) {
+/** A file of this key's. */
+export async function storedFile({ context, caller }: FileReader, id: string, where: string, most: number) {
   const files = filesOf(context);
   const file = await fromStore('files', () => files.find(caller.keyId, id));
   if (file === undefined) throw fileNotFound(id, where);
-  if (file.purpose !== DATA_PURPOSE) throw badRequest(where, `must be a file of the purpose ${DATA_PURPOSE}`);
-  const most = context.settings.bodyLimitBytes;
-  if (file.bytes > most)
-    throw badRequest(where, `has ${file.bytes} bytes, and a conversation at most ${most}`);
+  if (!conversationPurposes.some((one) => one === file.purpose)) {
+    throw badRequest(where, `must be a file of the purpose ${conversationPurposes.join(' or ')}`);
+  }
+  if (file.bytes > most) throw badRequest(where, `has ${file.bytes} bytes; ${most} are possible`);
   const chunks: Buffer[] = [];
   await fromStore('files', async () => {
     for await (const chunk of files.chunks(id)) chunks.push(chunk);

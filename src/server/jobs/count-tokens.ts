@@ -1,6 +1,7 @@
 // Counts the tokens of the very prompts that would be answered.
 
 import { readPrompt } from '../../generation/prompt.ts';
+import { requestImages } from '../images/request-images.ts';
 import { NO_TOKENS } from '../limits/key-limiter.ts';
 import type { SamplingBody } from '../openai/schemas/sampling.ts';
 import { findEntry } from '../request/find-model.ts';
@@ -17,7 +18,8 @@ export function counterFor<Body extends SamplingBody>(
   const { encoders: encoder, settings: limits } = context;
   return async (body) => {
     const parameter = kind.names(body).prompt;
-    const encoding = { encoder, account: caller.keyId, signal, limits, parameter, mustFit: false };
+    const images = requestImages(context);
+    const encoding = { encoder, account: caller.keyId, signal, limits, images, parameter, mustFit: false };
     const inputs = kind.prompts(body, limits);
     return tokensOf(await Promise.all(inputs.map((input) => readPrompt(input, model, encoding))));
   };

@@ -2,6 +2,7 @@
 
 import type { Prompt } from '../../generation/context-room.ts';
 import { type PromptInput, readPrompt } from '../../generation/prompt.ts';
+import { requestImages } from '../images/request-images.ts';
 import type { RequestScope } from '../request/request-scope.ts';
 
 /**
@@ -15,7 +16,8 @@ export async function encodePrompts(
   mustFit = true,
 ): Promise<readonly Prompt[]> {
   const { encoders: encoder, settings: limits } = context;
-  const options = { encoder, account: caller.keyId, signal, limits, mustFit };
+  const images = requestImages(context);
+  const options = { encoder, account: caller.keyId, signal, limits, images, mustFit };
   const prompts: Prompt[] = [];
   for (const [at, input] of inputs.entries()) {
     prompts.push(await readPrompt(input, model, { ...options, parameter: nameOf(at) }));

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { type AnswerPlan, planAnswer } from '../../generation/answer-plan.ts';
 import type { Prompt } from '../../generation/context-room.ts';
-import { fitToContext, roomOf } from '../../generation/context-room.ts';
+import { fitToContext, roomOf, withImages } from '../../generation/context-room.ts';
 import { Generation } from '../../generation/generation.ts';
 import { expectedIds, type PromptInput } from '../../generation/prompt.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
@@ -53,7 +53,8 @@ export async function serveLocal(completion: CompletionRequest, scope: RequestSc
   const reserved = await reserveTokens(scope, tokensOf(prompts), demandOf(lengths));
   const { cappedTokens, ...granted } = grantAnswers(lengths, scope.permit, reserved);
   if (cappedTokens !== undefined) reply.header(CAPPED_HEADER, String(cappedTokens));
-  await run({ ...answers, ...granted, plans, expected });
+  const seen = await Promise.all(prompts.map((prompt) => withImages(prompt, signal)));
+  await run({ ...answers, ...granted, prompts: seen, plans, expected });
 }
 
 /** A resumed request keeps the seed of the first time, so that it has the same answer. */

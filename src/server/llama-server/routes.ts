@@ -66,6 +66,7 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
       summary: 'Continue a text, as llama-server does',
       description: rulesNote(completionRules),
       body: completionSchema,
+      takesImages: true,
       ...answers,
       config,
       handler: complete,
@@ -77,6 +78,7 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
       summary: 'Continue a text, as llama-server or as OpenAI does',
       description: eitherNote,
       body: z.union([completionSchema, textSchema]),
+      takesImages: true,
       config: eitherConfig,
       handler: async (request, reply) =>
         namesModel(await bodyOf(context, request))

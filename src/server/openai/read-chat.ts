@@ -1,8 +1,9 @@
-// Reads a chat: tools also in their older form, and files as their texts.
+// Reads a chat: tools also in their older form, files as their texts, images in one form.
 
 import { z } from 'zod';
 import { type FileReader, fileText } from '../files/file-text.ts';
 import { badRequest } from '../http/errors.ts';
+import { imagePart } from '../images/image-part.ts';
 import { withTools } from './older-functions.ts';
 import type { ChatBody, ChatRequest } from './schemas/chat.ts';
 
@@ -25,11 +26,14 @@ export async function readChat(given: ChatRequest, reader: FileReader): Promise<
 
 async function withTexts(message: Message, at: number, reader: FileReader): Promise<Message> {
   const { content } = message;
-  if (!Array.isArray(content) || content.every(({ type }) => type !== 'file')) return message;
+  if (!Array.isArray(content) || content.every(({ type }) => !['file', 'input_image'].includes(type))) {
+    return message;
+  }
   const parts: (typeof content)[number][] = [];
   for (const [index, part] of content.entries()) {
     const where = `messages[${at}].content[${index}]`;
-    parts.push(part.type === 'file' ? await asText(part, where, reader) : part);
+    if (part.type === 'file') parts.push(await asText(part, where, reader));
+    else parts.push(part.type === 'input_image' ? await imagePart(reader, part, where) : part);
   }
   return { ...message, content: parts };
 }

@@ -27,6 +27,7 @@ export function openAiRoutes(context: ServerContext): readonly Route[] {
     method: 'POST',
     access: 'key',
     body: chatRequestSchema,
+    takesImages: true,
     answer: chatAnswerSchema,
     chunk: chatChunkSchema,
   } as const;

@@ -9,6 +9,7 @@ import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
 import { badRequest } from '../http/errors.ts';
 import { type BodyRules, readBody } from '../http/parse-body.ts';
+import { requestImages } from '../images/request-images.ts';
 import { NO_TOKENS } from '../limits/key-limiter.ts';
 import { findEntry } from '../request/find-model.ts';
 import { requestContext, withRequestScope } from '../request/request-scope.ts';
@@ -57,13 +58,15 @@ export function tokenRoutes(context: ServerContext): readonly Route[] {
       access: 'key',
       summary: 'How many tokens the prompt of a chat has, as llama-server counts them',
       body: chatRequestSchema,
+      takesImages: true,
       answer: inputTokensSchema,
       handler: (request, reply) =>
         tokenCall(context, chatRules, request, reply, async ({ body, model, caller }) => {
           const chat = await readChat(body, requestContext(context, request, reply));
           const [input] = chatKind.prompts(chat, context.settings);
           const { encoders: encoder, settings: limits } = context;
-          const options = { ...caller, encoder, limits, parameter: 'messages', mustFit: false };
+          const images = requestImages(context);
+          const options = { ...caller, encoder, limits, images, parameter: 'messages', mustFit: false };
           const { ids } = await readPrompt(input as PromptInput, model, options);
           return { object: 'response.input_tokens', input_tokens: ids.length };
         }),
@@ -75,23 +78,27 @@ export function tokenRoutes(context: ServerContext): readonly Route[] {
       summary: 'Messages to the prompt that the model sees',
       // The same body makes the same prompt at /v1/chat/completions.
       body: chatRequestSchema,
+      takesImages: true,
       answer: promptSchema,
       handler: (request, reply) =>
         tokenCall(context, chatRules, request, reply, async ({ body, model }) => {
           const chat = await readChat(body, requestContext(context, request, reply));
           const [conversation] = chatKind.prompts(chat, context.settings);
-          return { prompt: chatPrompt(model, conversation as Conversation, context.settings) };
+          const shown = { ...(conversation as Conversation), images: model.spec.vision !== undefined };
+          return { prompt: chatPrompt(model, shown, context.settings) };
         }),
     },
   ];
 }
 
 async function tokenize(
-  { encoders: encoder, settings: limits }: ServerContext,
+  context: ServerContext,
   { body, model, caller }: TokenCall<TokenizeBody>,
 ): Promise<object> {
+  const { encoders: encoder, settings: limits } = context;
   // A text that is too long for the model may be tokenized all the same.
-  const options = { ...caller, encoder, limits, parameter: 'prompt', mustFit: false };
+  const images = requestImages(context);
+  const options = { ...caller, encoder, limits, images, parameter: 'prompt', mustFit: false };
   const { ids } = await readPrompt(inputOf(body, limits), model, options);
   const { tokenizer, spec } = model;
   return {

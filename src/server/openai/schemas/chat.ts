@@ -21,6 +21,16 @@ const contentPart = z.looseObject({
   type: z.string(),
   text: z.string().optional(),
   refusal: z.string().optional(),
+  image_url: z
+    .union(
+      [z.string(), z.looseObject({ url: z.string(), detail: z.string().nullish() })],
+      'must be a URL, or an object with url',
+    )
+    .meta({
+      description:
+        'A data: URL of a PNG, JPEG, WebP or GIF, or a URL of a host that the server fetches from; and detail: low, high or auto.',
+    })
+    .optional(),
 });
 
 const messageFields = {
@@ -28,7 +38,7 @@ const messageFields = {
   content: z
     .union([z.string(), z.array(contentPart)], 'must be a text or a list of content parts')
     .nullish()
-    .meta({ description: 'A text, or parts of type "text" or "refusal".' }),
+    .meta({ description: 'A text, or parts of type "text", "image_url" or "refusal".' }),
   refusal: z.string().nullish().meta({ description: 'What the assistant said in place of content.' }),
   name: z.string().nullish(),
   tool_calls: z.array(z.looseObject({})).nullish().meta({ description: 'Calls of an earlier turn.' }),

@@ -86,6 +86,9 @@ export function truncated(
   const count = most === -1 ? room - 1 : most;
   return prompts.map((prompt) => {
     if (prompt.ids.length <= count) return prompt;
+    if (prompt.prepareImages !== undefined) {
+      throw badRequest('truncate_prompt_tokens', 'is not possible with images: they would be cut in two');
+    }
     // The text would be that of more tokens.
     const { text, ...rest } = prompt;
     return { ...rest, ids: prompt.ids.slice(-count), end: text };
