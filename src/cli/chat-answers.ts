@@ -5,7 +5,7 @@ import { AnswerGrammars } from '../generation/answer-grammars.ts';
 import type { GenerationPart } from '../generation/answer-parts.ts';
 import { GenerationError } from '../generation/generation-error.ts';
 import { prepare } from '../generation/prepare.ts';
-import { directEncoder } from '../generation/prompt.ts';
+import { directEncoder } from '../generation/prompt-encoder.ts';
 import { type ResponseFormat, requirementsFor } from '../generation/response-format.ts';
 import { flagNames, samplingSettings } from '../generation/sampling-settings.ts';
 import { openLocalModel } from '../pool/local-model.ts';

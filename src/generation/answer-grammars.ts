@@ -7,7 +7,7 @@ import { GrammarError } from '../grammar/grammar-error.ts';
 import { type GrammarTables, tableBytes } from '../grammar/tables.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { ServedModel } from '../pool/served-model.ts';
-import { type JobCaller, JobQueue, JobTooLong } from '../text/job-queue.ts';
+import { type JobCaller, JobQueue, JobTooLong } from '../runtime/job-queue.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import type { CheckedText, Controls, GrammarJob, GrammarResult } from './grammar-worker.ts';
 

@@ -3,7 +3,6 @@
 import type { ServedModel } from '../pool/served-model.ts';
 import { ChatTemplateError } from '../text/chat-template.ts';
 import { GenerationError, invalid } from './generation-error.ts';
-import type { placeInRequest } from './picture-parts.ts';
 import { describeTools, type WireTool, withCallsAsText } from './tools.ts';
 
 export interface TextLimits {
@@ -163,6 +162,9 @@ function withParsedArguments(call: Readonly<Record<string, unknown>>): Record<st
 }
 
 export const messageRoles = ['system', 'developer', 'user', 'assistant', 'tool'] as const;
+
+/** On a part whose place in the client's request is another than its place here. */
+export const placeInRequest = Symbol('place in the request');
 
 export interface ContentPart {
   readonly type: string;

@@ -9,7 +9,7 @@ import { isValidText } from '../grammar/json/validate.ts';
 import { type GrammarTables, tableBytes } from '../grammar/tables.ts';
 import { type VocabularyTables, vocabularyTables } from '../grammar/vocabulary.ts';
 import { messageOf } from '../runtime/error-message.ts';
-import type { FromJobThread } from '../text/job-thread.ts';
+import type { FromJobThread } from '../runtime/job-thread.ts';
 import { openText } from '../text/open-text.ts';
 import { openModelFiles } from '../weights/open-model.ts';
 

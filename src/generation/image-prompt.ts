@@ -6,7 +6,7 @@ import type { LocalModel } from '../pool/local-model.ts';
 import type { ChatMessage } from './chat-prompt.ts';
 import { withImages } from './context-room.ts';
 import { defaultImageLimits, picturedPrompt } from './pictured-prompt.ts';
-import { directEncoder } from './prompt.ts';
+import { directEncoder } from './prompt-encoder.ts';
 
 export interface ImagePrompt {
   readonly ids: Int32Array;

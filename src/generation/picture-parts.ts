@@ -2,7 +2,7 @@
 
 import { type Detail, details } from '../images/detail.ts';
 import type { ImagePromptSpec } from '../model/vision/image-prompt.ts';
-import type { ChatMessage, ContentPart, Conversation } from './chat-prompt.ts';
+import { type ChatMessage, type ContentPart, type Conversation, placeInRequest } from './chat-prompt.ts';
 import { invalid } from './generation-error.ts';
 
 export interface PicturePart {
@@ -11,9 +11,6 @@ export interface PicturePart {
   /** What the client calls it. */
   readonly where: string;
 }
-
-/** On a part whose place in the client's request is another than its place here. */
-export const placeInRequest = Symbol('place in the request');
 
 export function isPicture({ type }: ContentPart): boolean {
   return type === 'image_url';

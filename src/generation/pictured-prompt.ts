@@ -26,7 +26,7 @@ import {
   withPicturesAfterResults,
   withPlainText,
 } from './picture-parts.ts';
-import type { PromptEncoder } from './prompt.ts';
+import type { PromptEncoder } from './prompt-encoder.ts';
 
 export interface ImageLimits extends PictureLimits {
   /** In one prompt. */

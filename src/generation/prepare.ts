@@ -11,7 +11,8 @@ import { fitToContext, roomOf, withImages } from './context-room.ts';
 import { Generation } from './generation.ts';
 import type { ParameterNames } from './generation-error.ts';
 import type { GenerationRequest } from './generation-request.ts';
-import { expectedIds, type PromptEncoder, type PromptInput, readPrompt } from './prompt.ts';
+import { expectedIds, type PromptInput, readPrompt } from './prompt.ts';
+import type { PromptEncoder } from './prompt-encoder.ts';
 
 export interface Question extends Pick<GenerationRequest, 'stops' | 'special' | 'priority'> {
   readonly model: ServedModel;

@@ -1,7 +1,6 @@
 // Converts a conversation, a text, a gap or token ids to the ids a model continues.
 
 import type { ServedModel } from '../pool/served-model.ts';
-import type { EncodeWorkers } from '../text/encode-workers.ts';
 import type { EncodeOptions } from '../text/tokenizer.ts';
 import { type Conversation, chatPrompt, checkText, type TextLimits } from './chat-prompt.ts';
 import type { Prompt } from './context-room.ts';
@@ -10,6 +9,7 @@ import { invalid, notContinued } from './generation-error.ts';
 import { ownImages } from './own-images.ts';
 import { pictureParts } from './picture-parts.ts';
 import { type ImageReading, picturedPrompt } from './pictured-prompt.ts';
+import type { PromptEncoder } from './prompt-encoder.ts';
 
 export type PromptInput =
   | ({
@@ -48,13 +48,6 @@ export type PromptInput =
       readonly cuts?: boolean | undefined;
     }
   | { readonly kind: 'ids'; readonly ids: Iterable<number> };
-
-/** Threads for a server, the calling thread for a command. */
-export type PromptEncoder = Pick<EncodeWorkers, 'encode'>;
-
-export const directEncoder: PromptEncoder = {
-  encode: async ({ tokenizer }, text, options) => tokenizer.encode(text, options),
-};
 
 interface PromptOptions {
   readonly encoder: PromptEncoder;

@@ -5,7 +5,7 @@ import { parentPort, type Transferable } from 'node:worker_threads';
 import type { PreprocessingSpec } from '../model/vision/preprocessing.ts';
 import type { ImageView } from '../model/vision/vision-spec.ts';
 import { messageOf } from '../runtime/error-message.ts';
-import type { FromJobThread } from '../text/job-thread.ts';
+import type { FromJobThread } from '../runtime/job-thread.ts';
 import { decodePicture, measurePicture, type PictureLimits } from './decode.ts';
 import { PictureError } from './picture.ts';
 import { preprocess } from './preprocess.ts';

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { PreprocessingSpec } from '../model/vision/preprocessing.ts';
 import type { ImageView } from '../model/vision/vision-spec.ts';
-import { type JobCaller, JobQueue, JobTooLong } from '../text/job-queue.ts';
+import { type JobCaller, JobQueue, JobTooLong } from '../runtime/job-queue.ts';
 import { decodePicture, measurePicture, type PictureLimits } from './decode.ts';
 import { PictureError } from './picture.ts';
 import type { PictureResult, PictureWork } from './picture-thread.ts';

@@ -3,8 +3,8 @@
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../runtime/error-message.ts';
+import type { FromJobThread } from '../runtime/job-thread.ts';
 import { openModelFiles } from '../weights/open-model.ts';
-import type { FromJobThread } from './job-thread.ts';
 import { openText } from './open-text.ts';
 import type { Steps } from './steps.ts';
 import type { DecodeOptions, EncodeOptions, Tokenizer } from './tokenizer.ts';

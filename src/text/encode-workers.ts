@@ -2,8 +2,8 @@
 // Long ones can be cancelled, and accounts take turns, also between the parts of a very long one.
 
 import { setImmediate } from 'node:timers/promises';
+import { type JobCaller, JobQueue } from '../runtime/job-queue.ts';
 import type { EncodeResult, EncodeWork } from './encode-worker.ts';
-import { type JobCaller, JobQueue } from './job-queue.ts';
 import type { DecodeOptions, EncodeOptions, Tokenizer } from './tokenizer.ts';
 
 /** Shorter ones take a few milliseconds, about as long as a message to a thread and back. */

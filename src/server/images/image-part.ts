@@ -1,7 +1,7 @@
 // Images as each protocol writes them, as parts of a chat: a URL, or a file of the key's own.
 
 import { z } from 'zod';
-import { placeInRequest } from '../../generation/picture-parts.ts';
+import { placeInRequest } from '../../generation/chat-prompt.ts';
 import { type FileReader, storedFile } from '../files/file-text.ts';
 import { badRequest } from '../http/errors.ts';
 
