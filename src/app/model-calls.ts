@@ -81,6 +81,7 @@ const promptNames = {
   gap: 'prompt',
   pieces: 'prompt',
   pair: 'prompt',
+  pictured: 'prompt',
   ids: 'ids',
 } as const;
 

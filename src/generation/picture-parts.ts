@@ -63,6 +63,14 @@ export function withPlainText(
   };
 }
 
+/** The same of one text. */
+export function plainText(
+  given: string,
+  { marker, text, reserved }: Pick<ImagePromptSpec, 'marker' | 'text' | 'reserved'>,
+): string {
+  return brokenUp(given, [marker, text, ...reserved]);
+}
+
 function withPlainTexts(value: unknown, reserved: readonly string[]): unknown {
   if (typeof value === 'string') return brokenUp(value, reserved);
   if (Array.isArray(value)) return value.map((one) => withPlainTexts(one, reserved));

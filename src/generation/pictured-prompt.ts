@@ -15,14 +15,16 @@ import {
 import { planViews, type ViewPlan } from '../images/view-plan.ts';
 import type { ImageInput, VisionSpec } from '../model/vision/vision-spec.ts';
 import type { ServedModel } from '../pool/served-model.ts';
+import type { ChatTemplate } from '../text/chat-template.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
-import { type Conversation, chatPrompt, type TextLimits } from './chat-prompt.ts';
+import { type Conversation, chatPrompt, checkText, type TextLimits } from './chat-prompt.ts';
 import { checkTextFits, type Prompt } from './context-room.ts';
 import { invalid } from './generation-error.ts';
 import {
   BREAKER,
   type PicturePart,
   pictureParts,
+  plainText,
   withPicturesAfterResults,
   withPlainText,
 } from './picture-parts.ts';
@@ -66,17 +68,25 @@ interface PlannedPicture {
   readonly text: PictureText;
 }
 
+/** Texts with a picture after each but the last. */
+export interface PicturedText {
+  readonly pieces: readonly string[];
+  readonly pictures: readonly PicturePart[];
+}
+
 export async function picturedPrompt(
   model: SeeingModel,
-  given: Conversation,
+  given: Conversation | PicturedText,
   options: PicturedPromptOptions,
 ): Promise<Prompt> {
   const { tokenizer, spec } = model;
   const { vision } = spec;
   if (vision === undefined)
     throw invalid(options.parameter, `the model '${model.name}' does not read images`);
-  const conversation = withPlainText(given, vision.prompt);
-  const { rendered, parts } = renderedPrompt(model, conversation, vision, options);
+  const { rendered, parts } =
+    'pieces' in given
+      ? joinedPrompt(model, given, vision, options)
+      : renderedPrompt(model, withPlainText(given, vision.prompt), vision, options);
   const pictures = await plannedPictures(parts, vision, options);
   const texts = pictures.map(({ text }) => text);
   const whole = expanded(rendered, vision.prompt.marker, texts);
@@ -88,7 +98,7 @@ export async function picturedPrompt(
   const prompt = {
     ids,
     text: rendered.replaceAll(BREAKER, ''),
-    continuation: given.continueFinalMessage === true,
+    continuation: 'pieces' in given || given.continueFinalMessage === true,
   };
   const places = placeholders(ids, placeholderId(tokenizer, vision), texts, parameter);
   if (pictures.length === 0) return prompt;
@@ -115,9 +125,7 @@ function renderedPrompt(
   { limits: { maxImages } = defaultImageLimits, textLimits, parameter }: PicturedPromptOptions,
 ): Rendered {
   const parts = pictureParts(conversation.messages);
-  if (parts.length > maxImages) {
-    throw invalid(parameter, `${parts.length} images are too many; ${maxImages} are possible`);
-  }
+  checkCount(parts, maxImages, parameter);
   const render = (messages: Conversation['messages']) =>
     chatPrompt(model, { ...conversation, messages, images: true }, textLimits);
   const shown = (text: string) => text.split(marker).length - 1;
@@ -127,6 +135,37 @@ function renderedPrompt(
   const again = moved.length === conversation.messages.length ? rendered : render(moved);
   if (shown(again) === parts.length) return { rendered: again, parts: pictureParts(moved) };
   throw invalid(parameter, `the chat template shows ${shown(rendered)} of ${parts.length} images`);
+}
+
+function checkCount(parts: readonly PicturePart[], most: number, parameter: string): void {
+  if (parts.length <= most) return;
+  throw invalid(parameter, `${parts.length} images are too many; ${most} are possible`);
+}
+
+/** Each picture as the model's template would show it. */
+function joinedPrompt(
+  { template }: SeeingModel,
+  { pieces, pictures }: PicturedText,
+  { prompt }: VisionSpec,
+  { limits: { maxImages } = defaultImageLimits, textLimits, parameter }: PicturedPromptOptions,
+): Rendered {
+  checkCount(pictures, maxImages, parameter);
+  checkText(parameter, pieces.join(''), textLimits);
+  const shown = (template && shownPicture(template, prompt.marker)) ?? prompt.marker;
+  return { rendered: pieces.map((piece) => plainText(piece, prompt)).join(shown), parts: pictures };
+}
+
+/** Undefined where the template shows it in a way of its own. */
+function shownPicture({ render }: ChatTemplate, marker: string): string | undefined {
+  const text = (words: string) => ({ type: 'text', text: words });
+  const content = [text('Before it.'), { type: 'image' }, text('After it.')];
+  try {
+    const rendered = render({ messages: [{ role: 'user', content }], addGenerationPrompt: false });
+    const shown = /Before it\.([\s\S]*)After it\./.exec(rendered)?.[1]?.trim();
+    return shown?.split(marker).length === 2 ? shown : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 async function plannedPictures(

@@ -5,10 +5,10 @@ import type { EncodeOptions } from '../text/tokenizer.ts';
 import { type Conversation, chatPrompt, checkText, type TextLimits } from './chat-prompt.ts';
 import type { Prompt } from './context-room.ts';
 import { checkTextFits, cutText, roomOf } from './context-room.ts';
-import { invalid, notContinued } from './generation-error.ts';
+import { type GenerationError, invalid, notContinued } from './generation-error.ts';
 import { ownImages } from './own-images.ts';
 import { pictureParts } from './picture-parts.ts';
-import { type ImageReading, picturedPrompt } from './pictured-prompt.ts';
+import { type ImageReading, type PicturedText, picturedPrompt } from './pictured-prompt.ts';
 import type { PromptEncoder } from './prompt-encoder.ts';
 
 export type PromptInput =
@@ -30,6 +30,8 @@ export type PromptInput =
       readonly special?: boolean | undefined;
     }
   | ({ readonly kind: 'gap' } & Gap)
+  /** Texts with a picture after each but the last, without the model's template. */
+  | ({ readonly kind: 'pictured' } & PicturedText)
   /** Texts and token ids in one sequence. BOS comes before a text at its start alone. */
   | {
       readonly kind: 'pieces';
@@ -83,6 +85,12 @@ export async function readPrompt(
     const ids = await infillPrompt(input, model, encode, parameter, limits);
     return { ids, text: input.prefix, continuation: true };
   }
+  if (input.kind === 'pictured') {
+    const { images = ownImages, limits: textLimits, ...rest } = options;
+    if (model.spec.vision === undefined)
+      throw doesNotSee(input.pictures[0]?.where ?? parameter, model, images);
+    return picturedPrompt(model, input, { ...rest, ...images, textLimits, bos: true });
+  }
   if (input.kind === 'chat' && model.spec.vision !== undefined) return seenPrompt(input, model, options);
   if (input.kind === 'chat') refusePictures(input, model, options.images);
   const text = textOf(input, model, parameter, limits);
@@ -109,19 +117,22 @@ function seenPrompt(
 
 function refusePictures(
   { messages }: Conversation,
-  { name, visionProblem }: PromptModel,
-  { seeing = () => [] }: ImageReading = ownImages,
+  model: PromptModel,
+  images: ImageReading = ownImages,
 ): void {
   const [picture] = pictureParts(messages);
-  if (picture === undefined) return;
+  if (picture !== undefined) throw doesNotSee(picture.where, model, images);
+}
+
+function doesNotSee(
+  where: string,
+  { name, visionProblem }: PromptModel,
+  { seeing = () => [] }: ImageReading,
+): GenerationError {
   const others = seeing().filter((one) => one !== name);
   const why = visionProblem === undefined ? '' : ` (${visionProblem})`;
   const instead = others.length === 0 ? '' : `; these do: ${others.join(', ')}`;
-  throw invalid(
-    picture.where,
-    `the model '${name}' does not read images${why}${instead}`,
-    'model_not_capable',
-  );
+  return invalid(where, `the model '${name}' does not read images${why}${instead}`, 'model_not_capable');
 }
 
 /** BOS stands at the beginning alone. */

@@ -48,14 +48,34 @@ function roleOf({ role }: JsonObject): Turn['role'] {
 }
 
 function blocksOf({ role, content, refusal, tool_calls: calls, tool_call_id: id }: JsonObject): JsonObject[] {
-  const texts = textsOf(content).map((text) => ({ type: 'text', text }));
-  if (role === 'tool') return [{ type: 'tool_result', tool_use_id: id, content: texts }];
+  const parts = role === 'user' || role === 'tool' ? partsOf(content) : textsOf(content).map(textBlock);
+  if (role === 'tool') return [{ type: 'tool_result', tool_use_id: id, content: parts }];
   const refused = textOf(refusal);
   return [
-    ...texts,
+    ...parts,
     ...(refused === undefined ? [] : [{ type: 'text', text: refused }]),
     ...(Array.isArray(calls) ? calls.map(callOf) : []),
   ];
+}
+
+function textBlock(text: string): JsonObject {
+  return { type: 'text', text };
+}
+
+function partsOf(content: unknown): JsonObject[] {
+  if (!Array.isArray(content)) return textsOf(content).map(textBlock);
+  return (content as JsonObject[]).flatMap((part) =>
+    part.type === 'image_url' ? [imageOf(part.image_url)] : textsOf([part]).map(textBlock),
+  );
+}
+
+function imageOf(image: unknown): JsonObject {
+  const url = isObject(image) ? image.url : image;
+  if (typeof url !== 'string') throw new Unreadable();
+  const [, type, data] = /^data:([^;,]{1,64})[^,]{0,64};base64,([\s\S]*)$/i.exec(url) ?? [];
+  return data === undefined
+    ? { type: 'image', source: { type: 'url', url } }
+    : { type: 'image', source: { type: 'base64', media_type: type, data } };
 }
 
 function callOf({ id, function: called }: JsonObject): JsonObject {

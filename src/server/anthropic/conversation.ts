@@ -3,8 +3,16 @@
 
 import { checkText, type TextLimits } from '../../generation/chat-prompt.ts';
 import { badRequest } from '../http/errors.ts';
+import { base64Image, type ImagePart, imageOf } from '../images/image-part.ts';
 import type { ChatBody } from '../openai/schemas/chat.ts';
-import type { AssistantBlock, Message, MessagesRequest, ResultBlock, UserBlock } from './schema.ts';
+import type {
+  AssistantBlock,
+  ImageBlock,
+  Message,
+  MessagesRequest,
+  ResultBlock,
+  UserBlock,
+} from './schema.ts';
 import { spelled } from './sources.ts';
 import { reasoningOf } from './thinking.ts';
 
@@ -70,16 +78,16 @@ function userMessages(
   limits: TextLimits,
 ): ChatMessage[] {
   const messages: ChatMessage[] = [];
-  let said: Placed<TextPart>[] = [];
+  let said: (Placed<TextPart> | ImagePart)[] = [];
   const flush = () => {
-    if (said.length > 0) messages.push({ role: 'user', content: textParts(said, limits) });
+    if (said.length > 0) messages.push({ role: 'user', content: partsOf(said, limits) });
     said = [];
   };
   for (const block of blocks) {
     if (block.type === 'tool_result') {
       flush();
       messages.push(resultMessage(block, names, limits));
-    } else said.push(asText(block));
+    } else said.push(asPart(block));
   }
   flush();
   return messages;
@@ -95,7 +103,7 @@ function resultMessage(
   if (name === undefined) {
     throw badRequest(`${where}.tool_use_id`, `there is no tool_use '${id.slice(0, 64)}' before it`);
   }
-  const parts = textParts(placed(content ?? [], `${where}.content`).map(asText), limits);
+  const parts = partsOf(placed(content ?? [], `${where}.content`).map(asPart), limits);
   return {
     role: 'tool',
     tool_call_id: ownId(id),
@@ -104,14 +112,29 @@ function resultMessage(
   };
 }
 
-function asText(block: Placed<ResultBlock>): Placed<TextPart> {
+function asPart(block: Placed<ResultBlock>): Placed<TextPart> | ImagePart {
   if (block.type === 'text') return block;
+  if (block.type === 'image') return imagePart(block);
   return { type: 'text', text: spelled(block), where: block.where };
 }
 
+/** Files were read before. */
+function imagePart({ source, where }: Placed<ImageBlock>): ImagePart {
+  switch (source.type) {
+    case 'base64':
+      return base64Image(source.data, where, source.media_type);
+    case 'url':
+      return imageOf(source.url, where);
+    case 'file':
+      throw badRequest(where, 'files cannot be read here; send the image itself');
+  }
+}
+
 /** Templates have no other way to mark a failed call. */
-function asError([first, ...rest]: readonly TextPart[]): TextPart[] {
-  return [{ type: 'text', text: `Error: ${first?.text ?? ''}` }, ...rest];
+function asError(parts: readonly (TextPart | ImagePart)[]): (TextPart | ImagePart)[] {
+  const [first, ...rest] = parts;
+  if (first?.type !== 'text') return [{ type: 'text', text: 'Error: ' }, ...parts];
+  return [{ type: 'text', text: `Error: ${first.text}` }, ...rest];
 }
 
 function assistantMessage(blocks: readonly Placed<AssistantBlock>[], limits: TextLimits): ChatMessage {
@@ -132,6 +155,15 @@ function assistantMessage(blocks: readonly Placed<AssistantBlock>[], limits: Tex
           })),
         }),
   };
+}
+
+function partsOf(
+  parts: readonly (Placed<TextPart> | ImagePart)[],
+  limits: TextLimits,
+): (TextPart | ImagePart)[] {
+  return parts.flatMap((part): (TextPart | ImagePart)[] =>
+    part.type === 'image_url' ? [part] : textParts([part], limits),
+  );
 }
 
 function textParts(blocks: readonly Placed<TextPart>[], limits: TextLimits): TextPart[] {

@@ -3,6 +3,7 @@
 import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
 import { chatKind } from '../openai/chat.ts';
 import { editContext } from './context-edits.ts';
+import { withImageFiles } from './image-files.ts';
 import { type MessagesBody, readMessages } from './read.ts';
 import { messagesRules } from './schema.ts';
 import { messageEvents, messageShape } from './shape.ts';
@@ -22,7 +23,7 @@ export const messagesProtocol: Protocol<typeof messagesRules.schema, MessagesBod
   idMark: 'msg_',
   rules: messagesRules,
   kind: messagesKind,
-  read: readMessages,
+  read: async (given, incoming) => readMessages(await withImageFiles(given, incoming), incoming),
   check: ({ messages }) => citationWarnings(messages),
   async edit({ context_management: management }, body, { count }) {
     if (!management?.edits) return { body };

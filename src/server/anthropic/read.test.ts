@@ -227,9 +227,9 @@ describe('what is asked for', () => {
     [{ messages: [{ role: 'tool', content: 'x' }] }, 'messages[0].role', /user, assistant or system/],
     [{ messages: [{ role: 'user', content: 3 }] }, 'messages[0].content', /a text or a list of blocks/],
     [
-      { messages: [{ role: 'user', content: [{ type: 'image', source: {} }] }] },
-      'messages[0].content[0].type',
-      /type 'image' is not supported/,
+      { messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'ftp' } }] }] },
+      'messages[0].content[0].source.type',
+      /base64, url or file/,
     ],
     [
       {
@@ -249,12 +249,12 @@ describe('what is asked for', () => {
           { role: 'assistant', content: [used] },
           {
             role: 'user',
-            content: [{ type: 'tool_result', tool_use_id: 'toolu_abc', content: [{ type: 'image' }] }],
+            content: [{ type: 'tool_result', tool_use_id: 'toolu_abc', content: [{ type: 'audio' }] }],
           },
         ],
       },
       'messages[1].content[0].content[0].type',
-      /type 'image' is not supported/,
+      /type 'audio' is not supported/,
     ],
     [
       { messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_no' }] }] },

@@ -15,6 +15,7 @@ import {
 } from './answers.ts';
 import { countedOnce, editContext } from './context-edits.ts';
 import { anthropicError } from './errors.ts';
+import { withImageFiles } from './image-files.ts';
 import { messagesKind, messagesProtocol } from './protocol.ts';
 import { type MessagesBody, readMessages } from './read.ts';
 import { countRules, countSchema, messagesRules, messagesSchema } from './schema.ts';
@@ -56,8 +57,8 @@ async function countMessage(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<object> {
-  const given = readBody(countRules, request, reply);
   const incoming = requestContext(context, request, reply);
+  const given = await withImageFiles(readBody(countRules, request, reply), incoming);
   const body = readMessages(given, incoming);
   const { edits } = given.context_management ?? {};
   return countTokens(incoming, messagesKind, body.model, async (count) => {

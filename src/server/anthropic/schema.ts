@@ -45,12 +45,33 @@ const documentBlock = z.looseObject({
   context: z.string().nullish(),
 });
 
+const imageBlock = z.looseObject({
+  type: z.literal('image'),
+  source: z.discriminatedUnion(
+    'type',
+    [
+      z.looseObject({
+        type: z.literal('base64'),
+        data: z.string(),
+        media_type: z
+          .enum(['image/png', 'image/jpeg', 'image/webp', 'image/gif'], {
+            error: 'must be image/png, image/jpeg, image/webp or image/gif',
+          })
+          .optional(),
+      }),
+      z.looseObject({ type: z.literal('url'), url: z.string() }),
+      z.looseObject({ type: z.literal('file'), file_id: z.string() }),
+    ],
+    'must be of type base64, url or file',
+  ),
+});
+
 const toolReferenceBlock = z.looseObject({ type: z.literal('tool_reference'), tool_name: z.string() });
 
 const toolResultBlock = z.looseObject({
   type: z.literal('tool_result'),
   tool_use_id: z.string().min(1),
-  content: contentOf([textBlock, searchResultBlock, documentBlock, toolReferenceBlock]).nullish(),
+  content: contentOf([textBlock, imageBlock, searchResultBlock, documentBlock, toolReferenceBlock]).nullish(),
   is_error: z.boolean().nullish(),
 });
 
@@ -80,7 +101,7 @@ const message = z.discriminatedUnion(
   [
     z.looseObject({
       role: z.literal('user'),
-      content: contentOf([textBlock, searchResultBlock, documentBlock, toolResultBlock]),
+      content: contentOf([textBlock, imageBlock, searchResultBlock, documentBlock, toolResultBlock]),
     }),
     z.looseObject({
       role: z.literal('assistant'),
@@ -93,6 +114,7 @@ const message = z.discriminatedUnion(
 
 export type Message = z.infer<typeof message>;
 export type ResultBlock = NonNullable<z.infer<typeof toolResultBlock>['content']>[number];
+export type ImageBlock = z.infer<typeof imageBlock>;
 export type UserBlock = Extract<Message, { role: 'user' }>['content'][number];
 export type AssistantBlock = Extract<Message, { role: 'assistant' }>['content'][number];
 

@@ -3,7 +3,7 @@
 import { element } from '../files/file-text.ts';
 import type { Message, ResultBlock } from './schema.ts';
 
-type SourceBlock = Exclude<ResultBlock, { type: 'text' }>;
+type SourceBlock = Exclude<ResultBlock, { type: 'text' | 'image' }>;
 
 export function spelled(block: SourceBlock): string {
   switch (block.type) {

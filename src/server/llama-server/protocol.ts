@@ -11,6 +11,7 @@ import { promptInput, splitPrompt } from '../openai/schemas/prompts.ts';
 import { type SamplingBody, samplingOf } from '../openai/schemas/sampling.ts';
 import { structuredOutputOf } from '../openai/schemas/structured-output.ts';
 import type { RequestContext } from '../request/request-scope.ts';
+import { isPictured, picturedInput } from './image-prompts.ts';
 import { adaptedModel, defaultModel } from './lora.ts';
 import {
   type CommonGiven,
@@ -44,7 +45,10 @@ const commonKind = {
 
 const completionKind: CompletionKind<CompletionBody> = {
   ...commonKind,
-  prompts({ prompt }, { maxPrompts }) {
+  prompts({ prompt, image_data: images }, { maxPrompts }) {
+    const pictured = picturedInput(prompt, images);
+    if (pictured !== undefined) return [pictured];
+    if (isPictured(prompt)) throw new Error('a prompt with images was read as none');
     const several = splitPrompt(prompt);
     if (several.length > maxPrompts) {
       throw badRequest('prompt', `${several.length} prompts are too many; ${maxPrompts} are possible`);

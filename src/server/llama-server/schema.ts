@@ -53,8 +53,24 @@ const commonFields = {
     .optional(),
 };
 
+const picturedPrompt = z.strictObject({
+  prompt_string: z.string(),
+  multimodal_data: z.array(z.string()).meta({
+    description: 'Images in base64, one for each <__media__> of the text.',
+  }),
+});
+
+export type PicturedGiven = z.infer<typeof picturedPrompt>;
+
 export const completionSchema = z.object({
-  prompt: promptField('What to continue. Several prompts are answered independently.'),
+  prompt: z.union([
+    picturedPrompt,
+    promptField('What to continue. Several prompts are answered independently.'),
+  ]),
+  image_data: z
+    .array(z.looseObject({ data: z.string(), id: z.int() }))
+    .meta({ description: 'Images in base64; [img-N] in the prompt says where the one with the id N is.' })
+    .optional(),
   ...commonFields,
 });
 

@@ -144,10 +144,15 @@ describe('messages of Ollama', () => {
     expect(chatPrompt({ name: 'm', template }, { messages: read })).toBe('Hm. Oslo');
   });
 
-  it('have no images', () => {
-    expect(() => readMessages([{ role: 'user', content: 'x', images: ['aGk='] }])).toThrow(
-      expect.objectContaining({ param: 'messages[0].images' }),
-    );
+  it('have images before their text', () => {
+    expect(readMessages([{ role: 'user', content: 'x', images: ['aGk='] }])).toMatchObject([
+      {
+        content: [
+          { type: 'image_url', image_url: { url: 'data:image/png;base64,aGk=' } },
+          { type: 'text', text: 'x' },
+        ],
+      },
+    ]);
     expect(readMessages([{ role: 'user', content: 'x', images: [] }])).toEqual([
       { role: 'user', content: 'x' },
     ]);

@@ -1,6 +1,8 @@
 // Bodies of Ollama in the words of OpenAI's completions.
 
+import { hasPictures } from '../../generation/picture-parts.ts';
 import { badRequest } from '../http/errors.ts';
+import { base64Image } from '../images/image-part.ts';
 import type { ChatBody } from '../openai/schemas/chat.ts';
 import type { TextBody } from '../openai/schemas/completions.ts';
 import type { CreatedModel } from './created-models.ts';
@@ -55,21 +57,27 @@ export interface GenerateBody extends ChatBody {
 }
 
 export function readGenerate(given: GenerateGiven, model: string, created?: CreatedModel): GenerateBody {
-  const { system, prompt = '', context } = given;
+  const { system, prompt = '', images, context } = given;
   // Where the prompt goes on from an answer, it has begun already.
   const opening = context === undefined || context.length === 0 ? openingOf(created, Boolean(system)) : [];
   const messages: ChatMessage[] = [
     ...(system ? [{ role: 'system' as const, content: system }] : []),
     ...readMessages(opening),
-    { role: 'user', content: prompt },
+    { role: 'user', content: seenContent(prompt, images, 'images') },
   ];
   return { ...readShared(given, model), messages, context };
 }
 
 /** The prompt is used without a template, or as the text before a gap. */
 export function readRaw(given: GenerateGiven, model: string, how?: string): TextBody {
-  const { logprobs, top_logprobs: top = 0, prompt = '', suffix = '', system, think = false } = given;
+  const { logprobs, top_logprobs: top = 0, prompt = '', suffix = '', system, images, think = false } = given;
   const untemplated = how ?? (suffix === '' ? 'raw' : 'suffix');
+  if (images && images.length > 0) {
+    throw badRequest(
+      'images',
+      `are not possible together with ${untemplated}: the template says where they are`,
+    );
+  }
   if (given.context !== undefined && given.context.length > 0) {
     throw badRequest('context', `is not possible together with ${untemplated}: give the whole prompt`);
   }
@@ -94,6 +102,9 @@ export function readTemplated(
     'messages' in given
       ? readChat(given, model, created)
       : readGenerate(given as GenerateGiven, model, created);
+  if (hasPictures(messages)) {
+    throw badRequest('images', "are not possible with a template in place of the model's own");
+  }
   const turns = messages.map(({ role, content }) => ({ role, content: String(content ?? '') }));
   return readRaw(
     { ...given, system: undefined, prompt: templatedPrompt(template, turns), suffix: '' },
@@ -141,6 +152,17 @@ function thinkingVariables(think: ChatGiven['think']): Record<string, unknown> |
   };
 }
 
+/** Images come before the text, as Ollama has them. */
+function seenContent(
+  text: string,
+  images: readonly string[] | null | undefined,
+  where: string,
+): ChatMessage['content'] {
+  if (!images || images.length === 0) return text;
+  const shown = images.map((data, at) => base64Image(data, `${where}[${at}]`));
+  return text === '' ? shown : [...shown, { type: 'text', text }];
+}
+
 interface OpenCall {
   readonly id: string;
   readonly name: string;
@@ -152,16 +174,13 @@ export function readMessages(messages: readonly Message[]): ChatMessage[] {
   let open: OpenCall[] = [];
   return messages.map((message, at) => {
     const { role, content, thinking, images, tool_calls: calls, tool_name, tool_call_id, ...rest } = message;
-    if (images && images.length > 0) {
-      throw badRequest(`messages[${at}].images`, 'images are not supported', 'unsupported_parameter');
-    }
     const named = (calls ?? []).map((call) => ({
       id: call.id ?? `call${String(++count).padStart(5, '0')}`,
       type: 'function',
       function: { name: call.function.name, arguments: call.function.arguments ?? {} },
     }));
     open = [...open, ...named.map(({ id, function: { name } }) => ({ id, name }))];
-    const common = { ...rest, role, content: content ?? '' };
+    const common = { ...rest, role, content: seenContent(content ?? '', images, `messages[${at}].images`) };
     if (role === 'tool') {
       const answered = open.find(({ id, name }) => (tool_call_id ? id === tool_call_id : name === tool_name));
       const call = answered ?? (tool_call_id || tool_name ? undefined : open[0]);

@@ -235,8 +235,8 @@ async function answerPrompt(
   reply: FastifyReply,
 ): Promise<object> {
   const { body, unknown } = parseBody(generateRules, request.body);
-  const { prompt = '', suffix = '', raw = false } = body;
-  if (prompt === '' && suffix === '') {
+  const { prompt = '', suffix = '', images, raw = false } = body;
+  if (prompt === '' && suffix === '' && !images?.length) {
     warnOfUnknown(reply, unknown);
     const answer = (reason: 'load' | 'unload') => emptyAnswer(body.model, responseLayout, reason);
     return loadOrUnload(context, body, answer, request, reply);

@@ -1,12 +1,15 @@
 // The bodies of /api/chat, /api/generate and /api/embed.
 
 import { z } from 'zod';
-import { type BodyRules, type Refusal, rulesFor } from '../http/parse-body.ts';
+import { type BodyRules, rulesFor } from '../http/parse-body.ts';
 import { maxLogprobs } from '../openai/schemas/sampling.ts';
 import { toolFields } from '../openai/schemas/tools.ts';
 import { optionRules, optionsSchema } from './options.ts';
 
-const images = z.array(z.unknown()).nullish();
+const images = z
+  .array(z.string('must be base64'))
+  .nullish()
+  .meta({ description: 'PNG, JPEG, WebP or GIF files in base64; they come before the text.' });
 
 const toolCall = z.looseObject({
   id: z.string().optional(),
@@ -71,6 +74,7 @@ export const generateSchema = z.object({
     .string()
     .meta({ description: 'What comes after the answer; for models trained to fill in the middle.' })
     .optional(),
+  images,
   system: z.string().optional(),
   context: z
     .array(z.int())
@@ -120,11 +124,6 @@ export type Message = z.infer<typeof message>;
 const noOps = ['truncate', 'shift'];
 const inner = { options: optionRules };
 
-const unlessEmpty =
-  (problem: string): Refusal =>
-  (value) =>
-    value === '' || (Array.isArray(value) && value.length === 0) ? undefined : problem;
-
 export const chatRules: BodyRules<typeof chatSchema> = { schema: chatSchema, noOps, refused: {}, inner };
 
 export const embedRules = { ...rulesFor(embedSchema), inner };
@@ -135,8 +134,6 @@ export const generateRules: BodyRules<typeof generateSchema> = {
   schema: generateSchema,
   tokenLists: ['context'],
   noOps,
-  refused: {
-    images: unlessEmpty('images are not supported'),
-  },
+  refused: {},
   inner,
 };

@@ -102,8 +102,21 @@ export function chatRequest(
     leftOut: thoughts
       ? ["reasoning of earlier turns is not sent: the upstream's protocol has no place for it"]
       : [],
-    promptTokens: estimateTokens(JSON.stringify([messages, tools]).length),
+    promptTokens: estimatedTokens(messages, tools),
   };
+}
+
+/** About what a picture of a million pixels has in most models. */
+const IMAGE_TOKENS = 1000;
+
+function estimatedTokens(messages: readonly Fields[], tools: readonly Fields[]): number {
+  let images = 0;
+  const text = JSON.stringify([messages, tools], (key, value: unknown) => {
+    if (key !== 'image_url') return value;
+    images++;
+    return undefined;
+  });
+  return estimateTokens(text.length) + images * IMAGE_TOKENS;
 }
 
 export function textRequest(

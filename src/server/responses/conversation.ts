@@ -1,11 +1,14 @@
 // The input of a response: the conversation that it continues, and the items given now, each with an id.
 
+import { placeInRequest } from '../../generation/chat-prompt.ts';
 import { type FileReader, fileText } from '../files/file-text.ts';
 import { ApiError, badRequest } from '../http/errors.ts';
+import { imagePart } from '../images/image-part.ts';
 import {
   type ConversationItem,
   type GivenItem,
   type GivenPart,
+  type InputImage,
   type ItemReference,
   newItemId,
   type TextPart,
@@ -75,7 +78,16 @@ async function partTexts(
 ): Promise<GivenPart[]> {
   const texts: GivenPart[] = [];
   for (const [at, part] of parts.entries()) {
-    if (part.type !== 'input_file') texts.push(part);
+    if (part.type === 'input_image') {
+      const place = `${where}[${at}]`;
+      const { image_url: image } = await imagePart(reader, part, place);
+      texts.push({
+        type: 'input_image',
+        image_url: image.url,
+        detail: part.detail,
+        [placeInRequest]: place,
+      } as GivenPart);
+    } else if (part.type !== 'input_file') texts.push(part);
     // Parts are joined without a space.
     else {
       const text = await fileText(reader, part, `${where}[${at}]`);
@@ -119,10 +131,21 @@ function keptItem(item: Exclude<GivenItem, ItemReference>, where: string): Conve
   }
 }
 
+function keptImage(part: Extract<GivenPart, { type: 'input_image' }>): TextPart {
+  const { type, image_url: image, detail, [placeInRequest]: place } = part as InputImage;
+  return {
+    type,
+    image_url: image,
+    ...(detail == null ? {} : { detail }),
+    ...(place === undefined ? {} : { [placeInRequest]: place }),
+  };
+}
+
 /** The type of a text depends on its role, whichever type the client gave. */
 function keptPart(part: GivenPart, produced: boolean): TextPart {
   if (part.type === 'refusal') return { type: part.type, refusal: part.refusal };
   if (part.type === 'input_file') throw new Error('a file has become a text before');
+  if (part.type === 'input_image') return keptImage(part);
   const { text } = part;
   return produced
     ? { type: 'output_text', text, annotations: [], logprobs: [] }

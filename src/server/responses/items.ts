@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import type { placeInRequest } from '../../generation/chat-prompt.ts';
 
 const MAX_ID_LETTERS = 128;
 
@@ -24,6 +25,12 @@ const textPart = z.discriminatedUnion(
     z.object({ type: z.literal('output_text'), text: z.string() }),
     z.object({ type: z.literal('refusal'), refusal: z.string() }),
     z.object({
+      type: z.literal('input_image'),
+      image_url: z.union([z.string(), z.object({ url: z.string(), detail: z.string().nullish() })]).nullish(),
+      file_id: z.string().nullish(),
+      detail: z.enum(['low', 'high', 'auto', 'original']).nullish(),
+    }),
+    z.object({
       type: z.literal('input_file'),
       file_id: z.string().nullish(),
       file_data: z.string().nullish(),
@@ -31,7 +38,7 @@ const textPart = z.discriminatedUnion(
       filename: z.string().nullish(),
     }),
   ],
-  { error: unknownType('parts', 'only text and files of text are') },
+  { error: unknownType('parts', 'only text, images and files of text are') },
 );
 
 const content = z
@@ -127,7 +134,16 @@ export type TextPart =
       readonly annotations: readonly never[];
       readonly logprobs: readonly object[];
     }
-  | { readonly type: 'refusal'; readonly refusal: string };
+  | { readonly type: 'refusal'; readonly refusal: string }
+  | InputImage;
+
+/** With the image itself, or its URL: conversations go on though files are deleted. */
+export interface InputImage {
+  readonly type: 'input_image';
+  readonly image_url: string;
+  readonly detail?: string;
+  readonly [placeInRequest]?: string;
+}
 
 interface Common {
   readonly id: string;
@@ -171,9 +187,15 @@ export interface ReasoningItem extends Common {
 export type OutputItem = MessageItem | CallItem | CustomCallItem | ReasoningItem;
 export type ConversationItem = OutputItem | CallOutputItem;
 
+/** Without images. */
 export function textOf(parts: string | readonly TextPart[]): string {
   if (typeof parts === 'string') return parts;
-  return parts.map((part) => (part.type === 'refusal' ? part.refusal : part.text)).join('');
+  return parts.map(partText).join('');
+}
+
+function partText(part: TextPart): string {
+  if (part.type === 'input_image') return '';
+  return part.type === 'refusal' ? part.refusal : part.text;
 }
 
 const marks: Readonly<Record<ConversationItem['type'], string>> = {

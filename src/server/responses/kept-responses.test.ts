@@ -52,7 +52,9 @@ describe('a conversation', () => {
   it('may be as large as a body, and no larger', async () => {
     const database = await openDatabase(IN_MEMORY);
     const responses = new ResponseStore<ConversationItem>(database, { keepMs: 1e9, maxBytes: 1e9 }, () => {});
-    const kept = new KeptResponses({ responses, settings: { ...defaultSettings, bodyLimitBytes: 10 } });
+    const images = { ...defaultSettings.images, maxTotalBytes: 0 };
+    const settings = { ...defaultSettings, bodyLimitBytes: 10, images };
+    const kept = new KeptResponses({ responses, settings });
     expect(await kept.save('key_a', response, { error: () => {} } as never)).toBe(true);
     await expect(kept.history('key_a', 'resp_1')).rejects.toMatchObject({ param: 'previous_response_id' });
     await expect(kept.items('key_a', ['msg_1'])).rejects.toMatchObject({ status: 400, param: 'input' });

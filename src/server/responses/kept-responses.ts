@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { NewResponse } from '../../store/response-store.ts';
 import type { ServerContext } from '../context.ts';
 import { badRequest, fromStore } from '../http/errors.ts';
+import { imageBodyLimit } from '../settings.ts';
 import type { ConversationItem } from './items.ts';
 
 export class KeptResponses {
@@ -13,7 +14,7 @@ export class KeptResponses {
 
   constructor({ responses, settings }: Pick<ServerContext, 'responses' | 'settings'>) {
     this.#store = responses;
-    this.#maxBytes = settings.bodyLimitBytes;
+    this.#maxBytes = imageBodyLimit(settings);
   }
 
   get keeps(): boolean {

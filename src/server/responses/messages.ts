@@ -1,10 +1,18 @@
 // Converts the items of a conversation to messages of a chat. One turn of the model, with reasoning, text and calls, is
 // several items, and one message.
 
+import { placeInRequest } from '../../generation/chat-prompt.ts';
 import { badRequest } from '../http/errors.ts';
+import { imageOf } from '../images/image-part.ts';
 import type { ChatBody } from '../openai/schemas/chat.ts';
 import { customArguments } from './custom-input.ts';
-import { type ConversationItem, type ReasoningItem, textOf } from './items.ts';
+import {
+  type ConversationItem,
+  type InputImage,
+  type ReasoningItem,
+  type TextPart,
+  textOf,
+} from './items.ts';
 import { modelName } from './tools.ts';
 
 type Message = ChatBody['messages'][number];
@@ -48,8 +56,36 @@ export function toMessages(items: readonly ConversationItem[], instructions: str
   return withInstructions(messages.flatMap(assistantMessage), instructions);
 }
 
-function plainMessage(role: Message['role'], content: Parameters<typeof textOf>[0]): Message {
+type Content = Parameters<typeof textOf>[0];
+
+function plainMessage(role: Message['role'], content: Content): Message {
+  if (role === 'user') return { role, content: seenContent(content) };
+  const image = typeof content === 'string' ? undefined : content.find(isImage);
+  if (image !== undefined) {
+    throw badRequest(
+      placeOf(image),
+      `images are possible in messages of the user and outputs, not of ${role}`,
+    );
+  }
   return { role, content: textOf(content) };
+}
+
+/** Text between images stays between them. */
+function seenContent(content: Content): Message['content'] {
+  if (typeof content === 'string' || !content.some(isImage)) return textOf(content);
+  return content.map((part) =>
+    isImage(part)
+      ? imageOf(part.image_url, placeOf(part), part.detail === 'original' ? 'high' : part.detail)
+      : { type: 'text', text: textOf([part]) },
+  );
+}
+
+function isImage(part: TextPart): part is InputImage {
+  return part.type === 'input_image';
+}
+
+function placeOf(part: InputImage): string {
+  return part[placeInRequest] ?? 'input';
 }
 
 function toolMessage(
@@ -60,7 +96,7 @@ function toolMessage(
   if (name === undefined) {
     throw badRequest('input', `there is no call before the ${type} with the call_id '${call_id}'`);
   }
-  return { role: 'tool', tool_call_id: call_id, name, content: textOf(output) };
+  return { role: 'tool', tool_call_id: call_id, name, content: seenContent(output) };
 }
 
 function isTurn(message: Message | Turn): message is Turn {
