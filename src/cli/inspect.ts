@@ -14,6 +14,7 @@ import {
   isHeadTied,
 } from '../model/spec-walk.ts';
 import { type LocalModel, openLocalModel } from '../pool/local-model.ts';
+import { towerBytes } from '../pool/model-memory.ts';
 import { formatBytes } from '../text/byte-size.ts';
 import { columnsOf, rowsOf } from '../weights/weight-source.ts';
 import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
@@ -28,14 +29,14 @@ export function addInspect(program: Command): void {
     .option('--json', 'print JSON')
     .action((path: string, options: { adapter?: string[]; json?: true }) => {
       const adapters = (options.adapter ?? []).map((place) => ({ name: basename(place), path: place }));
-      const model = openLocalModel(path, { adapters });
+      const model = openLocalModel(path, { adapters, images: 'if-possible' });
       const report = describe(model);
       model.close();
       process.stdout.write(options.json ? `${JSON.stringify(report)}\n` : `${layOut(report)}\n`);
     });
 }
 
-function describe({ files, spec, weights, tokenizer, template, pooling }: LocalModel) {
+function describe({ files, spec, weights, tokenizer, template, pooling, visionProblem }: LocalModel) {
   const tensors = [...files.weights.tensors.values()];
   const { matrixBytes, kvBlockBytes } = sizesOf();
   const parametersByType: Record<string, number> = {};
@@ -81,6 +82,9 @@ function describe({ files, spec, weights, tokenizer, template, pooling }: LocalM
     eosIds: [...tokenizer.eosIds],
     chatTemplate: template !== undefined,
     weightBytes: weightBytes(spec, weights, matrixBytes),
+    images: spec.vision !== undefined,
+    imageProblem: visionProblem ?? null,
+    towerBytes: towerBytes(spec, weights, matrixBytes),
     adapters: describeAdapters(spec),
     kvBytesPer1000Tokens: Math.round((kvBlockBytes(spec, 'f16') / BLOCK_TOKENS) * 1000),
     kvBytesPer1000TokensQ8: Math.round((kvBlockBytes(spec, 'q8') / BLOCK_TOKENS) * 1000),
@@ -165,7 +169,9 @@ function layOut(report: ReturnType<typeof describe>): string {
     ['tokenizer', report.tokenizer],
     ['BOS, EOS', `${report.bosId ?? 'none'}, ${report.eosIds.join(' ') || 'none'}`],
     ['chat template', report.chatTemplate ? 'yes' : 'no'],
+    ['images', report.images ? 'yes' : `no${report.imageProblem === null ? '' : `: ${report.imageProblem}`}`],
     ['memory, weights', formatBytes(report.weightBytes)],
+    ...(report.images ? [['memory, vision tower', formatBytes(report.towerBytes)] as const] : []),
     [
       'memory, 1,000 tokens',
       `${formatBytes(report.kvBytesPer1000Tokens)} (${formatBytes(report.kvBytesPer1000TokensQ8)} with 8-bit KV)`,

@@ -43,11 +43,11 @@ export function layOut(
   others: readonly OtherModel[] = [],
 ): string {
   const rowOf = (
-    { name, format, sizeBytes, createdSeconds, path }: ModelOnDisk,
+    { name, format, sizeBytes, createdSeconds, path, sees }: ModelOnDisk,
     state: string | undefined,
   ) => [
     name,
-    state ?? format,
+    state ?? (sees ? `${format}, images` : format),
     formatBytes(sizeBytes),
     new Date(createdSeconds * 1000).toISOString().slice(0, 10),
     path,

@@ -28,26 +28,31 @@ const many = [
   'mmproj-m-f16.gguf',
 ];
 
+const projector = 'mmproj-m-f16.gguf';
+
 describe('choosing a GGUF', () => {
   it.each([
-    ['m-Q4_K_M.gguf', ['m-Q4_K_M.gguf']],
-    ['m-Q4_K_M', ['m-Q4_K_M.gguf']],
-    ['Q4_K_M', ['m-Q4_K_M.gguf']],
-    ['q4_k_s', ['m-Q4_K_S.gguf']],
-    ['UD-Q4_K_XL', ['m-UD-Q4_K_XL.gguf']],
-    ['BF16', many.slice(4, 6)],
-    ['m-BF16-00001-of-00002.gguf', many.slice(4, 6)],
-    ['BF16/m-BF16.gguf', many.slice(4, 6)],
-  ])('takes %s by its name or tag, with all parts', (wanted, files) => {
+    ['m-Q4_K_M.gguf', ['m-Q4_K_M.gguf', projector]],
+    ['m-Q4_K_M', ['m-Q4_K_M.gguf', projector]],
+    ['Q4_K_M', ['m-Q4_K_M.gguf', projector]],
+    ['q4_k_s', ['m-Q4_K_S.gguf', projector]],
+    ['UD-Q4_K_XL', ['m-UD-Q4_K_XL.gguf', projector]],
+    ['BF16', [...many.slice(4, 6), projector]],
+    ['m-BF16-00001-of-00002.gguf', [...many.slice(4, 6), projector]],
+    ['BF16/m-BF16.gguf', [...many.slice(4, 6), projector]],
+  ])('takes %s by its name or tag, with all parts and what it reads images by', (wanted, files) => {
     expect(chosen(many, wanted)).toEqual(files);
   });
 
   it('takes the only one without being told, whatever else is there', () => {
-    expect(chosen(['README.md', 'a.gguf', 'mmproj-a.gguf', 'config.json'])).toEqual(['a.gguf']);
+    expect(chosen(['README.md', 'a.gguf', 'mmproj-a.gguf', 'config.json'])).toEqual([
+      'a.gguf',
+      'mmproj-a.gguf',
+    ]);
   });
 
   it('takes Q4_K_M of several where none is named, as Ollama and llama.cpp do', () => {
-    expect(chosen(many)).toEqual(['m-Q4_K_M.gguf']);
+    expect(chosen(many)).toEqual(['m-Q4_K_M.gguf', projector]);
     expect(refusalOf(() => chosen(['a-Q4_K_M.gguf', 'b-Q4_K_M.gguf'])).choices).toHaveLength(2);
   });
 

@@ -1,6 +1,7 @@
 // Which files of a repository make the wanted model: one GGUF with all its parts, or safetensors with
 // everything that belongs to them. Pure.
 
+import { projectorAmong } from '../weights/projector-files.ts';
 import type { HubFile } from './hub.ts';
 import { PullError } from './model-reference.ts';
 
@@ -16,6 +17,8 @@ const companions = new Set([
   'vocab.json',
   'merges.txt',
   'modules.json',
+  'preprocessor_config.json',
+  'processor_config.json',
 ]);
 /** How an embedding model pools, and what maps its vectors then: the last of those names them. */
 const POOLING = /^\d+_(Pooling|Dense)\/config\.json$|^\d+_Dense\/model\.safetensors$/;
@@ -59,12 +62,13 @@ export function belongsToSafetensors(name: string): boolean {
 export function chooseFiles(files: readonly HubFile[], wanted: string | undefined): readonly HubFile[] {
   for (const { path } of files) refuseUnsafePath(path);
   const ggufs = ggufModels(files);
-  if (wanted !== undefined) return allParts(namedGguf(ggufs, wanted));
+  const whole = (model: GgufModel) => [...allParts(model), ...projectorOf(files, model)];
+  if (wanted !== undefined) return whole(namedGguf(ggufs, wanted));
   const folder = safetensors(files);
   if (folder.length > 0) return folder.toSorted((a, b) => a.sizeBytes - b.sizeBytes);
   const usual = ggufs.filter(({ stem }) => namesGguf(nameOf(stem), USUAL_QUANTIZATION));
   const [only] = usual.length === 1 ? usual : ggufs;
-  if (only !== undefined && (ggufs.length === 1 || usual.length === 1)) return allParts(only);
+  if (only !== undefined && (ggufs.length === 1 || usual.length === 1)) return whole(only);
   if (only !== undefined) {
     throw new PullError('the repository holds several GGUF models; name one after a colon', choices(ggufs));
   }
@@ -85,7 +89,7 @@ export function choicesIn(files: readonly HubFile[]): PullChoice[] {
       file: isAlone ? tag : `${model.stem}.gguf`,
       ...(tag === undefined ? {} : { quantization: tag }),
       path: model.files[0]?.path ?? '',
-      sizeBytes: sumOf(model.files),
+      sizeBytes: sumOf([...projectorOf(files, model), ...model.files]),
     };
   });
   if (folder.length > 0) choices.push({ path: '', sizeBytes: sumOf(folder) });
@@ -136,6 +140,16 @@ function ggufModels(files: readonly HubFile[]): GgufModel[] {
     stem: whole.replace(/(-of-\d{5})?\.gguf$/, ''),
     partCount: Number(/-of-(\d{5})\.gguf$/.exec(whole)?.[1] ?? 1),
   }));
+}
+
+/** What it reads images by, where the repository has that. */
+function projectorOf(files: readonly HubFile[], { files: own }: GgufModel): readonly HubFile[] {
+  const path = own[0]?.path ?? '';
+  const found = projectorAmong(
+    path,
+    files.map((file) => file.path),
+  );
+  return files.filter((file) => file.path === found);
 }
 
 function allParts({ files, stem, partCount }: GgufModel): readonly HubFile[] {

@@ -82,7 +82,7 @@ function propsOf(context: ServerContext, model: ServedModel): ModelProps {
   });
   const shown = {
     total_slots: slotCount(context),
-    modalities: { vision: false, audio: false },
+    modalities: { vision: model.spec.vision !== undefined, audio: false },
     chat_template: template?.source ?? '',
     bos_token: spelled(tokenizer.bosId),
     eos_token: spelled(tokenizer.eosId),

@@ -104,7 +104,7 @@ export async function showModel(
   const card = await cards.read(entry.path);
   const { lists = {}, tensors } = verbose ? contentsOf(entry.path) : {};
   const served = pool.loaded().find(({ name }) => name === (entry.adapterOf ?? entry.name));
-  const model = served ?? opened(entry.path);
+  const model = served ?? opened(entry);
   return {
     ...modelfileOf(entry, created),
     template: created?.template ?? model.template?.source ?? '',
@@ -150,8 +150,8 @@ async function cardOrNothing(cards: ModelCards, { path }: ModelEntry): Promise<M
   }
 }
 
-function opened(path: string): LocalModel {
-  const local = openLocalModel(path);
+function opened({ path, sees }: ModelEntry): LocalModel {
+  const local = openLocalModel(path, { images: sees === true ? 'if-possible' : false });
   local.close();
   return local;
 }
@@ -169,6 +169,7 @@ export function capabilitiesOf({ spec, template, pooling, fillInMiddle }: Capabl
   return [
     'completion',
     ...(embeds ? ['embedding'] : []),
+    ...(spec.vision === undefined ? [] : ['vision']),
     ...(rendersTools ? ['tools'] : []),
     ...(fillInMiddle === undefined ? [] : ['insert']),
     ...(format?.reasons ? ['thinking'] : []),

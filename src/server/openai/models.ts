@@ -54,7 +54,7 @@ const routerStates: Readonly<Record<ModelState, string>> = {
 
 /** `defaults`: known only while the model is loaded. */
 function modelOf(entry: ModelEntry, defaults: WireDefaults | undefined): object {
-  const { name, adapterOf, aliases, state, createdSeconds, upstream, headless } = entry;
+  const { name, adapterOf, aliases, state, createdSeconds, upstream, headless, sees } = entry;
   return {
     id: name,
     object: 'model',
@@ -65,6 +65,7 @@ function modelOf(entry: ModelEntry, defaults: WireDefaults | undefined): object 
     aliases,
     state,
     ...(headless ? { generates: false } : {}),
+    ...(upstream === undefined ? { modalities: sees ? ['text', 'image'] : ['text'] } : {}),
     status: { value: routerStates[state] },
     ...(defaults === undefined ? {} : { default_parameters: defaults }),
   };

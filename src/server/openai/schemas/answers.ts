@@ -163,6 +163,10 @@ export const modelSchema = z.object({
     .literal(false)
     .meta({ description: 'It makes vectors and scores of texts, and writes none.' })
     .optional(),
+  modalities: z
+    .array(z.enum(['text', 'image']))
+    .meta({ description: 'What it reads; absent where that is not known.' })
+    .optional(),
   status: z
     .strictObject({ value: z.enum(['unloaded', 'loading', 'loaded']) })
     .meta({ description: "The state in the words of llama-server's router." }),
