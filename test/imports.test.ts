@@ -90,6 +90,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     'store',
     'bench',
     'generation',
+    'images',
     'pool',
     'engine',
     'sampling',

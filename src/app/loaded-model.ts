@@ -7,6 +7,7 @@ import type { Config } from '../config.ts';
 import type { EngineStats } from '../engine/engine.ts';
 import { AnswerGrammars } from '../generation/answer-grammars.ts';
 import type { ChatMessage } from '../generation/chat-prompt.ts';
+import { PictureWorkers } from '../images/picture-workers.ts';
 import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
 import { modelFilesAt } from '../pool/model-files.ts';
 import type { ModelHomes } from '../pool/model-homes.ts';
@@ -171,6 +172,7 @@ class LoadedModel implements Model {
   readonly #model: ServedModel;
   readonly #pool: ManagedPool;
   readonly #encoders = new EncodeWorkers();
+  readonly #pictures = new PictureWorkers();
   readonly #grammars = new AnswerGrammars();
   readonly #calls: ModelCalls;
   readonly #adapted: ReadonlyMap<string, ModelCalls>;
@@ -189,7 +191,8 @@ class LoadedModel implements Model {
     this.tokenizer = model.tokenizer;
     this.#model = model;
     this.#pool = pool;
-    const callsOf = (served: ServedModel) => new ModelCalls(served, this.#encoders, this.#grammars);
+    const callsOf = (served: ServedModel) =>
+      new ModelCalls(served, this.#encoders, this.#pictures, this.#grammars);
     this.#calls = callsOf(model);
     this.#adapted = new Map([...adapted].map(([name, served]) => [name, callsOf(served)]));
   }
@@ -260,7 +263,7 @@ class LoadedModel implements Model {
 
   async #close(): Promise<void> {
     this.#closing.abort(new ChairliftError('model_closed', `the model '${this.name}' is closed`));
-    await Promise.all([this.#encoders.close(), this.#grammars.close()]);
+    await Promise.all([this.#encoders.close(), this.#pictures.close(), this.#grammars.close()]);
     await this.#pool.close(0);
   }
 }

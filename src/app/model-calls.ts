@@ -6,17 +6,20 @@ import type { Logprobs } from '../engine/request.ts';
 import type { AnswerGrammars } from '../generation/answer-grammars.ts';
 import { contentOf, type TokenDetail } from '../generation/answer-parts.ts';
 import type { TokenUsage } from '../generation/answer-source.ts';
-import { type ChatMessage, checkMessages } from '../generation/chat-prompt.ts';
+import { type ChatMessage, type ContentPart, checkMessages } from '../generation/chat-prompt.ts';
 import type { Prompt } from '../generation/context-room.ts';
 import { checkFits, roomOf } from '../generation/context-room.ts';
 import { checkDimensions, Embedding } from '../generation/embedding.ts';
 import type { GenerationEvent } from '../generation/generation-event.ts';
+import { ownImages } from '../generation/own-images.ts';
+import type { ImageReading } from '../generation/pictured-prompt.ts';
 import { prepare, type Question } from '../generation/prepare.ts';
 import { type PromptInput, readPrompt } from '../generation/prompt.ts';
 import { requirementsFor } from '../generation/response-format.ts';
 import { ownNames } from '../generation/sampling-settings.ts';
 import { noTools, type ToolSelection } from '../generation/tools.ts';
 import { WholeAnswer, type WholeCall, type WholeChoice } from '../generation/whole-answer.ts';
+import type { PictureReader } from '../images/picture-workers.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { EncodeWorkers } from '../text/encode-workers.ts';
@@ -88,11 +91,18 @@ const promptNames = {
 export class ModelCalls {
   readonly #model: ServedModel;
   readonly #encoders: EncodeWorkers;
+  readonly #images: ImageReading;
   readonly #grammars: AnswerGrammars;
 
-  constructor(model: ServedModel, encoders: EncodeWorkers, grammars: AnswerGrammars) {
+  constructor(
+    model: ServedModel,
+    encoders: EncodeWorkers,
+    pictures: PictureReader,
+    grammars: AnswerGrammars,
+  ) {
     this.#model = model;
     this.#encoders = encoders;
+    this.#images = { ...ownImages, pictures };
     this.#grammars = grammars;
   }
 
@@ -102,7 +112,8 @@ export class ModelCalls {
     signal: AbortSignal,
   ): AsyncGenerator<string, TextResult, void> {
     const order = orderOf({ tools, toolChoice, parallelToolCalls });
-    const input = { kind: 'chat', messages: checkMessages(given), tools: order.shown, variables } as const;
+    const messages = checkMessages(given).map(withImageUrls);
+    const input = { kind: 'chat', messages, tools: order.shown, variables } as const;
     return this.#text(input, order, options, signal);
   }
 
@@ -185,6 +196,7 @@ export class ModelCalls {
         sampling: samplingOf(sampling, model, names),
         names,
         encoder: this.#encoders,
+        images: this.#images,
         priority: priorityOf(priority),
         ...asked,
       },
@@ -203,6 +215,17 @@ export class ModelCalls {
     const { usage, notes } = generation;
     return { choice, finishReason: choice.reason, usage, notes };
   }
+}
+
+/** Files that a program has read itself, as it would send them to a server. */
+function withImageUrls(message: ChatMessage): ChatMessage {
+  if (!Array.isArray(message.content)) return message;
+  const content = (message.content as readonly ContentPart[]).map((part) => {
+    if (part.type !== 'image' || !(part.image instanceof Uint8Array)) return part;
+    const url = `data:image/png;base64,${Buffer.from(part.image).toString('base64')}`;
+    return { type: 'image_url', image_url: { url } };
+  });
+  return { ...message, content };
 }
 
 function textsOf(given: string | readonly string[]): readonly string[] {

@@ -1,13 +1,16 @@
 // Answers of a chat: from a server, or from a model that is loaded into this process.
 
 import { type BackendName, BLOCK_TOKENS } from '../compute/backend.ts';
+import { chooseBackend } from '../compute/choose-backend.ts';
 import { AnswerGrammars } from '../generation/answer-grammars.ts';
 import type { GenerationPart } from '../generation/answer-parts.ts';
+import type { ContentPart } from '../generation/chat-prompt.ts';
 import { GenerationError } from '../generation/generation-error.ts';
 import { prepare } from '../generation/prepare.ts';
 import { directEncoder } from '../generation/prompt-encoder.ts';
 import { type ResponseFormat, requirementsFor } from '../generation/response-format.ts';
 import { flagNames, samplingSettings } from '../generation/sampling-settings.ts';
+import { runsTowers } from '../model/vision/tower-backends.ts';
 import { openLocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { messageOf } from '../runtime/error-message.ts';
@@ -18,7 +21,7 @@ import { UsageError } from './usage-error.ts';
 
 export interface ChatMessage {
   readonly role: 'system' | 'user' | 'assistant';
-  readonly content: string;
+  readonly content: string | readonly ContentPart[];
 }
 
 export interface AnswerUsage {
@@ -163,7 +166,11 @@ interface Answering extends Pick<LocalAnswersOptions, 'sampling' | 'structure'> 
 const names = { ...flagNames, prompt: 'messages' };
 
 export async function localAnswers(path: string, options: LocalAnswersOptions): Promise<ChatAnswers> {
-  const local = openLocalModel(path, { contextLength: options.contextTokens });
+  const seesHere = runsTowers(chooseBackend(options.backend).name);
+  const local = openLocalModel(path, {
+    contextLength: options.contextTokens,
+    images: seesHere && 'if-possible',
+  });
   if (local.spec.headless === true) {
     local.close();
     throw new UsageError(`${path} embeds texts and cannot continue them`);

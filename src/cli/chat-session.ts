@@ -4,6 +4,7 @@
 import { visible } from '../text/visible.ts';
 import type { AnswerEvent, AnswerUsage, ChatAnswers, ChatMessage } from './chat-answers.ts';
 import type { ChatHistory } from './chat-history.ts';
+import { droppedImages, withImages } from './image-arguments.ts';
 import { type LineInput, type LineOutput, LineReader } from './line-reader.ts';
 import { TerminalMarkdown } from './terminal-markdown.ts';
 import { UsageError } from './usage-error.ts';
@@ -121,7 +122,9 @@ export class ChatSession {
   }
 
   async #ask(question: string): Promise<void> {
-    const asked: ChatMessage[] = [...this.#turns, { role: 'user', content: question }];
+    const { text, paths } = droppedImages(question);
+    if (paths.length > 0) this.#notice(`with ${paths.join(', ')}`);
+    const asked: ChatMessage[] = [...this.#turns, { role: 'user', content: withImages(text, paths) }];
     const stop = new AbortController();
     this.#answering = stop;
     const answer = await this.#receive(asked, stop.signal);

@@ -14,12 +14,14 @@ import {
   serverOf,
   structureOf,
 } from './chat-options.ts';
+import { withImages } from './image-arguments.ts';
 import { interruptible, obtainModel } from './obtain-model.ts';
 import { probeServer } from './server-probe.ts';
 import { UsageError } from './usage-error.ts';
 
 interface RunOptions extends ChatOptions {
   readonly prompt?: string;
+  readonly image?: readonly string[];
 }
 
 /** Exit status of a command ended by Ctrl-C. */
@@ -38,7 +40,8 @@ export function addRun(program: Command): void {
       'one question: its answer alone is printed; what comes from a pipe goes before it',
     )
     .option('-m, --model <model>', 'the model, where it is not the first argument')
-    .option('-p, --prompt <text>', 'the question');
+    .option('-p, --prompt <text>', 'the question')
+    .option('--image <file...>', 'images that the question is about, for a model that reads them');
   addChatOptions(command).action(run);
 }
 
@@ -48,10 +51,14 @@ async function run(first: string | undefined, rest: readonly string[], options: 
     throw new UsageError(
       "name a model, as in 'chairlift run llama3.2:1b'; 'chairlift list' shows those that are here",
     );
+  if (options.image !== undefined) withImages('', options.image);
   const words = options.model === undefined || first === undefined ? rest : [first, ...rest];
   const question = await questionOf(words, options.prompt);
   const answers = await answersFrom(model, options);
   if (answers === undefined) return;
+  if (question === undefined && options.image !== undefined) {
+    throw new UsageError('--image: give the question about it, too; in a chat, write its path');
+  }
   if (question === undefined) await converse(answers, options);
   else await answerOnce(answers, question, options);
 }
@@ -92,7 +99,11 @@ const DIM = '\x1b[2m';
 const NOT_DIM = '\x1b[22m';
 
 /** Reasoning is no part of the answer: a person sees it before, dimmed, others never. */
-async function answerOnce(answers: ChatAnswers, question: string, { system }: RunOptions): Promise<void> {
+async function answerOnce(
+  answers: ChatAnswers,
+  question: string,
+  { system, image = [] }: RunOptions,
+): Promise<void> {
   const stop = new AbortController();
   const onInterrupt = () => stop.abort();
   process.once('SIGINT', onInterrupt);
@@ -101,7 +112,10 @@ async function answerOnce(answers: ChatAnswers, question: string, { system }: Ru
   let thinks = false;
   let last = '';
   try {
-    for await (const event of answers.answer([...told, { role: 'user', content: question }], stop.signal)) {
+    for await (const event of answers.answer(
+      [...told, { role: 'user', content: withImages(question, image) }],
+      stop.signal,
+    )) {
       if (event.kind === 'reasoning' && isPerson) {
         process.stderr.write(`${DIM}${visible(event.text)}${NOT_DIM}`);
         thinks = true;

@@ -171,6 +171,8 @@ export interface ContentPart {
   readonly text?: string | undefined;
   readonly refusal?: string | undefined;
   readonly image_url?: string | { readonly url?: unknown; readonly detail?: unknown } | undefined;
+  /** In programs: the bytes of a file, where the type is `image`. */
+  readonly image?: Uint8Array | undefined;
   readonly [placeInRequest]?: string;
 }
 

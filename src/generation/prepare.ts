@@ -11,6 +11,7 @@ import { fitToContext, roomOf, withImages } from './context-room.ts';
 import { Generation } from './generation.ts';
 import type { ParameterNames } from './generation-error.ts';
 import type { GenerationRequest } from './generation-request.ts';
+import type { ImageReading } from './pictured-prompt.ts';
 import { expectedIds, type PromptInput, readPrompt } from './prompt.ts';
 import type { PromptEncoder } from './prompt-encoder.ts';
 
@@ -20,6 +21,7 @@ export interface Question extends Pick<GenerationRequest, 'stops' | 'special' | 
   readonly sampling: SamplingParameters;
   readonly names: ParameterNames;
   readonly encoder: PromptEncoder;
+  readonly images?: ImageReading | undefined;
   readonly prediction?: string | undefined;
   /** Default: plain text. */
   readonly asks?:
@@ -29,8 +31,8 @@ export interface Question extends Pick<GenerationRequest, 'stops' | 'special' | 
 
 /** The engine starts when its events are read. */
 export async function prepare(question: Question, signal: AbortSignal): Promise<Generation> {
-  const { model, input, sampling, names, encoder, asks, prediction, ...rest } = question;
-  const prompt = await readPrompt(input, model, { encoder, signal, parameter: names.prompt });
+  const { model, input, sampling, names, encoder, images, asks, prediction, ...rest } = question;
+  const prompt = await readPrompt(input, model, { encoder, images, signal, parameter: names.prompt });
   const parameters = fitToContext(sampling, prompt.ids.length, roomOf(model), names);
   const plan =
     asks && (await orAbort(planAnswer(model, prompt, asks.requirements, asks.grammars, { signal }), signal));

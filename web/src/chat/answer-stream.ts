@@ -40,7 +40,7 @@ const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 5000;
 
 /** The body of a request; of one that goes on, with what there is of the answer. Without it, the answer begins anew. */
-type Body = (begun: Answer | undefined) => { readonly body: object; readonly continues: boolean };
+type Body = (begun: Answer | undefined) => Promise<{ readonly body: object; readonly continues: boolean }>;
 
 export class AnswerStream {
   readonly #leave = new AbortController();
@@ -111,7 +111,7 @@ export class AnswerStream {
     const { content, reasoning } = this.#answer;
     const begun = content === '' && reasoning === '' && this.#calls.length === 0 ? undefined : this.answer;
     const { signal } = this.#leave;
-    const { body: asked, continues } = body(this.#cannotGoOn ? undefined : begun);
+    const { body: asked, continues } = await body(this.#cannotGoOn ? undefined : begun);
     const response = await server.ask('v1/chat/completions', { body: asked, signal }).catch((error) => {
       this.#cannotGoOn = continues && isUnsupported(error);
       if (!this.#cannotGoOn || this.#begun !== undefined) throw error;

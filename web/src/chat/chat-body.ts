@@ -10,12 +10,13 @@ export function chatBody(
   turns: readonly Turn[],
   lane: number,
   begun: string | undefined,
+  pictures: ReadonlyMap<string, string> = new Map(),
 ): object {
   return {
     model: settings.model,
     messages: [
       ...(settings.system.trim() === '' ? [] : [{ role: 'system', content: settings.system }]),
-      ...turns.flatMap((turn, at) => messagesOf(turn, lane, at === turns.length - 1)),
+      ...turns.flatMap((turn, at) => messagesOf(turn, lane, at === turns.length - 1, pictures)),
       ...(begun === undefined ? [] : [{ role: 'assistant', content: begun }]),
     ],
     stream: true,
@@ -41,11 +42,33 @@ export function messageText({ text, files = [] }: Said & { readonly by: 'user' }
   return [...(text.trim() === '' ? [] : [text]), ...parts].join('\n\n');
 }
 
-function messagesOf({ said, answers }: Turn, lane: number, last: boolean): object[] {
+/** Images come before the text; one that this browser has no more is named in its place. */
+function userContent(
+  said: Said & { readonly by: 'user' },
+  pictures: ReadonlyMap<string, string>,
+): string | readonly object[] {
+  const { images = [] } = said;
+  if (images.length === 0) return messageText(said);
+  const shown = images.map(({ id, name }) => {
+    const url = pictures.get(id);
+    return url === undefined
+      ? { type: 'text', text: `[The image ${name} is no longer there.]` }
+      : { type: 'image_url', image_url: { url } };
+  });
+  const text = messageText(said);
+  return text === '' ? shown : [...shown, { type: 'text', text }];
+}
+
+function messagesOf(
+  { said, answers }: Turn,
+  lane: number,
+  last: boolean,
+  pictures: ReadonlyMap<string, string>,
+): object[] {
   if (said.by === 'tools' && said.lane !== lane) return [];
   const asked =
     said.by === 'user'
-      ? [{ role: 'user', content: messageText(said) }]
+      ? [{ role: 'user', content: userContent(said, pictures) }]
       : said.results.map(({ callId, text }) => ({ role: 'tool', tool_call_id: callId, content: text }));
   const answer = answers[lane];
   if (last || !answer) return asked;

@@ -26,6 +26,8 @@ import {
   readConversations,
 } from './kept-conversations.ts';
 
+import { forgetPictures, imageIds, picturesOf } from './pictures.ts';
+
 /** Between two renderings of a growing answer; more where rendering takes long. */
 const DRAW_MS = 40;
 const KEEP_MS = 2000;
@@ -75,8 +77,17 @@ export class ChatRoom extends Observable<RoomState> {
 
   remove(id: string): void {
     this.stop(id);
+    this.#forgetPictures(id);
     forgetConversation(id);
     this.set({ ...this.value, conversations: this.value.conversations.filter((one) => one.id !== id) });
+  }
+
+  /** An import may show the same images. */
+  #forgetPictures(id: string): void {
+    const others = this.value.conversations.filter((one) => one.id !== id);
+    const shown = new Set(others.flatMap(({ turns }) => imageIds(turns)));
+    const turns = this.find(id)?.turns ?? [];
+    if (!imageIds(turns).some((one) => shown.has(one))) forgetPictures(turns);
   }
 
   /** Takes a conversation that was exported, under an id of its own. */
@@ -209,9 +220,11 @@ export class ChatRoom extends Observable<RoomState> {
     void stream
       .read(
         this.#server,
-        (there) => {
+        async (there) => {
           const continues = there !== undefined && isContinuable(settings, there);
-          return { body: chatBody(settings, turns, lane, continues ? there.content : undefined), continues };
+          const pictures = await picturesOf(turns);
+          const begunText = continues ? there.content : undefined;
+          return { body: chatBody(settings, turns, lane, begunText, pictures), continues };
         },
         onNews,
       )

@@ -1,7 +1,7 @@
 // The chat: the list of conversations, and the open one.
 
 import { useEffect, useMemo } from 'preact/hooks';
-import { generators, type ModelList } from '../access/model-list.ts';
+import { generators, imageReaders, type ModelList } from '../access/model-list.ts';
 import type { Server } from '../access/server.ts';
 import { useValue } from '../observable.ts';
 import { usePolled } from '../polled.ts';
@@ -21,7 +21,7 @@ interface ChatViewProps {
 
 export function ChatView({ server, room, id }: ChatViewProps) {
   const { conversations, unkept } = useValue(room);
-  const { models, problem, isMute } = useModels(server);
+  const { models, seeing, problem, isMute } = useModels(server);
   const current = room.find(id) ?? conversations[0];
   const currentId = current?.id;
   useEffect(() => {
@@ -58,7 +58,15 @@ export function ChatView({ server, room, id }: ChatViewProps) {
             gone with the tab.
           </p>
         )}
-        {current && <ConversationView key={current.id} room={room} conversation={current} models={models} />}
+        {current && (
+          <ConversationView
+            key={current.id}
+            room={room}
+            conversation={current}
+            models={models}
+            seeing={seeing}
+          />
+        )}
       </div>
     </div>
   );
@@ -66,6 +74,7 @@ export function ChatView({ server, room, id }: ChatViewProps) {
 
 interface Models {
   readonly models: readonly string[];
+  readonly seeing: ReadonlySet<string>;
   readonly problem: string | undefined;
   /** There are models, and none of them writes text. */
   readonly isMute: boolean;
@@ -74,5 +83,6 @@ interface Models {
 function useModels(server: Server): Models {
   const { answer, problem } = usePolled<ModelList>(server, 'v1/models', ASK_EVERY_MS);
   const models = useMemo(() => generators(answer), [answer]);
-  return { models, problem, isMute: models.length === 0 && (answer?.data.length ?? 0) > 0 };
+  const seeing = useMemo(() => imageReaders(answer), [answer]);
+  return { models, seeing, problem, isMute: models.length === 0 && (answer?.data.length ?? 0) > 0 };
 }

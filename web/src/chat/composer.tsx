@@ -1,16 +1,19 @@
-// The input for messages. Enter sends, Shift and Enter begin a line, Up edits the last message. Files of text go with it: by the
-// button, dropped, or pasted.
+// The input for messages. Enter sends, Shift and Enter begin a line, Up edits the last message. Files of text and images go with
+// it: by the button, dropped, or pasted; photographs by a button of their own on a phone.
 
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { formatBytes } from '../../../src/text/byte-size.ts';
 import { SafeText } from '../text/safe-text.tsx';
-import type { AttachedFile } from './conversation.ts';
+import type { Attached, AttachedFile, AttachedImage } from './conversation.ts';
+import { isImage, readImage } from './pictures.ts';
 
 interface ComposerProps {
   /** False until there is a model to ask. */
   readonly askable: boolean;
   readonly answering: boolean;
-  readonly onSay: (text: string, files: readonly AttachedFile[]) => void;
+  /** Why images cannot be attached; undefined where they can. */
+  readonly blindness: string | undefined;
+  readonly onSay: (text: string, attached: Attached) => void;
   readonly onStop: () => void;
   readonly onEditLast: () => void;
 }
@@ -18,30 +21,39 @@ interface ComposerProps {
 /** More would fill most contexts. */
 const MOST_FILE_BYTES = 1 << 20;
 
-export function Composer({ askable, answering, onSay, onStop, onEditLast }: ComposerProps) {
+export function Composer({ askable, answering, blindness, onSay, onStop, onEditLast }: ComposerProps) {
   const [text, setText] = useState('');
   const [files, setFiles] = useState<readonly AttachedFile[]>([]);
+  const [images, setImages] = useState<readonly AttachedImage[]>([]);
   const [problem, setProblem] = useState<string>();
   const area = useRef<HTMLTextAreaElement>(null);
   const id = useId();
-  const sayable = askable && (text.trim() !== '' || files.length > 0);
+  const sees = blindness === undefined;
+  const isWritten = text.trim() !== '' || files.length > 0 || images.length > 0;
+  const sayable = askable && isWritten && (sees || images.length === 0);
   useEffect(() => {
     // On a phone the keyboard would cover the page.
     if (!matchMedia('(pointer: coarse)').matches) area.current?.focus({ preventScroll: true });
   }, []);
   const say = () => {
     if (answering || !sayable) return;
-    onSay(text, files);
+    onSay(text, { files, images });
     setText('');
     setFiles([]);
+    setImages([]);
     setProblem(undefined);
   };
   const attach = async (given: Iterable<File>) => {
-    const read = await Promise.all([...given].map(readText));
-    const problems = read.filter((one) => typeof one === 'string');
+    const all = [...given];
+    const read = await Promise.all(all.filter((file) => !isImage(file)).map(readText));
+    const seen = sees ? await Promise.all(all.filter(isImage).map(readImage)) : [];
+    const unseen = !sees && all.some(isImage) ? [blindness] : [];
+    const problems = [...[...read, ...seen].filter((one) => typeof one === 'string'), ...unseen];
     setProblem(problems.length === 0 ? undefined : problems.join(' '));
     setFiles((before) => [...before, ...read.filter((one) => typeof one !== 'string')]);
+    setImages((before) => [...before, ...seen.filter((one) => typeof one !== 'string')]);
   };
+  const warning = problem ?? (images.length > 0 ? blindness : undefined);
   return (
     <form
       class="composer"
@@ -56,8 +68,21 @@ export function Composer({ askable, answering, onSay, onStop, onEditLast }: Comp
         void attach(event.dataTransfer.files);
       }}
     >
-      {(files.length > 0 || problem !== undefined) && (
+      {(files.length > 0 || images.length > 0 || warning !== undefined) && (
         <div class="attached">
+          {images.map(({ id: imageId, name, thumbnail }) => (
+            <span class="chip" key={imageId}>
+              <img class="thumbnail" src={thumbnail} alt={name} />
+              <button
+                type="button"
+                class="small ghost"
+                aria-label={`Remove ${name}`}
+                onClick={() => setImages(images.filter((other) => other.id !== imageId))}
+              >
+                ×
+              </button>
+            </span>
+          ))}
           {files.map(({ name, text: content }, at) => (
             <span class="chip" key={at}>
               <SafeText text={name} most={40} /> {formatBytes(content.length)}
@@ -71,12 +96,28 @@ export function Composer({ askable, answering, onSay, onStop, onEditLast }: Comp
               </button>
             </span>
           ))}
-          {problem !== undefined && (
+          {warning !== undefined && (
             <p class="problem" role="alert">
-              <SafeText text={problem} />
+              <SafeText text={warning} />
             </p>
           )}
         </div>
+      )}
+      {sees && (
+        <label class="attach camera">
+          <span aria-hidden="true">◉</span>
+          <input
+            type="file"
+            accept="image/*"
+            capture="environment"
+            class="offscreen"
+            aria-label="Take a photograph"
+            onChange={(event) => {
+              void attach(event.currentTarget.files ?? []);
+              event.currentTarget.value = '';
+            }}
+          />
+        </label>
       )}
       <label class="attach">
         <span aria-hidden="true">+</span>
@@ -84,7 +125,7 @@ export function Composer({ askable, answering, onSay, onStop, onEditLast }: Comp
           type="file"
           multiple
           class="offscreen"
-          aria-label="Attach files of text"
+          aria-label={sees ? 'Attach images and files of text' : 'Attach files of text'}
           onChange={(event) => {
             void attach(event.currentTarget.files ?? []);
             event.currentTarget.value = '';

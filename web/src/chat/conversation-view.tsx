@@ -11,11 +11,13 @@ interface ConversationViewProps {
   readonly room: ChatRoom;
   readonly conversation: Conversation;
   readonly models: readonly string[];
+  /** Those that read images. */
+  readonly seeing: ReadonlySet<string>;
 }
 
 const NEAR_END_PIXELS = 80;
 
-export function ConversationView({ room, conversation, models }: ConversationViewProps) {
+export function ConversationView({ room, conversation, models, seeing }: ConversationViewProps) {
   const { id, lanes } = conversation;
   const turns = shownTurns(conversation);
   const [settingsOpen, setSettingsOpen] = useState(false);
@@ -91,16 +93,30 @@ export function ConversationView({ room, conversation, models }: ConversationVie
       <Composer
         askable={lanes.every(({ model }) => model !== '')}
         answering={answering}
-        onSay={(text, files) => {
+        blindness={blindnessOf(lanes, seeing)}
+        onSay={(text, { files, images }) => {
           // Settings make room for the answer.
           setSettingsOpen(false);
-          room.say(id, { by: 'user', text, ...(files.length === 0 ? {} : { files }) });
+          room.say(id, {
+            by: 'user',
+            text,
+            ...(files.length === 0 ? {} : { files }),
+            ...(images.length === 0 ? {} : { images }),
+          });
         }}
         onStop={() => room.stop(id)}
         onEditLast={() => setEditedId(turns.findLast(({ said }) => said.by === 'user')?.id)}
       />
     </section>
   );
+}
+
+/** Why images cannot be attached; undefined where they can. */
+function blindnessOf(lanes: readonly LaneSettings[], seeing: ReadonlySet<string>): string | undefined {
+  const blind = lanes.find(({ model }) => !seeing.has(model));
+  if (blind === undefined) return undefined;
+  const instead = seeing.size === 0 ? 'No model here does.' : `These do: ${[...seeing].join(', ')}.`;
+  return `${blind.model} does not read images. ${instead}`;
 }
 
 function laneName(at: number, lanes: number): string {

@@ -61,8 +61,23 @@ export interface AttachedFile {
   readonly text: string;
 }
 
+/** An image that goes with a message; see pictures.ts. */
+export interface AttachedImage {
+  readonly id: string;
+  readonly name: string;
+  /** A `data:` URL. */
+  readonly thumbnail: string;
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface Attached {
+  readonly files: readonly AttachedFile[];
+  readonly images: readonly AttachedImage[];
+}
+
 export type Said =
-  | { readonly by: 'user'; readonly text: string; readonly files?: readonly AttachedFile[] }
+  | ({ readonly by: 'user'; readonly text: string } & Partial<Attached>)
   | { readonly by: 'tools'; readonly lane: number; readonly results: readonly ToolResult[] };
 
 export interface ToolResult {
@@ -110,7 +125,8 @@ export function titleOf({ name, turns }: Conversation): string {
   if (name !== undefined && name.trim() !== '') return name;
   const first = turns.find(({ said }) => said.by === 'user');
   if (first?.said.by !== 'user') return 'New conversation';
-  return first.said.text.trim().slice(0, 80) || first.said.files?.[0]?.name || 'New conversation';
+  const { text, files = [], images = [] } = first.said;
+  return text.trim().slice(0, 80) || [...images, ...files][0]?.name || 'New conversation';
 }
 
 /** The turns of the branch that is shown. */

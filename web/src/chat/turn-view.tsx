@@ -132,6 +132,13 @@ function SaidView({ said, onEdit, children }: SaidViewProps) {
   return (
     <div class="said">
       <h3 class="offscreen">You</h3>
+      {said.images !== undefined && (
+        <div class="pictures">
+          {said.images.map(({ id, name, thumbnail }) => (
+            <img class="picture" key={id} src={thumbnail} alt={name} title={name} />
+          ))}
+        </div>
+      )}
       <p class="said-text">
         <LongText text={said.text} />
       </p>
