@@ -28,7 +28,7 @@ describe('what the pool is told', () => {
       cores: 6,
       keepAliveMs: 600_000,
       stepTimeoutMs: 60_000,
-      engine: { engine: { direct: false, speculation: true } },
+      engine: { images: true, engine: { direct: false, speculation: true } },
       kv: { kvType: 'f16' },
     });
     expect(optionsOf({ memory: '2GB' }).memoryBytes).toBe(2e9);

@@ -71,6 +71,8 @@ for (const [network, bits] of [
   inner.addSubnet(network, bits);
 }
 inner.addAddress('168.63.129.16');
+/** Apart: a list of both takes an IPv4 address for the same within IPv6. */
+const inner6 = new BlockList();
 // All but global unicast; and what carries IPv4 addresses within it: Teredo, 6to4, translators.
 for (const [network, bits] of [
   ['::', 3],
@@ -80,7 +82,7 @@ for (const [network, bits] of [
   ['4000::', 2],
   ['8000::', 1],
 ] as const) {
-  inner.addSubnet(network, bits, 'ipv6');
+  inner6.addSubnet(network, bits, 'ipv6');
 }
 
 const loopback = new BlockList();
@@ -92,7 +94,8 @@ const isIn = (list: BlockList, address: string) => list.check(address, isIP(addr
 /** Whether an address that a host of the list resolves to may be called. */
 export function mayBeCalled({ host }: ImageHost, address: string): boolean {
   if (isIP(host) !== 0) return true;
-  return host === 'localhost' ? isIn(loopback, address) : !isIn(inner, address);
+  if (host === 'localhost') return isIn(loopback, address);
+  return !isIn(isIP(address) === 6 ? inner6 : inner, address);
 }
 
 type Resolve = typeof resolve;
