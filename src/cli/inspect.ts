@@ -14,7 +14,6 @@ import {
   isHeadTied,
 } from '../model/spec-walk.ts';
 import { type LocalModel, openLocalModel } from '../pool/local-model.ts';
-import { towerBytes } from '../pool/model-memory.ts';
 import { formatBytes } from '../text/byte-size.ts';
 import { columnsOf, rowsOf } from '../weights/weight-source.ts';
 import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
@@ -50,6 +49,8 @@ function describe({ files, spec, weights, tokenizer, template, pooling, visionPr
   const windows = attentions.map(({ window }) => window).filter((window) => window !== undefined);
   const mixture = bodiesOf(spec).find((body) => body.kind === 'moe');
   const sizes = feedForwardSizes(spec);
+  const { vision: _, ...text } = spec;
+  const textBytes = weightBytes(text, weights, matrixBytes);
   return {
     path: files.path,
     format: files.format,
@@ -58,7 +59,7 @@ function describe({ files, spec, weights, tokenizer, template, pooling, visionPr
     pooling: pooling.possible ? pooling.pooling : null,
     mapsAfterPooling: pooling.possible ? denseShapes(files).length : 0,
     parameters: Object.values(parametersByType).reduce((sum, count) => sum + count, 0),
-    activeParameters: Math.round(activeParameters(spec)),
+    activeParameters: Math.round(activeParameters(text)),
     parametersByType,
     layers: spec.layers.length,
     hiddenSize: spec.hiddenSize,
@@ -81,10 +82,10 @@ function describe({ files, spec, weights, tokenizer, template, pooling, visionPr
     bosId: tokenizer.bosId ?? null,
     eosIds: [...tokenizer.eosIds],
     chatTemplate: template !== undefined,
-    weightBytes: weightBytes(spec, weights, matrixBytes),
+    weightBytes: textBytes,
     images: spec.vision !== undefined,
     imageProblem: visionProblem ?? null,
-    towerBytes: towerBytes(spec, weights, matrixBytes),
+    towerBytes: weightBytes(spec, weights, matrixBytes) - textBytes,
     adapters: describeAdapters(spec),
     kvBytesPer1000Tokens: Math.round((kvBlockBytes(spec, 'f16') / BLOCK_TOKENS) * 1000),
     kvBytesPer1000TokensQ8: Math.round((kvBlockBytes(spec, 'q8') / BLOCK_TOKENS) * 1000),

@@ -82,7 +82,8 @@ export class PictureWorkers implements PictureReader {
     plan: ViewPlan,
     caller: JobCaller = {},
   ): Promise<readonly ImageView[]> {
-    const key = pictureKey(hash, preprocessing, plan);
+    // Nobody learns by its time whether another account has shown the same.
+    const key = `${caller.account ?? ''} ${pictureKey(hash, preprocessing, plan)}`;
     const kept = this.#kept.find(key);
     if (kept !== undefined) return kept;
     const result = await this.#run({ kind: 'prepare', file, limits, preprocessing, plan }, caller);
