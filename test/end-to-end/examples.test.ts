@@ -27,7 +27,8 @@ async function blocks(name: string): Promise<string[][]> {
 }
 
 it('are three', () => {
-  expect(readdirSync(folder).sort()).toEqual(['agent.js', 'extraction.js', 'retrieval.js']);
+  // receipt.js needs a model that reads images.
+  expect(readdirSync(folder).sort()).toEqual(['agent.js', 'extraction.js', 'receipt.js', 'retrieval.js']);
 });
 
 it('agent.js calls the tools that a question needs, and answers with their results', async () => {
