@@ -65,8 +65,6 @@ const server = await serve({
   database: ':memory:',
   logLevel: 'error',
   model: [model],
-  // Vision towers run there.
-  backend: 'reference',
 });
 try {
   const { shop, date, items, total } = await read(server.url, await readFile(path));
