@@ -409,9 +409,9 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     const attach = page.getByLabel('Attach files of text');
     await attach.setInputFiles([
       file('notes.md', 'Buy *milk*.'),
-      file('a.png', Buffer.from([137, 80, 0, 255])),
+      file('a.bin', Buffer.from([137, 80, 0, 255])),
     ]);
-    await page.getByText('a.png is no text').waitFor();
+    await page.getByText('a.bin is no text').waitFor();
     await page.getByRole('button', { name: 'Remove notes.md' }).waitFor();
     await page.getByRole('button', { name: 'Settings' }).click();
     await page.getByText('JSON schema', { exact: true }).click();
