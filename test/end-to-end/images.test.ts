@@ -9,7 +9,12 @@ interface GoldenCase {
   readonly name: string;
   readonly messages: readonly { readonly role: string; readonly content: unknown }[];
   readonly greedy: readonly number[];
+  /** How far each is ahead of the next best. */
+  readonly greedyMargins: readonly number[];
 }
+
+/** The processor keeps KV in 16 bits: what is closer is no difference. */
+const CLOSE = 0.02;
 
 describe.skipIf(!hasTestdata).each(['cpu', 'reference'])('images on the %s backend', (backend) => {
   const home = serverHome();
@@ -40,7 +45,9 @@ describe.skipIf(!hasTestdata).each(['cpu', 'reference'])('images on the %s backe
       });
       const body = (await response.json()) as { choices: { token_ids: number[] }[] };
       expect(response.status, JSON.stringify(body)).toBe(200);
-      expect(body.choices[0]?.token_ids).toEqual(given.greedy);
+      const close = given.greedyMargins.findIndex((margin) => margin < CLOSE);
+      const sure = close < 0 ? given.greedy.length : close;
+      expect(body.choices[0]?.token_ids.slice(0, sure)).toEqual(given.greedy.slice(0, sure));
     },
   );
 
