@@ -94,6 +94,21 @@ describe('the prefix index', () => {
     expect(found(index, [0])).toEqual({});
   });
 
+  it('finds all that entered and nothing that left, however far it has grown', () => {
+    const index = new PrefixIndex(3001);
+    const part = partFor(index, 1);
+    for (let n = 0; n < 6000; n++) {
+      index.enter(part, n, 7 * n);
+      if (n % 2 === 1) index.leave(part, n, 7 * n);
+    }
+    for (let n = 0; n < 6000; n++) {
+      expect(index.match(Int32Array.of(n, 7 * n)).count).toBe(n % 2 === 0 ? 1 : 0);
+    }
+    expect(index.forgotten).toBe(0);
+    for (let n = 6001; n < 6023; n += 2) index.enter(part, n, 7 * n);
+    expect([index.size, index.forgotten]).toEqual([3001, 10]);
+  });
+
   it('forgets first what was longest neither entered nor asked for, and children before their parents', () => {
     const index = new PrefixIndex(4);
     const part = partFor(index, 5);

@@ -10,6 +10,8 @@ import { HolderSets, lowestBit } from './holder-sets.ts';
 export const ENTRY_BYTES = 28;
 export const DEFAULT_MAX_ENTRIES = 2 ** 22;
 const MOST_ENTRIES = 2 ** 28;
+/** Memory grows with what is held: many models have few prefixes. */
+const FIRST_ENTRIES = 2 ** 10;
 /** Two part numbers fit in an entry, each plus one, so that 0 means none. */
 const PART_BITS = 15;
 const PART_MASK = 2 ** PART_BITS - 1;
@@ -28,17 +30,19 @@ interface PrefixMatch {
 export class PrefixIndex {
   readonly #maxBytes: number;
   readonly #maxEntries: number;
-  // Entry numbers start at 1: zeroed memory is an empty table, and untouched memory is not committed.
-  readonly #buckets: Int32Array;
-  readonly #bucketMask: number;
-  readonly #highs: Int32Array;
-  readonly #lows: Int32Array;
+  /** Entries there is memory for. */
+  #room: number;
+  // Entry numbers start at 1: zeroed memory is an empty table.
+  #buckets = new Int32Array(0);
+  #bucketMask = 0;
+  #highs = new Int32Array(0);
+  #lows = new Int32Array(0);
   /** 0: free. Positive: one or two parts. Negative: the complement of a set's number. */
-  readonly #holders: Int32Array;
-  readonly #links: Int32Array;
+  #holders = new Int32Array(0);
+  #links = new Int32Array(0);
   // A ring in order of use, closed by entry 0: after it the newest, before it the oldest.
-  readonly #older: Int32Array;
-  readonly #newer: Int32Array;
+  #older = new Int32Array(0);
+  #newer = new Int32Array(0);
   readonly #sets = new HolderSets();
   #size = 0;
   #highest = 0;
@@ -63,15 +67,8 @@ export class PrefixIndex {
     }
     this.#maxEntries = maxEntries;
     this.#maxBytes = maxEntries * ENTRY_BYTES;
-    this.#bucketMask = 2 ** Math.ceil(Math.log2(maxEntries)) - 1;
-    this.#buckets = new Int32Array(this.#bucketMask + 1);
-    const column = () => new Int32Array(maxEntries + 1);
-    this.#highs = column();
-    this.#lows = column();
-    this.#holders = column();
-    this.#links = column();
-    this.#older = column();
-    this.#newer = column();
+    this.#room = Math.min(maxEntries, FIRST_ENTRIES);
+    this.#resize();
   }
 
   /** Includes closed parts until they are cleared. */
@@ -115,7 +112,7 @@ export class PrefixIndex {
     const bucket = this.#bucketOf(high, low);
     let entry = this.#find(bucket, high, low);
     if (entry === 0) {
-      entry = this.#insert(bucket, high, low);
+      entry = this.#insert(high, low);
       this.#holders[entry] = part + 1;
     } else {
       this.#addHolder(entry, part);
@@ -288,21 +285,50 @@ export class PrefixIndex {
     return entry;
   }
 
-  #insert(bucket: number, high: number, low: number): number {
+  #insert(high: number, low: number): number {
     if (this.#size === this.#maxEntries) this.#forgetOldest();
     let entry = this.#firstFree;
     if (entry !== 0) {
       this.#firstFree = this.#links[entry] as number;
     } else {
+      if (this.#highest === this.#room) this.#grow();
       this.#highest += 1;
       entry = this.#highest;
     }
     this.#highs[entry] = high;
     this.#lows[entry] = low;
-    this.#links[entry] = this.#buckets[bucket] as number;
-    this.#buckets[bucket] = entry;
+    this.#linkInBucket(entry);
     this.#size += 1;
     return entry;
+  }
+
+  #linkInBucket(entry: number): void {
+    const bucket = this.#bucketOf(this.#highs[entry] as number, this.#lows[entry] as number);
+    this.#links[entry] = this.#buckets[bucket] as number;
+    this.#buckets[bucket] = entry;
+  }
+
+  /** Called where no entry is free: each is in a bucket. */
+  #grow(): void {
+    this.#room = Math.min(this.#maxEntries, 2 * this.#room);
+    this.#resize();
+    for (let entry = 1; entry <= this.#highest; entry++) this.#linkInBucket(entry);
+  }
+
+  #resize(): void {
+    const column = (before: Int32Array) => {
+      const after = new Int32Array(this.#room + 1);
+      after.set(before);
+      return after;
+    };
+    this.#bucketMask = 2 ** Math.ceil(Math.log2(this.#room)) - 1;
+    this.#buckets = new Int32Array(this.#bucketMask + 1);
+    this.#highs = column(this.#highs);
+    this.#lows = column(this.#lows);
+    this.#holders = column(this.#holders);
+    this.#links = column(this.#links);
+    this.#older = column(this.#older);
+    this.#newer = column(this.#newer);
   }
 
   #forgetOldest(): void {
