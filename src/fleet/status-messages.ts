@@ -3,7 +3,7 @@
 
 import { applied, changeOf } from './changes.ts';
 import type { ChangedStatus, NodeStatus, StatusMessage } from './messages.ts';
-import { toWire } from './wire.ts';
+import { wireBytes } from './wire.ts';
 
 /** Changes add up: after so many of them a whole status is shorter in the long run. */
 const MOST_CHANGES = 60;
@@ -26,7 +26,7 @@ export class StatusWriter {
       | Partial<NodeStatus>
       | undefined;
     const message = { protocol, node, start, version, number, sentMs, since: whole.number, change };
-    const isLong = change !== undefined && toWire(change).length > LARGEST_CHANGE * this.#wholeBytes;
+    const isLong = change !== undefined && wireBytes(change) > LARGEST_CHANGE * this.#wholeBytes;
     return isLong ? this.#begin(status) : message;
   }
 
@@ -42,7 +42,7 @@ export class StatusWriter {
 
   #begin(status: NodeStatus): NodeStatus {
     this.#whole = status;
-    this.#wholeBytes = toWire(status).length;
+    this.#wholeBytes = wireBytes(status);
     this.#changes = 0;
     return status;
   }

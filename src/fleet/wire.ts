@@ -2,7 +2,7 @@
 // larger than the message system carries go in chunks, which arrive in order or not at all: a message that misses a chunk is
 // dropped, as if it had been lost whole.
 
-import { decode, ExtensionCodec, encode } from '@msgpack/msgpack';
+import { Decoder, Encoder, ExtensionCodec } from '@msgpack/msgpack';
 
 type NumberArray = Int32Array | Uint32Array | Uint16Array | Float32Array;
 
@@ -22,13 +22,27 @@ function bytesOf({ buffer, byteOffset, byteLength }: NumberArray): Uint8Array<Ar
   return new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
 }
 
+const newEncoder = () => new Encoder({ extensionCodec: codec, ignoreUndefined: true });
+/** An encoder keeps the largest buffer that it needed. */
+const MOST_KEPT_BYTES = 2 ** 20;
+// Made once: they cost more than most messages.
+let encoder = newEncoder();
+const decoder = new Decoder({ extensionCodec: codec });
+
 export function toWire(message: unknown): Uint8Array {
-  return encode(message, { extensionCodec: codec, ignoreUndefined: true });
+  const bytes = encoder.encode(message);
+  if (bytes.length > MOST_KEPT_BYTES) encoder = newEncoder();
+  return bytes;
+}
+
+/** How long it is on the wire. */
+export function wireBytes(message: unknown): number {
+  return encoder.encodeSharedRef(message).length;
 }
 
 /** Throws where the bytes are no message. */
 export function fromWire(bytes: Uint8Array): unknown {
-  return decode(bytes, { extensionCodec: codec });
+  return decoder.decode(bytes);
 }
 
 /** For all incomplete messages together. */
