@@ -1,7 +1,5 @@
 // A gateway of a simulated fleet: the real node, the real HTTP edge and the real stores, asked without a socket.
 
-import type { ServerResponse } from 'node:http';
-import type { Readable } from 'node:stream';
 import { pino } from 'pino';
 import { type JoinedNode, joinFleet } from '../../src/fleet/join.ts';
 import { FleetArchive } from '../../src/fleet/request-archive.ts';
@@ -16,6 +14,7 @@ import { FileStore } from '../../src/store/file-store.ts';
 import { newLeaseOwner } from '../../src/store/lease-owner.ts';
 import { UsageStore } from '../../src/store/usage-store.ts';
 import type { SimulatedBuckets } from './buckets.ts';
+import { type HttpRequest, serve } from './connection.ts';
 import type { SharedDatabase } from './database.ts';
 import type { SimulatedNetwork } from './network.ts';
 import type { SimulatedProcess } from './process.ts';
@@ -35,13 +34,6 @@ export interface GatewayParts {
   readonly model: LocalModel;
 }
 
-export interface HttpRequest {
-  readonly method: 'GET' | 'POST';
-  readonly url: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly payload?: object | string | undefined;
-}
-
 /** How the client's side of a connection hears of what is sent. */
 export interface HttpListener {
   onHead(status: number, headers: Readonly<Record<string, unknown>>): void;
@@ -58,9 +50,6 @@ export class SimulatedGateway {
   #app: ChairliftServer | undefined;
   #usage: UsageStore | undefined;
   readonly #parts: GatewayParts;
-  /** Of requests that are being answered. */
-  readonly #responses = new Map<string, ServerResponse>();
-  #connections = 0;
 
   constructor(process: SimulatedProcess, parts: GatewayParts) {
     this.process = process;
@@ -120,10 +109,6 @@ export class SimulatedGateway {
       logger: pino({ level: 'silent' }),
       version: '1',
     });
-    app.addHook('onRequest', async (request, reply) => {
-      const { connection } = request.headers;
-      if (typeof connection === 'string') this.#responses.set(connection, reply.raw);
-    });
     await app.ready();
     await app.startBatches();
     this.#app = app;
@@ -144,8 +129,8 @@ export class SimulatedGateway {
   /** Called by a client, over a network of its own. Returns what closes the connection. */
   ask(request: HttpRequest, listener: HttpListener): () => void {
     const { time } = this.#parts;
-    const id = `${this.process.name}-${++this.#connections}`;
     let isOpen = true;
+    let close = () => {};
     const hear = (action: () => void) => {
       if (isOpen) time.after(HOP_MS, undefined, () => isOpen && action());
     };
@@ -157,31 +142,17 @@ export class SimulatedGateway {
     };
     this.process.run(() => {
       if (this.#app === undefined) return hear(() => end(true));
-      const answered = this.#app.inject({
-        method: request.method,
-        url: request.url,
-        headers: { host: 'sim', ...request.headers, connection: id },
-        ...(request.payload === undefined ? {} : { payload: request.payload }),
-        payloadAsStream: true,
+      close = serve(this.#app, request, {
+        onHead: (status, headers) => hear(() => listener.onHead(status, headers)),
+        onData: (text) => hear(() => listener.onData(text)),
+        onClose: (isCutOff) => hear(() => end(isCutOff)),
       });
-      answered.then(
-        (response) => {
-          hear(() => listener.onHead(response.statusCode, response.headers));
-          const stream: Readable = response.stream();
-          stream.setEncoding('utf8');
-          stream.on('data', (text: string) => hear(() => listener.onData(text)));
-          stream.on('end', () => hear(() => end(false)));
-          stream.on('error', () => hear(() => end(true)));
-          stream.on('close', () => this.#responses.delete(id));
-        },
-        () => hear(() => end(true)),
-      );
     }, HOP_MS);
     return () => {
       if (!isOpen) return;
       isOpen = false;
       forget();
-      this.process.run(() => this.#responses.get(id)?.destroy(), HOP_MS);
+      this.process.run(() => close(), HOP_MS);
     };
   }
 }
