@@ -9,13 +9,19 @@ export function changeOf(before: unknown, after: unknown): unknown {
   if (Object.is(before, after)) return undefined;
   if (Array.isArray(before) && Array.isArray(after)) return changeOfArrays(before, after);
   if (!isFields(before) || !isFields(after)) return after;
-  const change: Record<string, unknown> = {};
-  for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
+  let change: Record<string, unknown> | undefined;
+  for (const name in after) {
     const own = changeOf(before[name], after[name]);
-    if (own !== undefined) change[name] = own;
-    else if (before[name] !== undefined && after[name] === undefined) change[name] = null;
+    if (own === undefined) continue;
+    change ??= {};
+    change[name] = own;
   }
-  return Object.keys(change).length === 0 ? undefined : change;
+  for (const name in before) {
+    if (before[name] === undefined || after[name] !== undefined) continue;
+    change ??= {};
+    change[name] = null;
+  }
+  return change;
 }
 
 /** Shares with the earlier value whatever is not changed. */
@@ -38,15 +44,17 @@ export function applied(before: unknown, change: unknown): unknown {
 
 /** Places alone tell objects of an array apart: numbers are given whole, they are no longer than their places. */
 function changeOfArrays(before: readonly unknown[], after: readonly unknown[]): unknown {
-  const changes = Array.from(after, (value, place) => changeOf(before[place], value));
-  if (before.length === after.length) {
-    if (changes.every((change) => change === undefined)) return undefined;
-    if (after.every(isFields))
-      return Object.fromEntries(
-        [...changes.entries()].filter(([, change]) => change !== undefined).map(([i, c]) => [String(i), c]),
-      );
+  if (before.length !== after.length) return after;
+  const changes: Record<string, unknown> = {};
+  let isChanged = false;
+  for (const [place, value] of after.entries()) {
+    const own = changeOf(before[place], value);
+    if (own === undefined) continue;
+    if (!after.every(isFields)) return after;
+    changes[place] = own;
+    isChanged = true;
   }
-  return after;
+  return isChanged ? changes : undefined;
 }
 
 function isFields(value: unknown): value is Fields {

@@ -5,6 +5,7 @@ import { type PrefixEvents, settled } from '../../engine/cache/prefix-events.ts'
 import type { EngineClient } from '../../engine/engine-client.ts';
 import type { EngineMonitor, EngineSubscription } from '../../engine/engine-monitor.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
 import type { Clock, Timer } from '../../runtime/clock.ts';
 import type { PrefixMessage } from '../messages.ts';
 import type { CacheBatch, CacheSnapshot } from '../routing/cache-events.ts';
@@ -73,7 +74,11 @@ export class PrefixPublisher {
   }
 
   #refresh(): void {
-    const loaded = new Map(this.#options.pool.loaded().map(({ name, engine }) => [name, engine]));
+    const served = this.#options.pool.loaded();
+    const isFollowed = ({ name, engine }: ServedModel) => this.#followed.get(name)?.engine === engine;
+    // Ten times a second nothing has changed.
+    if (served.length === this.#followed.size && served.every(isFollowed)) return;
+    const loaded = new Map(served.map(({ name, engine }) => [name, engine]));
     for (const [model, { engine, subscription }] of this.#followed) {
       if (loaded.get(model) === engine) continue;
       subscription.end();
