@@ -177,18 +177,33 @@ function withExplanation<T>(path: string, action: () => T): T {
   }
 }
 
+type Statement = ReturnType<SqliteDatabase['prepare']>;
+
+const MOST_KEPT = 200;
+
 function explaining(path: string, handle: Libsql.Database): SqliteDatabase {
-  return {
-    close: () => handle.close(),
-    prepare: (text) => {
-      const statement = withExplanation(path, () => handle.prepare(text));
-      return {
-        reader: statement.reader,
-        all: (parameters) => withExplanation(path, () => statement.all(parameters)),
-        run: (parameters) => withExplanation(path, () => statement.run(parameters)),
-        iterate: (parameters) => statement.iterate(parameters),
-      };
-    },
+  const prepare = (text: string): Statement => {
+    const statement = withExplanation(path, () => handle.prepare(text));
+    return {
+      reader: statement.reader,
+      all: (parameters) => withExplanation(path, () => statement.all(parameters)),
+      run: (parameters) => withExplanation(path, () => statement.run(parameters)),
+      // One that is kept may be asked for again before all is read.
+      iterate: (parameters) => handle.prepare(text).iterate(parameters),
+    };
+  };
+  const close = () => handle.close();
+  // In memory there is one connection, and nothing is ever locked: statements are prepared once.
+  return path === IN_MEMORY ? { close, prepare: keptBy(prepare) } : { close, prepare };
+}
+
+function keptBy(prepare: (text: string) => Statement): (text: string) => Statement {
+  const kept = new Map<string, Statement>();
+  return (text) => {
+    const known = kept.get(text) ?? prepare(text);
+    if (kept.size >= MOST_KEPT) kept.clear();
+    kept.set(text, known);
+    return known;
   };
 }
 
