@@ -9,6 +9,10 @@ import { MODEL } from './worker.ts';
 const BOUNDARY = 'a-boundary-that-is-in-no-file';
 const POLL_MS = 5000;
 const SILENCE_MS = 20_000;
+const LINE_TOKENS: readonly (readonly [weight: number, range: readonly [number, number]])[] = [
+  [4, [1, 40]],
+  [1, [80, 200]],
+];
 
 interface World {
   readonly time: VirtualTime;
@@ -18,9 +22,9 @@ interface World {
 }
 
 export interface BatchResult {
+  /** Of all its lines, each answered once. */
   readonly tokens: number;
-  /** Of orders whose answers were lost: each may be a batch of its own. */
-  readonly mostTokens: number;
+  readonly inputFile: string | undefined;
 }
 
 interface Line {
@@ -43,7 +47,7 @@ export class SimulatedBatch {
   readonly log: string[] = [];
   readonly #world: World;
   readonly #lines: readonly Line[];
-  #orders = 0;
+  #inputFile: string | undefined;
 
   constructor(id: string, world: World) {
     this.id = id;
@@ -54,13 +58,14 @@ export class SimulatedBatch {
 
   get result(): BatchResult {
     const tokens = this.#lines.reduce((sum, line) => sum + line.tokens.length, 0);
-    return { tokens, mostTokens: tokens * this.#orders };
+    return { tokens, inputFile: this.#inputFile };
   }
 
   async run(): Promise<void> {
     const file = await this.#until('POST', '/v1/files', this.#form(), {
       'content-type': `multipart/form-data; boundary=${BOUNDARY}`,
     });
+    this.#inputFile = String(file.id);
     const order = { input_file_id: file.id, endpoint: '/v1/completions', completion_window: '24h' };
     const { id } = await this.#until('POST', '/v1/batches', order, { 'content-type': 'application/json' });
     for (;;) {
@@ -93,6 +98,9 @@ export class SimulatedBatch {
     }
     if (lines.length !== this.#lines.length)
       violation(`${this.id} has ${lines.length} answers to ${this.#lines.length} lines`);
+    const { total, completed, failed } = batch.request_counts as Record<string, number>;
+    if (total !== this.#lines.length || completed !== total || failed !== 0)
+      violation(`${this.id} counts ${completed} of ${total} lines, and ${failed} that failed`);
     this.isDone = true;
   }
 
@@ -127,7 +135,6 @@ export class SimulatedBatch {
     headers?: Readonly<Record<string, string>>,
   ): Promise<Record<string, unknown>> {
     for (;;) {
-      if (url === '/v1/batches') this.#orders++;
       const answer = await this.#ask({ method, url, payload, ...(headers === undefined ? {} : { headers }) });
       if (answer?.status === 200)
         return url.endsWith('/content')
@@ -179,7 +186,7 @@ export class SimulatedBatch {
 function lineOf(customId: string, chance: Chance): Line {
   for (;;) {
     const prompt = Array.from({ length: chance.between(3, 30) }, () => chance.below(VOCABULARY));
-    const { tokens, failed } = answerAlone(prompt, 0, chance.between(1, 40), true);
+    const { tokens, failed } = answerAlone(prompt, 0, chance.between(...chance.weighted(LINE_TOKENS)), true);
     if (!failed) return { customId, prompt, tokens };
   }
 }

@@ -4,6 +4,8 @@ import type { Fault } from './faults.ts';
 
 /** What a fault does is over so long after its end. */
 const RECOVERY_MS = 20_000;
+/** Silence is noticed after this time. */
+const LATE_MS = 5000;
 /** By then every node is there. */
 const STARTED_MS = 15_000;
 
@@ -15,17 +17,43 @@ function isOf(role: 'worker' | 'gateway', { kind }: Fault): boolean {
 }
 
 /** What does not touch workers, or the way to them. */
-const harmless: ReadonlySet<string> = new Set(['stall gateway', 'gateway clock jumps', 'worker clock jumps']);
+const harmless: ReadonlySet<string> = new Set([
+  'stall gateway',
+  'gateway clock jumps',
+  'worker clock jumps',
+  'lost submits',
+  'lost ends',
+]);
+
+/** A message that is lost once is sent again: nobody waits for long. */
+const repeated: ReadonlySet<string> = new Set(['lost submits', 'lost ends']);
 
 export class Calm {
-  readonly #faults: readonly Fault[];
+  readonly #faults: Fault[] = [];
   readonly #workers: number;
   readonly #gateways: number;
 
-  constructor(faults: readonly Fault[], workers: number, gateways: number) {
-    this.#faults = faults;
+  constructor(workers: number, gateways: number) {
     this.#workers = workers;
     this.#gateways = gateways;
+  }
+
+  /** With when and whom it struck. */
+  struck(fault: Fault): void {
+    this.#faults.push(fault);
+  }
+
+  get faults(): readonly Fault[] {
+    return this.#faults;
+  }
+
+  wasHeldUp(gateway: string, fromMs: number): boolean {
+    return this.#faults.some(
+      ({ kind, target, atMs, durationMs }) =>
+        kind === 'stall gateway' &&
+        gateway === `g${target % this.#gateways}` &&
+        atMs + durationMs >= fromMs - LATE_MS,
+    );
   }
 
   isWellAtWorkers(fromMs: number, toMs: number): boolean {
@@ -40,6 +68,8 @@ export class Calm {
     const faults = this.#between(fromMs, toMs);
     const sick = new Set<number>();
     for (const fault of faults) {
+      if (repeated.has(fault.kind)) continue;
+      if (fault.kind === 'kill all workers') return false;
       if (isOf('worker', fault)) sick.add(fault.target % this.#workers);
       else if (isOf('gateway', fault)) {
         if (gateway === `g${fault.target % this.#gateways}`) return false;

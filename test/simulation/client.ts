@@ -11,6 +11,7 @@ import { MODEL } from './worker.ts';
 const SILENCE_MS = 40_000;
 /** A stream that has begun goes on within this time where a worker is well. */
 const GAP_MS = 12_000;
+const WATCH_MS = 2000;
 const PAUSE_MS = [200, 2000] as const;
 
 export interface Asked {
@@ -127,6 +128,7 @@ export class SimulatedClient {
       {
         onHead: (given, headers) => {
           status = given;
+          if (status === 200) gateway.hasAnswered = true;
           this.#heardMs = time.nowMs;
           if (time.nowMs - this.#askedMs > GAP_MS)
             this.#blame(`got a status after more than ${GAP_MS / 1000} s`);
@@ -143,13 +145,21 @@ export class SimulatedClient {
         },
         onEnd: (isBroken) => {
           if (this.isDone) return;
-          if (!isBroken && status !== 200) this.#refused(status, rest);
+          if (!isBroken && status !== 200) this.#refused(gateway, status, rest);
           else this.#note(isBroken ? 'the connection broke' : 'the stream ended early');
           again(retryMs);
         },
       },
     );
     this.#guard(this.#close);
+    this.#watch(this.#close);
+  }
+
+  /** One that waits for too long is noticed while it does. */
+  #watch(close: () => void): void {
+    this.#world.time.after(WATCH_MS, undefined, () => {
+      if (!this.isDone && this.#close === close && !this.#checkGap()) this.#watch(close);
+    });
   }
 
   /** Whoever is silent for long is left. */
@@ -181,12 +191,14 @@ export class SimulatedClient {
     };
   }
 
-  #refused(status: number, body: string): void {
+  #refused({ hasAnswered }: SimulatedGateway, status: number, body: string): void {
     const { violation } = this.#world;
     this.#note(`${status} ${body.slice(0, 120)}`);
     if (status >= 500) this.#blame(`is refused with ${status} ${body.slice(0, 200)}`);
     // Nothing is known of the stream any more: it is asked for from the beginning.
     if (status === 404 && body.includes('unknown_request')) this.#startAnew();
+    // A gateway that was started while no worker was there cannot know of it.
+    else if (status === 404 && body.includes('model_not_found') && !hasAnswered) return;
     else if (status !== 503 && status !== 429 && status !== 500) {
       violation(`${this.asked.id} got ${status} ${body}`);
       this.isDone = true;
@@ -241,14 +253,16 @@ export class SimulatedClient {
     this.#world.violation(`${this.asked.id} ${what} at ${gateway} though a worker was well`);
   }
 
-  #checkGap(): void {
+  /** Whether it is one too many. */
+  #checkGap(): boolean {
     const { nowMs } = this.#world.time;
     const sinceMs = this.#tokenMs;
-    if (sinceMs === undefined || nowMs - sinceMs <= GAP_MS) return;
+    if (sinceMs === undefined || nowMs - sinceMs <= GAP_MS) return false;
     const gateway = this.#gateways.at(-1) ?? '';
-    if (!this.#world.isServing(gateway, sinceMs, nowMs)) return;
+    if (!this.#world.isServing(gateway, sinceMs, nowMs)) return false;
     const seconds = Math.round((nowMs - sinceMs) / 1000);
     this.#world.violation(`${this.asked.id} waited ${seconds} s at ${gateway} though a worker was well`);
+    return true;
   }
 
   #take(token: number): void {

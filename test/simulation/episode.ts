@@ -3,7 +3,8 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ToGateway } from '../../src/fleet/messages.ts';
+import type { EngineRequest } from '../../src/engine/request.ts';
+import type { ToGateway, ToWorker } from '../../src/fleet/messages.ts';
 import type { LocalModel } from '../../src/pool/local-model.ts';
 import { IN_MEMORY } from '../../src/store/database.ts';
 import { openDatabase } from '../../src/store/open-database.ts';
@@ -13,7 +14,7 @@ import { SimulatedBatch } from './batch.ts';
 import { bookProblems } from './books.ts';
 import { Calm } from './bounds.ts';
 import { SimulatedClient } from './client.ts';
-import { type Fault, type FaultKind, planFaults } from './faults.ts';
+import { type Fault, type FaultKind, planFaults, type Trigger } from './faults.ts';
 import { SimulatedFleet } from './fleet.ts';
 import type { SimulatedGateway } from './gateway.ts';
 import { replaceNodeTime } from './node-time.ts';
@@ -37,6 +38,13 @@ const MOVED_MS = 20_000;
 const PROBE_EVERY_MS = 5000;
 const PROBE_CALM_MS = 20_000;
 const PROBE_GONE_MS = 14_000;
+const PROBE_CUT_OFF_MS = 4500;
+/** What a fault does to workers shows soon after it. */
+const PROBE_AFTER_MS = [700, 1700, 3500] as const;
+/** A stream of so many tokens runs for seconds. */
+const LONG_ANSWER = 60;
+/** A fault that comes right after something. */
+const REACTION_MS = 300;
 
 export interface EpisodeOptions {
   /** Ends at the first violation. */
@@ -100,6 +108,7 @@ class Episode {
   readonly #struck: Partial<Record<FaultKind, number>> = {};
   readonly #root: SimulatedProcess;
   readonly #given = new Map<string, number>();
+  readonly #triggered = new Map<Trigger, Fault[]>();
   #standing: string[] = [];
 
   constructor(options: EpisodeOptions, folder: string, database: Awaited<ReturnType<typeof openDatabase>>) {
@@ -111,7 +120,7 @@ class Episode {
     this.#root = new SimulatedProcess('root', new Machine('root', time, 1), time, chance.branch('root'));
     const workers = 2 + chance.branch('workers').below(3);
     const gateways = 2 + chance.branch('gateways').below(2);
-    this.#calm = new Calm(this.#faults, workers, gateways);
+    this.#calm = new Calm(workers, gateways);
     this.#fleet = new SimulatedFleet({
       time,
       chance: chance.branch('fleet'),
@@ -158,7 +167,11 @@ class Episode {
     this.#planBatches();
     this.#planProbes();
     for (const fault of this.#faults) this.#plan(fault);
-    this.#fleet.network.onMessage = (subject, message) => this.#watchWork(subject, message);
+    this.#fleet.network.onMessage = (subject, message) => {
+      if (!subject.includes('.work.')) return;
+      this.#watchWork(message);
+      this.#trigger(subject, message);
+    };
     const calmMs = CALM_MS + FAULTS_MS;
     const isOver = () => this.#options.first === true && this.#violations.length > 0;
     await time.runUntil(calmMs, isOver);
@@ -230,13 +243,19 @@ class Episode {
     const endMs = CALM_MS + FAULTS_MS;
     for (let atMs = PROBE_CALM_MS; atMs < endMs + PROBE_CALM_MS + PROBE_EVERY_MS; atMs += PROBE_EVERY_MS) {
       this.#time.at(atMs, undefined, () => {
-        const isAlone = this.#fleet.isAloneFor(PROBE_GONE_MS);
-        for (const gateway of this.#fleet.gateways) {
-          const isServing = this.#calm.isServing(gateway.name, atMs, atMs);
-          if (isServing || isAlone) this.#probe(gateway, isServing, atMs);
-        }
+        for (const gateway of this.#fleet.gateways) this.#probeIfKnown(gateway, atMs);
       });
     }
+  }
+
+  /** Where it is known what it must say. */
+  #probeIfKnown(gateway: SimulatedGateway, atMs: number): void {
+    const { name } = gateway;
+    const lostMs = this.#fleet.network.lostMs(name);
+    const isCutOff =
+      lostMs !== undefined && atMs - lostMs > PROBE_CUT_OFF_MS && !this.#calm.wasHeldUp(name, lostMs);
+    const isServing = this.#calm.isServing(name, atMs, atMs);
+    if (isServing || isCutOff || this.#fleet.isAloneFor(PROBE_GONE_MS)) this.#probe(gateway, isServing, atMs);
   }
 
   #probe(gateway: SimulatedGateway, isExpected: boolean, atMs: number): void {
@@ -254,7 +273,7 @@ class Episode {
           if (isBroken || !isSame() || this.#time.nowMs > atMs + 100) return;
           if ((status === 200) === isExpected) return;
           this.#violation(
-            `/ready of ${gateway.name} is ${status}, with ${isExpected ? 'a worker' : 'no workers'} there`,
+            `/ready of ${gateway.name} is ${status}, with ${isExpected ? 'a worker' : 'no worker that it reaches'}`,
           );
         },
       },
@@ -263,23 +282,57 @@ class Episode {
 
   async #checkBooks(): Promise<void> {
     const answers = this.#clients.flatMap(({ received }) => received);
-    const troubles = { faults: this.#faults, deaths: this.#fleet.deaths };
+    const troubles = { faults: this.#calm.faults, deaths: this.#fleet.deaths };
     const batches = this.#batches.filter(({ isDone }) => isDone).map(({ result }) => result);
     const { tables } = this.#fleet.database.inner;
     for (const problem of await bookProblems(tables, answers, batches, troubles)) this.#violation(problem);
   }
 
   #plan(fault: Fault): void {
+    const { after } = fault;
     this.#time.at(fault.atMs, undefined, () => {
-      this.#struck[fault.kind] = (this.#struck[fault.kind] ?? 0) + 1;
-      const end = this.#fleet.strike(fault);
-      this.#time.after(fault.durationMs, undefined, end);
+      if (after === undefined) this.#strike(fault);
+      else this.#triggered.set(after, [...(this.#triggered.get(after) ?? []), fault]);
     });
   }
 
+  /** All end in time for what follows. */
+  #strike(fault: Fault): void {
+    const { nowMs } = this.#time;
+    const durationMs = Math.min(fault.durationMs, CALM_MS + FAULTS_MS - nowMs);
+    if (durationMs <= 0) return;
+    this.#struck[fault.kind] = (this.#struck[fault.kind] ?? 0) + 1;
+    const struck = { ...fault, atMs: nowMs, durationMs };
+    this.#calm.struck(struck);
+    const end = this.#fleet.strike(struck);
+    this.#time.after(durationMs, undefined, end);
+    for (const afterMs of PROBE_AFTER_MS) {
+      const atMs = nowMs + afterMs;
+      this.#time.at(atMs, undefined, () => {
+        for (const gateway of this.#fleet.gateways) this.#probeIfKnown(gateway, atMs);
+      });
+    }
+  }
+
+  /** A request is given to a worker: faults that wait for one strike those that take part in it. */
+  #trigger(subject: string, message: unknown): void {
+    if (this.#triggered.size === 0) return;
+    const { kind, gateway, request } = message as Partial<Extract<ToWorker, { kind: 'submit' }>>;
+    if (kind !== 'submit' || gateway === undefined || request === undefined) return;
+    const { priority, parameters } = request as EngineRequest & { parameters?: { maxTokens?: number } };
+    if ((parameters?.maxTokens ?? 0) < LONG_ANSWER) return;
+    const what = priority === 2 ? 'line' : 'stream';
+    const [first, ...rest] = this.#triggered.get(what) ?? [];
+    if (first === undefined) return;
+    this.#triggered.set(what, rest);
+    const struck = first.kind.includes('gateway') ? gateway : subject.slice(subject.lastIndexOf('.') + 1);
+    this.#time.after(REACTION_MS, undefined, () =>
+      this.#strike({ ...first, target: Number(struck.slice(1)) }),
+    );
+  }
+
   /** Nothing is given to another worker while all workers and their links are well. */
-  #watchWork(subject: string, message: unknown): void {
-    if (!subject.includes('.work.')) return;
+  #watchWork(message: unknown): void {
     const {
       kind,
       id,

@@ -10,7 +10,7 @@ import { type GatewayParts, SimulatedGateway } from './gateway.ts';
 import { SimulatedNetwork } from './network.ts';
 import { Machine, SimulatedProcess } from './process.ts';
 import type { VirtualTime } from './virtual-time.ts';
-import { SimulatedWorker } from './worker.ts';
+import { ENGINE_RESTART_MS, SimulatedWorker } from './worker.ts';
 
 /** A crystal is wrong by this much at most. */
 const DRIFT = 200e-6;
@@ -77,6 +77,12 @@ export class SimulatedFleet {
         this.deaths.push({ name: gateway.name, atMs: this.#options.time.nowMs });
         gateway.isServing = false;
         return this.#kill(gateway.process, () => this.#startGateway(this.gateways.indexOf(gateway)));
+      case 'kill all workers': {
+        const restarts = this.workers.map((one, i) => this.#kill(one.process, () => this.#startWorker(i)));
+        return () => {
+          for (const restart of restarts) restart();
+        };
+      }
       case 'stop worker':
         return this.#stop(worker, () => this.#startWorker(this.workers.indexOf(worker)));
       case 'stop gateway':
@@ -113,6 +119,16 @@ export class SimulatedFleet {
         return () => {
           network.weather.disorderMs = 0;
         };
+      case 'lost submits':
+        network.weather.losesSubmits = true;
+        return () => {
+          network.weather.losesSubmits = false;
+        };
+      case 'lost ends':
+        network.weather.losesEnds = true;
+        return () => {
+          network.weather.losesEnds = false;
+        };
       case 'slow worker link':
       case 'slow gateway link': {
         const { name } = kind === 'slow worker link' ? worker : gateway;
@@ -138,6 +154,7 @@ export class SimulatedFleet {
         };
       case 'engine dies':
         worker.engineState.dies = true;
+        worker.engineState.restartMs = ENGINE_RESTART_MS * (1 + 8 * amount);
         return () => {
           worker.engineState.dies = false;
         };

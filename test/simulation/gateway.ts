@@ -47,6 +47,8 @@ export class SimulatedGateway {
   readonly problems: string[] = [];
   node: JoinedNode | undefined;
   isServing = false;
+  /** It has answered with the model: it knows it. */
+  hasAnswered = false;
   #app: ChairliftServer | undefined;
   #usage: UsageStore | undefined;
   readonly #parts: GatewayParts;

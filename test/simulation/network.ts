@@ -2,6 +2,7 @@
 // order, links that are cut in one direction or both, listeners that are too slow, subscriptions that are refused.
 
 import type { Bus, BusListener, BusState } from '../../src/fleet/bus.ts';
+import type { AnswerUpdate, ToGateway, ToWorker } from '../../src/fleet/messages.ts';
 import { fromWire, toWire } from '../../src/fleet/wire.ts';
 import type { Chance } from '../chaos/chance.ts';
 import type { SimulatedProcess } from './process.ts';
@@ -33,10 +34,19 @@ interface Weather {
   loss: number;
   doubles: number;
   disorderMs: number;
+  /** Messages that are lost the first time, and not when they are sent again. */
+  losesSubmits: boolean;
+  losesEnds: boolean;
 }
 
 export class SimulatedNetwork {
-  readonly weather: Weather = { loss: 0, doubles: 0, disorderMs: 0 };
+  readonly weather: Weather = {
+    loss: 0,
+    doubles: 0,
+    disorderMs: 0,
+    losesSubmits: false,
+    losesEnds: false,
+  };
   /** By node: how much later messages reach it. */
   readonly slow = new Map<string, number>();
   /** Nodes that may not subscribe to their work. */
@@ -51,6 +61,7 @@ export class SimulatedNetwork {
   readonly #wild: Subscription[] = [];
   readonly #links = new Set<SimulatedBus>();
   readonly #lastMs = new Map<string, number>();
+  readonly #lostOnce = new Set<string>();
 
   constructor(time: VirtualTime, chance: Chance) {
     this.time = time;
@@ -136,6 +147,7 @@ export class SimulatedNetwork {
     const carried = { subject, message: fromWire(bytes), hash: hashOf(bytes), reply };
     this.messages++;
     this.onMessage(subject, carried.message);
+    if (this.#isLostOnce(carried.message)) return true;
     const isSent = () => {
       const to = this.#listeners(subject);
       for (const one of to) this.#send(from, one, carried);
@@ -166,6 +178,27 @@ export class SimulatedNetwork {
     }
   }
 
+  #isLostOnce(message: unknown): boolean {
+    const { losesSubmits, losesEnds } = this.weather;
+    if (!losesSubmits && !losesEnds) return false;
+    const {
+      kind,
+      id,
+      attempt,
+      news = [],
+    } = message as Partial<ToGateway & ToWorker> & {
+      readonly id?: string;
+      readonly attempt?: number;
+      readonly news?: readonly AnswerUpdate[];
+    };
+    const names = losesSubmits && kind === 'submit' ? [`submit ${id} ${attempt}`] : [];
+    if (losesEnds && kind === 'news')
+      for (const one of news) if (one.finish !== undefined) names.push(`end ${one.id} ${one.attempt}`);
+    const isNew = names.some((name) => !this.#lostOnce.has(name));
+    for (const name of names) this.#lostOnce.add(name);
+    return isNew;
+  }
+
   #send(from: SimulatedBus, { bus, listener, subject }: Subscription, carried: Carried): void {
     const { message, reply, hash } = carried;
     const hear = () => {
@@ -192,6 +225,11 @@ export class SimulatedNetwork {
     const sent = () => this.send(from, to.process, hashOf(bytes), hear);
     if (this.reaches(from.node, 'up')) sent();
     else from.unsent.push(sent);
+  }
+
+  /** Since when a node knows that it cannot reach the others. */
+  lostMs(node: string): number | undefined {
+    return this.#linksOf(node).at(-1)?.lostMs;
   }
 
   #linkIs(bus: SimulatedBus): boolean {
@@ -235,6 +273,7 @@ class SimulatedBus implements Bus {
   /** On their way out, and in, while the link is cut and nobody has noticed. */
   unsent: (() => void)[] = [];
   unheard: (() => void)[] = [];
+  lostMs: number | undefined;
   readonly #network: SimulatedNetwork;
   readonly #listeners = new Set<(state: BusState) => void>();
 
@@ -286,6 +325,7 @@ class SimulatedBus implements Bus {
   become(state: BusState): void {
     if (state === this.state || this.state === 'closed') return;
     this.state = state;
+    this.lostMs = state === 'connected' ? undefined : (this.lostMs ?? this.#network.time.nowMs);
     if (state !== 'connected') {
       this.unsent = [];
       this.unheard = [];

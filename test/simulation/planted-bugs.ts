@@ -75,7 +75,9 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'usage is written again where the answer to a write was lost',
     file: 'src/store/usage-batch',
     find: 'if (marked.numInsertedOrUpdatedRows === 0n) return;',
-    replace: '',
+    // Without the mark alone each request would still count once, by its id.
+    replace:
+      'if (marked.numInsertedOrUpdatedRows === 0n) return void (await insertUsage(tables, gathered([...rows, ...once.values()])));',
   },
   {
     name: 'usage is forgotten where a write fails',

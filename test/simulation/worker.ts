@@ -19,7 +19,7 @@ const STEP_MS = 40;
 const TOKEN_MS = 0.2;
 /** The supervisor of an engine replaces one that hangs. */
 const HANG_MS = 30_000;
-const RESTART_MS = 1500;
+export const ENGINE_RESTART_MS = 1500;
 
 /** Computes as long as its machine lets it. */
 class SlowBackend extends HashBackend {
@@ -49,11 +49,17 @@ interface EngineState {
   slowness: number;
   hangs: boolean;
   dies: boolean;
+  restartMs: number;
 }
 
 export class SimulatedWorker {
   readonly process: SimulatedProcess;
-  readonly engineState: EngineState = { slowness: 1, hangs: false, dies: false };
+  readonly engineState: EngineState = {
+    slowness: 1,
+    hangs: false,
+    dies: false,
+    restartMs: ENGINE_RESTART_MS,
+  };
   readonly problems: string[] = [];
   node: JoinedNode | undefined;
   readonly #model: LocalModel;
@@ -136,7 +142,8 @@ export class SimulatedWorker {
     this.#loading = true;
     this.engineState.hangs = false;
     void this.#engine.close();
-    this.process.clock.after(RESTART_MS, () => {
+    this.process.clock.after(this.engineState.restartMs, () => {
+      this.engineState.restartMs = ENGINE_RESTART_MS;
       this.#engine = this.#newEngine();
       this.#loading = false;
     });
