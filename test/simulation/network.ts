@@ -2,7 +2,7 @@
 // order, links that are cut in one direction or both, listeners that are too slow, subscriptions that are refused.
 
 import type { Bus, BusListener, BusState } from '../../src/fleet/bus.ts';
-import type { AnswerUpdate, ToGateway, ToWorker } from '../../src/fleet/messages.ts';
+import type { AnswerUpdate } from '../../src/fleet/messages.ts';
 import { fromWire, toWire } from '../../src/fleet/wire.ts';
 import type { Chance } from '../chaos/chance.ts';
 import type { SimulatedProcess } from './process.ts';
@@ -186,7 +186,8 @@ export class SimulatedNetwork {
       id,
       attempt,
       news = [],
-    } = message as Partial<ToGateway & ToWorker> & {
+    } = message as {
+      readonly kind?: string;
       readonly id?: string;
       readonly attempt?: number;
       readonly news?: readonly AnswerUpdate[];
