@@ -78,9 +78,9 @@ const DURATIONS_MS: readonly (readonly [weight: number, range: Range])[] = [
 /** What a lost message does depends on which it is: one in so many is seldom the one that matters. */
 const LOSS_SHARE = 0.12;
 
-/** Half of the schedules are broad, half of them aim. */
+/** Most schedules aim; the others are broad. */
 export function planFaults(chance: Chance, plan: FaultPlan): Fault[] {
-  return chance.happens(0.5) ? planBroad(chance, plan) : planAimed(chance, plan);
+  return chance.happens(0.4) ? planBroad(chance, plan) : planAimed(chance, plan);
 }
 
 /** One fault upon the other, of all kinds or of a few. */
@@ -133,7 +133,7 @@ const AT_LINES: readonly (readonly [kind: FaultKind, range: Range])[] = [
 ];
 
 const BETWEEN_AIMED_MS = [21_000, 30_000] as const;
-const AIMED_KINDS = 5;
+const AIMED_KINDS = 7;
 const PAIRED_SHARE = 0.15;
 
 /** Few kinds, one after the other, each at something that it can spoil, and time between them: what is late then has no excuse. */

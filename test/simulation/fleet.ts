@@ -67,16 +67,21 @@ export class SimulatedFleet {
   /** Returns what ends it. */
   strike({ kind, target, amount }: Fault): Ends {
     const { network, buckets, database } = this;
-    const worker = this.workers[target % this.workers.length] as SimulatedWorker;
-    const gateway = this.gateways[target % this.gateways.length] as SimulatedGateway;
+    const workerAt = target % this.workers.length;
+    const gatewayAt = target % this.gateways.length;
+    const worker = this.workers[workerAt] as SimulatedWorker;
+    const gateway = this.gateways[gatewayAt] as SimulatedGateway;
+    // When a fault ends, another process may have taken the place of the one it struck.
+    const restartWorker = () => this.#startWorker(workerAt);
+    const restartGateway = () => this.#startGateway(gatewayAt);
     const nothing = () => {};
     switch (kind) {
       case 'kill worker':
-        return this.#kill(worker.process, () => this.#startWorker(this.workers.indexOf(worker)));
+        return this.#kill(worker.process, restartWorker);
       case 'kill gateway':
         this.deaths.push({ name: gateway.name, atMs: this.#options.time.nowMs });
         gateway.isServing = false;
-        return this.#kill(gateway.process, () => this.#startGateway(this.gateways.indexOf(gateway)));
+        return this.#kill(gateway.process, restartGateway);
       case 'kill all workers': {
         const restarts = this.workers.map((one, i) => this.#kill(one.process, () => this.#startWorker(i)));
         return () => {
@@ -84,10 +89,10 @@ export class SimulatedFleet {
         };
       }
       case 'stop worker':
-        return this.#stop(worker, () => this.#startWorker(this.workers.indexOf(worker)));
+        return this.#stop(worker, restartWorker);
       case 'stop gateway':
         this.deaths.push({ name: gateway.name, atMs: this.#options.time.nowMs });
-        return this.#stop(gateway, () => this.#startGateway(this.gateways.indexOf(gateway)));
+        return this.#stop(gateway, restartGateway);
       case 'stall worker':
         worker.process.stall();
         return () => worker.process.continue();
@@ -199,7 +204,7 @@ export class SimulatedFleet {
         };
       case 'drain worker':
         worker.process.run(() => worker.node?.drain());
-        return () => this.#kill(worker.process, () => this.#startWorker(this.workers.indexOf(worker)))();
+        return () => this.#kill(worker.process, restartWorker)();
     }
   }
 
