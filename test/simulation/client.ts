@@ -197,6 +197,8 @@ export class SimulatedClient {
     if (status >= 500) this.#blame(`is refused with ${status} ${body.slice(0, 200)}`);
     // Nothing is known of the stream any more: it is asked for from the beginning.
     if (status === 404 && body.includes('unknown_request')) this.#startAnew();
+    else if (status === 503 && hasAnswered && body.includes('"no_models"'))
+      violation(`${this.asked.id} is told of no models by a gateway that knows one: ${body.slice(0, 120)}`);
     // A gateway that was started while no worker was there cannot know of it.
     else if (status === 404 && body.includes('model_not_found') && !hasAnswered) return;
     else if (status !== 503 && status !== 429 && status !== 500) {

@@ -47,11 +47,10 @@ export const plantedBugs: readonly PlantedBug[] = [
     replace: "else if (message.kind === 'settled') {}",
   },
   {
-    name: 'one worker that does not serve makes a gateway unready',
-    file: 'src/fleet/gateway/fleet-pool',
-    find: 'return opened?.key === model.key && model.isLoaded ? [opened.served] : [];',
-    replace:
-      'return opened?.key === model.key && model.replicas.every((one) => one.model.state === "loaded") ? [opened.served] : [];',
+    name: 'a gateway is ready though its models are away',
+    file: 'src/server/status/health',
+    find: "case 'away': return",
+    replace: "case 'away': return undefined; return",
   },
   {
     name: 'a gateway that is cut off stays ready',
