@@ -98,6 +98,7 @@ async function attend({ run, withMemory }: SharedGpu, trial: Trial, queries: num
         headCount,
         kvHeadCount: KV_HEADS,
         bidirectional: trial.bidirectional === true,
+        imagesBothWays: false,
         mostParts: 0,
         busyWorkgroups: 1,
         manyQueries: queries,

@@ -41,18 +41,25 @@ export class AttentionShapes {
   }
 
   /** The shape of an attention; throws GpuMemoryError where the GPU cannot compute it. */
-  of(attention: Pick<AttentionSpec, 'headCount' | 'cache' | 'bidirectional'>): PlannedShape {
-    const { headCount, bidirectional = false } = attention;
+  of(
+    attention: Pick<AttentionSpec, 'headCount' | 'cache' | 'bidirectional' | 'imagesBothWays'>,
+  ): PlannedShape {
+    const { headCount } = attention;
+    const sees = {
+      bidirectional: attention.bidirectional === true,
+      imagesBothWays: attention.imagesBothWays === true && this.#spec.vision !== undefined,
+    };
     const cache = this.#spec.caches[attention.cache] as CacheSpec;
     const known = this.all.find(
       (shape) =>
         shape.headCount === headCount &&
         shape.kvHeadCount === cache.headCount &&
-        shape.bidirectional === bidirectional &&
+        shape.bidirectional === sees.bidirectional &&
+        shape.imagesBothWays === sees.imagesBothWays &&
         shape.layout.headSize === cache.headSize,
     );
     if (known !== undefined) return known;
-    const shape = this.#plan(headCount, cache, bidirectional);
+    const shape = this.#plan(headCount, cache, sees);
     this.all.push(shape);
     return shape;
   }
@@ -60,7 +67,7 @@ export class AttentionShapes {
   #plan(
     headCount: number,
     { headCount: kvHeadCount, headSize }: CacheSpec,
-    bidirectional: boolean,
+    sees: Pick<AttentionShape, 'bidirectional' | 'imagesBothWays'>,
   ): PlannedShape {
     const { bindingBytes, workgroupBytes } = this.#limits;
     const layout = kvLayout(this.#kvType, headSize, kvHeadCount);
@@ -76,7 +83,7 @@ export class AttentionShapes {
       plan: this.all.length,
       headCount,
       kvHeadCount,
-      bidirectional,
+      ...sees,
       layout,
       mostParts,
       partBytes: mostParts * bytes,

@@ -14,7 +14,7 @@ import {
   type StepResult,
   stateSlotsOf,
 } from '../backend.ts';
-import { type BatchLimits, BlockUses, batchLimits, checkBatch } from '../batch.ts';
+import { type BatchLimits, BlockUses, batchLimits, checkBatch, checkRange } from '../batch.ts';
 import { loadAddon } from '../cpu/binding.ts';
 import { createNativeSampler } from '../cpu/sample-rows.ts';
 import { finishSampling } from '../device-sampling/finish-sampling.ts';
@@ -34,7 +34,7 @@ import { type Forward, Passes, type Reading } from './passes.ts';
 import type { StepCounts } from './plan-step.ts';
 import { Programs } from './programs.ts';
 import type { Scratch } from './scratch.ts';
-import { splitBatch } from './split-batch.ts';
+import { splitBatch, wholeRuns } from './split-batch.ts';
 
 export interface WebGpuOptions extends BackendOptions {
   readonly kvType?: KvType;
@@ -67,8 +67,8 @@ async function loadBackend(
   const memory = new GpuMemory(gpu.device);
   const { bindingBytes } = gpu.info.limits;
   const kvType = options.kvType ?? 'f16';
-  const description = describeForward(spec, kvType, gpu.info.limits);
-  const scratch = await description.scratchPlan.allocate(memory);
+  const { builder, imageRows } = describeForward(spec, kvType, gpu.info.limits);
+  const scratch = await builder.scratchPlan.allocate(memory);
   const { blockCount } = options;
   const kv = await KvCache.allocate(gpu.device, memory, spec, { kvType, blockCount, bindingBytes });
   const stateSlots = stateSlotsOf(spec, options);
@@ -81,7 +81,7 @@ async function loadBackend(
   };
   const packing = startPacking(totalBytes, machineLimits().cores);
   const loader = { memory, packing, weights, bindingBytes, onBytes };
-  const loading = description.load({ loader, rows: scratch.rows }, { kv: kv.buffers, recurrentStates });
+  const loading = builder.load({ loader, rows: scratch.rows }, { kv: kv.buffers, recurrentStates });
   const operations = await loading.finally(() => packing.close());
   const sample = samplingOperation(scratch, gpu);
   const programs = Programs.of(gpu.device);
@@ -93,7 +93,13 @@ async function loadBackend(
     { gpu, memory, kv },
     spec,
     scratch,
-    { operations, sample, programs, shapes: description.shapes.all },
+    {
+      operations,
+      sample,
+      programs,
+      shapes: builder.shapes.all,
+      vision: imageRows && { rows: imageRows, imageToken: spec.perLayerInputs?.imageToken ?? 0 },
+    },
     { blockCount, stateSlots },
   );
 }
@@ -189,6 +195,8 @@ class WebGpuBackend implements Backend {
     }
     checkBatch(batch, this.#limits, this.#uses);
     this.#held.check(batch);
+    // Kernels take them as places in a table.
+    checkRange('rotary position', batch.rotaryPositions ?? new Int32Array(), this.#spec.contextLength);
     return this.#alone(async () => {
       const needed = this.#kv.needed(batch);
       if (needed > this.#kv.capacity && (await this.#fit(needed, this.blockCount)) < needed) {
@@ -201,7 +209,7 @@ class WebGpuBackend implements Backend {
 
   async #compute(batch: Batch, rows: readonly SampleRow[] | undefined): Promise<StepResult> {
     const { hiddenSize } = this.#spec;
-    const parts = splitBatch(batch, this.#scratch, this.#limits.wholeTexts);
+    const parts = splitBatch(batch, this.#scratch, wholeRuns(this.#spec));
     const states = new RowsRead(batch.stateRows.length, hiddenSize, paddedValues(hiddenSize));
     return rows === undefined
       ? { logits: await this.#logits(parts, batch.logitRows.length, states), states: states.values }

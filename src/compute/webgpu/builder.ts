@@ -14,7 +14,7 @@ import { joinOutputKernel } from './kernels/residual.ts';
 import { ropeTable } from './kernels/rope.ts';
 import type { MatrixLoader } from './matrix.ts';
 import type { Bindable, ReplaceableBuffer } from './memory.ts';
-import { type Grid, Operation } from './operation.ts';
+import { type Compiling, type Grid, Operation } from './operation.ts';
 import { ScratchPlan } from './scratch.ts';
 
 export interface ProductOutput {
@@ -137,8 +137,16 @@ export class Builder {
     this.#loads.push(load);
   }
 
-  add(label: string, text: () => string, buffers: readonly DeclaredBuffer[], grid: Grid): void {
-    this.addAll(async () => [new Operation(label, [{ text: text(), grid }], valuesOf(buffers))]);
+  add(
+    label: string,
+    text: () => string,
+    buffers: readonly DeclaredBuffer[],
+    grid: Grid,
+    compiling?: Compiling,
+  ): void {
+    this.addAll(async () => [
+      new Operation(label, [{ text: text(), grid }], valuesOf(buffers), () => 0, compiling),
+    ]);
   }
 
   join({ from, norm, gate, sumScale, normsSum }: Joining, { buffer, adds, scale }: LayerOutput): void {

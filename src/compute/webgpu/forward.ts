@@ -18,6 +18,7 @@ import {
 import { buildAttention } from './layers/attention.ts';
 import { buildEmbedding } from './layers/embedding.ts';
 import { buildGatedDeltaNet } from './layers/gated-delta-net.ts';
+import { ImageRows } from './layers/image-rows.ts';
 import { buildLaurel } from './layers/laurel.ts';
 import { buildMamba2 } from './layers/mamba2.ts';
 import { buildMla } from './layers/mla.ts';
@@ -42,25 +43,40 @@ const layers: { readonly [Kind in BodySpec['kind']]: Build<Extract<BodySpec, { k
   mamba2: buildMamba2,
 };
 
+export interface ForwardDescription {
+  readonly builder: LayerBuilder;
+  /** Where the model sees. */
+  readonly imageRows: ImageRows | undefined;
+}
+
 /** Needs neither weights nor a device: the builder loads what is described here. */
-export function describeForward(spec: ModelSpec, kvType: KvType, limits: GpuInfo['limits']): LayerBuilder {
+export function describeForward(
+  spec: ModelSpec,
+  kvType: KvType,
+  limits: GpuInfo['limits'],
+): ForwardDescription {
   const builder = new LayerBuilder(spec, kvType, limits);
+  const imageRows = spec.vision && new ImageRows(builder, spec.vision);
   const rows = { inputs: spec.hiddenSize, slices: [spec.embedding] };
   const embedding = builder.declare('embedding', ({ loader }) => loadMatrix(loader, 'embedding', rows));
   buildEmbedding(builder, embedding);
+  imageRows?.embed();
   if (spec.perLayerInputs !== undefined) makePerLayerInputs(builder, spec.perLayerInputs);
   if (spec.altUp !== undefined) spreadAltUp(builder, spec.altUp);
-  for (const layer of spec.layers) buildLayer(builder, layer);
+  for (const [index, layer] of spec.layers.entries()) {
+    buildLayer(builder, layer);
+    imageRows?.addDeepstack(index);
+  }
   if (spec.altUp !== undefined) gatherAltUp(builder, spec.altUp);
   buildHead(builder, embedding);
-  return builder;
+  return { builder, imageRows };
 }
 
 /** Bytes of scratch buffers, on a GPU that can bind `bindingBytes` at once. */
 export function scratchBytes(spec: ModelSpec, kvType: KvType, bindingBytes: number): number {
   const most = Number.POSITIVE_INFINITY;
   const limits = { bindingBytes, bufferBytes: most, workgroupBytes: most, workgroupThreads: most };
-  return describeForward(spec, kvType, limits).scratchPlan.bytes;
+  return describeForward(spec, kvType, limits).builder.scratchPlan.bytes;
 }
 
 const branchOf = (builder: LayerBuilder): DeclaredBuffer =>

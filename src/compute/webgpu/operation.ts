@@ -12,6 +12,9 @@ interface Variant {
   readonly grid: Grid;
 }
 
+/** Kernels that few steps need are compiled when the first of them comes. */
+export type Compiling = 'at start' | 'when needed';
+
 interface Bound {
   readonly pipeline: GPUComputePipeline;
   readonly group: GPUBindGroup;
@@ -22,6 +25,7 @@ export class Operation {
   readonly #variants: readonly Variant[];
   readonly #choose: (counts: StepCounts) => number;
   readonly #buffers: readonly Bindable[];
+  readonly #compiling: Compiling;
   readonly #bound: (Bound | undefined)[] = [];
 
   /** Variants compute the same for different steps; `choose` picks one. All bind the same buffers. */
@@ -30,15 +34,18 @@ export class Operation {
     variants: readonly Variant[],
     buffers: readonly Bindable[],
     choose: (counts: StepCounts) => number = () => 0,
+    compiling: Compiling = 'at start',
   ) {
     this.name = name;
     this.#variants = variants;
     this.#buffers = buffers;
     this.#choose = choose;
+    this.#compiling = compiling;
   }
 
   /** Starts compiling all variants; others are compiled when they are first needed. */
   compile(programs: Programs): void {
+    if (this.#compiling === 'when needed') return;
     for (const { text } of this.#variants) programs.add(this.name, text);
   }
 

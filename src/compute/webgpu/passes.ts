@@ -5,8 +5,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Batch } from '../backend.ts';
 import type { Gpu } from './gpu.ts';
 import { inSlowTurns, StepTimer } from './gpu-wait.ts';
+import type { ImageRows } from './layers/image-rows.ts';
 import type { Operation } from './operation.ts';
-import { type AttentionShape, planStep, type StepCounts } from './plan-step.ts';
+import { type AttentionShape, planStep, type StepCounts, type StepVision } from './plan-step.ts';
 import type { Programs } from './programs.ts';
 import { RANGE_BYTES, type Scratch } from './scratch.ts';
 
@@ -21,6 +22,8 @@ export interface Forward {
   readonly programs: Programs;
   /** Of attentions: a step has a plan for each. */
   readonly shapes: readonly AttentionShape[];
+  /** Where the model sees. */
+  readonly vision: (StepVision & { readonly rows: ImageRows }) | undefined;
 }
 
 export interface Reading {
@@ -65,11 +68,13 @@ export class Passes {
     this.#unmap();
     const { step, stepWords } = this.#scratch;
     const { queue } = this.#gpu.device;
-    const { counts, words } = planStep(batch, this.#forward.shapes);
+    const { shapes, vision } = this.#forward;
+    const { counts, words } = planStep(batch, shapes, vision);
     if (words.length > stepWords) {
       throw new Error(`a step of ${words.length} words is larger than its buffer of ${stepWords}`);
     }
     queue.writeBuffer(step, 0, words);
+    vision?.rows.write(this.#gpu.device, this.#scratch, batch);
     const commands: Commands = { ...wanted, counts };
     const buffers = this.#take(commands) ?? this.#encode(commands);
     const began = performance.now();

@@ -7,6 +7,7 @@ const shape = {
   headCount: 32,
   kvHeadCount: 8,
   bidirectional: false,
+  imagesBothWays: false,
   mostParts: 1000,
   busyWorkgroups: 1024,
   manyQueries: 32,

@@ -6,6 +6,7 @@ import {
   HEADER_WORDS,
   ITEM_WORDS,
   NO_SLOT,
+  PLACE_WORDS,
   PLAN_WORDS,
   ROW_WORDS,
   SEQUENCE_WORDS,
@@ -21,6 +22,16 @@ export interface StepCounts {
   /** 0 where the model has no recurrent states. */
   readonly sequences: number;
   readonly attention: readonly AttentionCounts[];
+  /** Rows of images. */
+  readonly images: number;
+  /** Outputs that are added after as many of the first layers. */
+  readonly deepstack: number;
+}
+
+/** Of a model that sees. */
+export interface StepVision {
+  /** The token that rows of images count as; their own is no word. */
+  readonly imageToken: number;
 }
 
 export interface AttentionCounts {
@@ -38,6 +49,7 @@ export interface AttentionShape {
   readonly headCount: number;
   readonly kvHeadCount: number;
   readonly bidirectional: boolean;
+  readonly imagesBothWays: boolean;
   /** Parts that can wait for a merge. */
   readonly mostParts: number;
   /** Workgroups that keep the whole GPU busy: with fewer, histories are divided into segments. */
@@ -54,6 +66,8 @@ interface Stretch {
   readonly start: number;
   /** Where its blocks start among all tables. */
   readonly table: number;
+  /** Of its rows where their image ends; none where no row of the step is of one. */
+  readonly imageEnds: Int32Array | undefined;
 }
 
 interface Tile {
@@ -75,11 +89,13 @@ interface Plan {
 }
 
 /** With a plan for each shape of attention. */
-export function planStep(batch: Batch, shapes: readonly AttentionShape[]): StepWords {
+export function planStep(batch: Batch, shapes: readonly AttentionShape[], vision?: StepVision): StepWords {
   const rows = batch.tokens.length;
   const stretches = cutStretches(batch);
   const plans = shapes.map((shape) => planAttention(stretches, shape));
-  const wantedAt = HEADER_WORDS + rows * ROW_WORDS;
+  const places = vision === undefined ? new Uint32Array() : placeWords(batch);
+  const placesAt = HEADER_WORDS + rows * ROW_WORDS;
+  const wantedAt = placesAt + places.length;
   const statesAt = wantedAt + batch.logitRows.length;
   const plansAt = statesAt + batch.stateRows.length;
   const listsAt = plansAt + plans.length * PLAN_WORDS;
@@ -99,9 +115,13 @@ export function planStep(batch: Batch, shapes: readonly AttentionShape[]): StepW
       merges: merges.length / ITEM_WORDS,
       many: many.length / ITEM_WORDS,
     })),
+    images: batch.images?.rows.length ?? 0,
+    deepstack: batch.images?.deepstack.length ?? 0,
   };
   words.set([counts.rows, counts.wanted, counts.states, wantedAt, statesAt, plansAt, tablesAt, recurrentAt]);
   writeRows(batch, words);
+  for (const row of batch.images?.rows ?? []) words[HEADER_WORDS + row * ROW_WORDS] = vision?.imageToken ?? 0;
+  words.set(places, placesAt);
   words.set(batch.logitRows, wantedAt);
   words.set(batch.stateRows, statesAt);
   let at = listsAt;
@@ -117,6 +137,23 @@ export function planStep(batch: Batch, shapes: readonly AttentionShape[]): StepW
   words.set(batch.blocks, tablesAt);
   words.set(recurrentStates, recurrentAt);
   return { counts, words };
+}
+
+/** Rows' places, where those of text alone are their positions, and then rows of images. */
+function placeWords({ tokens, starts, rowStarts, rotaryPositions, imageEnds, images }: Batch): Uint32Array {
+  const rows = images?.rows ?? new Int32Array();
+  const words = new Uint32Array(PLACE_WORDS * tokens.length + rows.length);
+  for (const [sequence, start] of starts.entries()) {
+    const first = rowStarts[sequence] as number;
+    for (let row = first; row < (rowStarts[sequence + 1] as number); row++) {
+      const at = PLACE_WORDS * row;
+      if (rotaryPositions === undefined) words.fill(start + row - first, at, at + 3);
+      else words.set(rotaryPositions.subarray(3 * row, 3 * row + 3), at);
+      words[at + 3] = imageEnds?.[row] ?? 0;
+    }
+  }
+  words.set(rows, PLACE_WORDS * tokens.length);
+  return words;
 }
 
 /** The list of recurrent states, which starts at word `at`; empty where there are none. */
@@ -170,7 +207,8 @@ function cutStretches(batch: Batch): Stretch[] {
   return Array.from(batch.starts, (start, sequence) => {
     const firstRow = batch.rowStarts[sequence] as number;
     const rows = (batch.rowStarts[sequence + 1] as number) - firstRow;
-    return { firstRow, rows, start, table: batch.blockStarts[sequence] as number };
+    const imageEnds = batch.imageEnds?.subarray(firstRow, firstRow + rows);
+    return { firstRow, rows, start, table: batch.blockStarts[sequence] as number, imageEnds };
   });
 }
 
@@ -188,7 +226,7 @@ function hasMany(
 function cutTiles(
   stretches: readonly Stretch[],
   queries: number,
-  { headCount, kvHeadCount, bidirectional }: AttentionShape,
+  { headCount, kvHeadCount, bidirectional, imagesBothWays }: AttentionShape,
 ): Tile[] {
   const group = headCount / kvHeadCount;
   const tiles: Tile[] = [];
@@ -196,7 +234,10 @@ function cutTiles(
     const count = stretch.rows * group;
     for (let firstQuery = 0; firstQuery < count; firstQuery += queries) {
       const endQuery = Math.min(firstQuery + queries, count);
-      const last = bidirectional ? lastOf(stretch) : stretch.start + Math.floor((endQuery - 1) / group);
+      const row = Math.floor((endQuery - 1) / group);
+      // A row before it in its image sees no more, and no other as much.
+      const imageEnd = imagesBothWays ? (stretch.imageEnds?.[row] ?? 0) : 0;
+      const last = bidirectional ? lastOf(stretch) : Math.max(stretch.start + row, imageEnd - 1);
       tiles.push({ stretch, firstQuery, endQuery, segments: Math.floor(last / SEGMENT_TOKENS) + 1 });
     }
   }

@@ -53,7 +53,7 @@ describe('scratch buffers', () => {
       workgroupThreads: 256,
     };
     const { sizes, memory } = countingMemory();
-    await describeForward(spec, 'f16', limits).scratchPlan.allocate(memory);
+    await describeForward(spec, 'f16', limits).builder.scratchPlan.allocate(memory);
     const allocated = [...sizes.values()].reduce((sum, size) => sum + size, 0);
     expect(scratchBytes(spec, 'f16', BINDING_BYTES)).toBe(allocated);
   });

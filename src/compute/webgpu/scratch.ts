@@ -93,7 +93,7 @@ export class ScratchPlan {
   async allocate(memory: GpuMemory): Promise<Scratch> {
     const rows = this.#rows();
     const { contextLength } = this.#spec;
-    if (rows < contextLength && isEncoder(this.#spec)) {
+    if (rows < contextLength && isWhole(this.#spec)) {
       throw new GpuMemoryError(
         `texts of ${contextLength} tokens at once are more than this GPU can bind; choose a context of at most ${rows}`,
       );
@@ -121,8 +121,7 @@ export class ScratchPlan {
     const requests = [...this.#buffers.values()].flatMap((buffer) => buffer.requests);
     const widest = Math.max(...requests.map(({ width }) => width));
     const copies = Math.max(...requests.map((request) => request.copies ?? 1));
-    // A text whose tokens see those after them is never cut.
-    const mostRows = isEncoder(this.#spec) ? Math.max(MOST_ROWS, this.#spec.contextLength) : MOST_ROWS;
+    const mostRows = isWhole(this.#spec) ? Math.max(MOST_ROWS, this.#spec.contextLength) : MOST_ROWS;
     const most = Math.min(mostRows, Math.floor(MOST_WORKGROUPS / copies));
     return roomFor(4 * widest, most, this.#bindingBytes);
   }
@@ -138,6 +137,10 @@ export class ScratchPlan {
     return Math.max(logitBytes, this.#foundBytes) + RANGE_BYTES + 4 * rows * paddedValues(hiddenSize);
   }
 }
+
+/** A text whose tokens see those after them is never cut. */
+const isWhole = (spec: ModelSpec): boolean =>
+  isEncoder(spec) || (spec.prefixLm === true && spec.vision !== undefined);
 
 const bytesOf = (requests: readonly ScratchRequest[], rows: number): number =>
   4 * Math.max(...requests.map(({ width, words }) => words?.(rows) ?? rows * width));

@@ -50,7 +50,7 @@ it('texts that are not to be cut stay whole, as many together as there is room f
   const property = fc.property(sequences, fc.integer({ min: 40, max: 90 }), (all, rows) => {
     const texts = all.map((sequence) => ({ ...sequence, start: 0, wantLogits: 'none' as const }));
     const batch = buildBatch(texts);
-    const parts = splitBatch(batch, { rows, wanted: 1 }, true);
+    const parts = splitBatch(batch, { rows, wanted: 1 }, 'texts');
     expect(parts.flatMap(rowsOf)).toEqual(rowsOf(batch));
     const lengths = parts.map(({ starts, tokens }) => ({ texts: starts.length, rows: tokens.length }));
     expect(lengths.reduce((sum, part) => sum + part.texts, 0)).toBe(texts.length);

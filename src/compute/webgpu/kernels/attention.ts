@@ -21,7 +21,7 @@ import {
   sinkBuffer,
   wholeOf,
 } from './softmax.ts';
-import { planReader } from './step-layout.ts';
+import { placeReader, planReader } from './step-layout.ts';
 import { repeat } from './wgsl.ts';
 
 const TEAMS = 8;
@@ -62,7 +62,7 @@ export function attendKernel(shape: AttendShape): string {
   const values = laneWords(layout) * perWord;
   const each = (line: (index: number) => string) => repeat(values, line);
   return /* wgsl */ `
-${planReader(0, shape.plan)}
+${planReader(0, shape.plan)}${shape.imagesBothWays ? placeReader : ''}
 @group(0) @binding(1) var<storage, read> heads: array<f32>;
 @group(0) @binding(2) var<storage, read> kv: array<u32>;
 @group(0) @binding(3) var<storage, read_write> output: array<f32>;

@@ -5,7 +5,7 @@ import type { AttentionSpec, HeadNormSpec, RopeSpec } from '../../../model/spec.
 import { spoiled } from './activation.ts';
 import type { KvLayout } from './kv-layout.ts';
 import { type NormShape, normed, normStats } from './norm.ts';
-import { stepReader } from './step-layout.ts';
+import { placeReader, stepReader } from './step-layout.ts';
 import { rowSum } from './wgsl.ts';
 
 export interface HeadNorm {
@@ -24,6 +24,8 @@ export interface RotateShape {
   readonly stored: StoredHeads | undefined;
   /** Pairs (i, i + half) that are rotated; none without positional encoding (NoPE). */
   readonly half: number;
+  /** Pairs turn by three positions: where their axes start in the rope table, in pairs of floats; absent: by one. */
+  readonly axesAt?: number | undefined;
   readonly queryNorm: HeadNorm | undefined;
   readonly normsAfterRope: boolean;
   readonly growth: AttentionSpec['growth'];
@@ -43,15 +45,25 @@ interface StoredHeads {
 /** Positions that the fine table of a rotary embedding covers; the coarse one counts in steps of it. */
 const FINE_POSITIONS = 256;
 
-/** Cosine and sine of each pair: for the first positions one by one, then for multiples of their number. */
+const ropeEntries = (contextLength: number): number =>
+  FINE_POSITIONS + Math.ceil(contextLength / FINE_POSITIONS);
+
+/** Where the axes of pairs start in a table that has them, in pairs of floats. */
+export const axesPlace = ({ inverseFrequencies }: RopeSpec, contextLength: number): number =>
+  ropeEntries(contextLength) * inverseFrequencies.length;
+
+/**
+ * Cosine and sine of each pair: for the first positions one by one, then for multiples of their number. After them each
+ * pair's axis, where there are any.
+ */
 export function ropeTable(
-  { inverseFrequencies, magnitude }: RopeSpec,
+  { inverseFrequencies, magnitude, axes = [] }: RopeSpec,
   contextLength: number,
 ): Float32Array<ArrayBuffer> {
-  const coarse = Math.ceil(contextLength / FINE_POSITIONS);
-  const table = new Float32Array((FINE_POSITIONS + coarse) * inverseFrequencies.length * 2);
+  const entries = ropeEntries(contextLength);
+  const table = new Float32Array((entries * inverseFrequencies.length + axes.length) * 2);
   let at = 0;
-  for (let entry = 0; entry < FINE_POSITIONS + coarse; entry++) {
+  for (let entry = 0; entry < entries; entry++) {
     const isFine = entry < FINE_POSITIONS;
     const position = isFine ? entry : (entry - FINE_POSITIONS) * FINE_POSITIONS;
     for (const frequency of inverseFrequencies) {
@@ -59,6 +71,7 @@ export function ropeTable(
       table[at++] = (isFine ? magnitude : 1) * Math.sin(position * frequency);
     }
   }
+  for (const [pair, axis] of axes.entries()) table[at + 2 * pair] = axis;
   return table;
 }
 
@@ -73,7 +86,7 @@ export function rotateStoreKernel(shape: RotateShape): string {
   const norms = [shape.queryNorm, stored?.keyNorm, stored?.valueNorm].filter((norm) => norm !== undefined);
   const isWeighted = norms.some(({ norm }) => norm.weight || norm.bias);
   return /* wgsl */ `
-${stepReader(0)}
+${stepReader(0)}${shape.axesAt === undefined ? '' : placeReader}
 @group(0) @binding(1) var<storage, read> made: array<f32>;
 @group(0) @binding(2) var<storage, read_write> queries: array<f32>;
 ${stored === undefined ? '' : '@group(0) @binding(3) var<storage, read_write> kv: array<u32>;'}
@@ -95,7 +108,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let row = group.y;
   if (row >= rowCount()) { return; }
   let position = rowPosition(row);
-  if (group.x < ${headCount}u) {
+${shape.axesAt === undefined ? '' : '  let place = placeOf(row);\n'}  if (group.x < ${headCount}u) {
     let base = row * ${stride}u;
     load(base + group.x * ${headSize}u, thread);
 ${place(shape, 'Query', shape.queryNorm, 'group.x')}
@@ -138,13 +151,14 @@ ${place(shape, 'Key', stored.keyNorm, 'index')}
 
 /** A head of queries or keys, normalized and rotated. */
 function place(
-  { half, normsAfterRope }: RotateShape,
+  { half, axesAt, normsAfterRope }: RotateShape,
   name: 'Query' | 'Key',
   norm: HeadNorm | undefined,
   index: string,
 ): string {
-  const normalize = norm === undefined ? [] : [`normalize${name}(base, position, ${index}, thread);`];
-  const turn = half === 0 ? [] : ['turn(position, thread);'];
+  const by = axesAt === undefined ? 'position' : 'place';
+  const normalize = norm === undefined ? [] : [`normalize${name}(base, ${by}, ${index}, thread);`];
+  const turn = half === 0 ? [] : [`turn(${by}, thread);`];
   const lines = normsAfterRope ? [...turn, ...normalize] : [...normalize, ...turn];
   return lines.map((line) => `    ${line}`).join('\n');
 }
@@ -181,12 +195,22 @@ fn normalize${name}(base: u32, position: u32, index: u32, thread: u32) {
 }`;
 }
 
-/** Declares `turn`, which rotates the head, and `turnedAt`, one rotated value of all heads. */
-export function turning({ half, headSize }: Pick<RotateShape, 'half' | 'headSize'>): string {
+/**
+ * Declares `turn`, which rotates the head, and `turnedAt`, one rotated value of all heads. Both are given the row's position,
+ * or, where it has three, their place in the step.
+ */
+export function turning({
+  half,
+  headSize,
+  axesAt,
+}: Pick<RotateShape, 'half' | 'headSize' | 'axesAt'>): string {
+  const given = axesAt === undefined ? 'position' : 'place';
+  const position =
+    axesAt === undefined ? '' : `  let position = step[place + u32(turns[${axesAt}u + pair].x)];\n`;
   return /* wgsl */ `
 // A turn by position p is one by p / ${FINE_POSITIONS} coarse steps and one by the rest.
-fn turnAt(position: u32, pair: u32) -> vec2<f32> {
-  let coarse = turns[(${FINE_POSITIONS}u + position / ${FINE_POSITIONS}u) * ${half}u + pair];
+fn turnAt(${given}: u32, pair: u32) -> vec2<f32> {
+${position}  let coarse = turns[(${FINE_POSITIONS}u + position / ${FINE_POSITIONS}u) * ${half}u + pair];
   let fine = turns[(position % ${FINE_POSITIONS}u) * ${half}u + pair];
   return vec2<f32>(fma(coarse.x, fine.x, -(coarse.y * fine.y)), fma(coarse.y, fine.x, coarse.x * fine.y));
 }

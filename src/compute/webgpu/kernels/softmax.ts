@@ -9,6 +9,8 @@ export const NOTHING = '-3.0e38';
 
 export interface ScoreShape {
   readonly bidirectional?: boolean | undefined;
+  /** Rows of an image see all of it; `placeReader` is declared before. */
+  readonly imagesBothWays?: boolean | undefined;
   readonly window?: number | undefined;
   readonly chunk?: number | undefined;
   readonly scale: number;
@@ -32,8 +34,9 @@ export function firstSeen({ window, chunk }: ScoreShape, own: string): string {
   return chunk === undefined ? inWindow : `max(${inWindow}, ${own} - ${own} % ${chunk}u)`;
 }
 
-/** The last one, in a text whose last position is `textLast`. */
-export function lastSeen({ bidirectional, window }: ScoreShape, own: string): string {
+/** The last one, in a text whose last position is `textLast`; `firstRow` is the one at `position`. */
+export function lastSeen({ bidirectional, imagesBothWays, window }: ScoreShape, own: string): string {
+  if (imagesBothWays) return `max(${own} + 1u, imageEnd(firstRow + ${own} - position)) - 1u`;
   if (!bidirectional) return own;
   return window === undefined ? 'textLast' : `min(${own} + ${window - 1}u, textLast)`;
 }

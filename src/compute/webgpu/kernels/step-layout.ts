@@ -4,6 +4,8 @@
 //   0 rows, 1 wanted rows, 2 rows whose states are wanted, 3 … 7 where wanted rows, states, plans, tables and
 //   recurrent states start
 //   8 + 4 row      token, position, its adapter (0: none, 1: the first), its KV place (block * 32 + position % 32)
+//   rows' places   where the model sees, after the records: each row's time, row and column for rotary embeddings, and
+//                  where its image ends (0: it is of none); then the row of each image feature
 //   wanted         the row of each row of logits
 //   states         the row of each wanted state
 //   plans          for each shape of attention: number and place of its items, of its merges, of its items of many queries
@@ -16,6 +18,7 @@
 
 export const HEADER_WORDS = 8;
 export const ROW_WORDS = 4;
+export const PLACE_WORDS = 4;
 export const PLAN_WORDS = 6;
 export const ITEM_WORDS = 9;
 export const STATES_WORDS = 2;
@@ -33,6 +36,14 @@ fn rowToken(row: u32) -> u32 { return step[${HEADER_WORDS}u + row * ${ROW_WORDS}
 fn rowPosition(row: u32) -> u32 { return step[${HEADER_WORDS}u + row * ${ROW_WORDS}u + 1u]; }
 fn rowAdapter(row: u32) -> u32 { return step[${HEADER_WORDS}u + row * ${ROW_WORDS}u + 2u]; }
 fn rowSlot(row: u32) -> u32 { return step[${HEADER_WORDS}u + row * ${ROW_WORDS}u + 3u]; }
+`;
+
+/** Reads rows' places and features' rows, too, where the model sees. */
+export const placeReader = /* wgsl */ `
+fn placeOf(row: u32) -> u32 { return ${HEADER_WORDS}u + rowCount() * ${ROW_WORDS}u + row * ${PLACE_WORDS}u; }
+fn imageEnd(row: u32) -> u32 { return step[placeOf(row) + 3u]; }
+fn featureCount() -> u32 { return step[3] - placeOf(rowCount()); }
+fn featureRow(index: u32) -> u32 { return step[placeOf(rowCount()) + index]; }
 `;
 
 /** Reads one of the plans, too. */

@@ -10,7 +10,7 @@
 import { type AttendShape, SEGMENT_BLOCKS } from './attention.ts';
 import { type KvLayout, kvReader } from './kv-layout.ts';
 import { firstSeen, joinParts, joinSink, lastSeen, NOTHING, scoreMaker, sinkBuffer } from './softmax.ts';
-import { planReader } from './step-layout.ts';
+import { placeReader, planReader } from './step-layout.ts';
 import { repeat } from './wgsl.ts';
 
 interface AttendManyKernel extends AttendShape {
@@ -74,7 +74,7 @@ export function attendManyKernel(shape: AttendManyKernel): string {
     repeat(places, (place) => repeat(4, (query) => text(place, query)));
   const fours = (text: (query: number) => string) => repeat(4, text);
   return /* wgsl */ `
-${planReader(0, shape.plan)}
+${planReader(0, shape.plan)}${shape.imagesBothWays ? placeReader : ''}
 @group(0) @binding(1) var<storage, read> heads: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> kv: array<u32>;
 @group(0) @binding(3) var<storage, read_write> output: array<vec4<f32>>;

@@ -6,7 +6,13 @@ import { readNorm } from '../../../model/weight-reader.ts';
 import type { WeightSource } from '../../../weights/weight-source.ts';
 import { type DeclaredBuffer, type InputSource, joined, type LayerOutput } from '../builder.ts';
 import { type AttendShape, attendKernel, mergeKernel } from '../kernels/attention.ts';
-import { type HeadNorm, type RotateShape, rotatedHeads, rotateStoreKernel } from '../kernels/rope.ts';
+import {
+  axesPlace,
+  type HeadNorm,
+  type RotateShape,
+  rotatedHeads,
+  rotateStoreKernel,
+} from '../kernels/rope.ts';
 import { attendManyKernel } from '../kernels/tiled-attention.ts';
 import type { LayerBuilder } from '../linears.ts';
 import type { AttentionCounts, StepCounts } from '../plan-step.ts';
@@ -56,6 +62,7 @@ function rotate(
   const { headCount, headSize, stored, rope, growth } = attention;
   const { spec, scratchPlan, shapes } = builder;
   const { headCount: kvHeadCount } = spec.caches[attention.cache] as CacheSpec;
+  const turns = rope === undefined ? undefined : spec.ropes[rope];
   const norms = new HeadNorms();
   const keysAt = headCount * headSize;
   const shape: RotateShape = {
@@ -70,7 +77,8 @@ function rotate(
       valueNorm: norms.place(stored.valueNorm),
       layout: shapes.of(attention).layout,
     },
-    half: rope === undefined ? 0 : (spec.ropes[rope]?.inverseFrequencies.length ?? 0),
+    half: turns?.inverseFrequencies.length ?? 0,
+    axesAt: turns?.axes && spec.vision ? axesPlace(turns, spec.contextLength) : undefined,
     queryNorm: norms.place(attention.queryNorm),
     normsAfterRope: attention.normsAfterRope === true,
     growth,
@@ -95,7 +103,15 @@ function rotate(
 /** How heads attend to a cache. */
 type Attending = Pick<
   AttentionSpec,
-  'headCount' | 'cache' | 'bidirectional' | 'window' | 'chunk' | 'scale' | 'softcap' | 'sinks'
+  | 'headCount'
+  | 'cache'
+  | 'bidirectional'
+  | 'imagesBothWays'
+  | 'window'
+  | 'chunk'
+  | 'scale'
+  | 'softcap'
+  | 'sinks'
 >;
 
 /** Attends with each query; gives the buffer of results, in rows of `width` values. */
@@ -106,7 +122,7 @@ export function attend(
   width: number,
 ): DeclaredBuffer {
   const { step } = builder.scratchPlan;
-  const { plan, kvHeadCount, layout, manyQueries, partBytes } = builder.shapes.of(attention);
+  const { plan, kvHeadCount, imagesBothWays, layout, manyQueries, partBytes } = builder.shapes.of(attention);
   const kv = builder.kv[attention.cache] as DeclaredBuffer;
   const attended = builder.scratch('mixer output', width);
   const parts = builder.scratchPlan.fixed('attention parts', partBytes);
@@ -117,6 +133,7 @@ export function attend(
     kvHeadCount,
     layout,
     bidirectional: attention.bidirectional,
+    imagesBothWays,
     window: attention.window,
     chunk: attention.chunk,
     scale: attention.scale,
