@@ -5,5 +5,5 @@ import type { BackendName } from './backend.ts';
 
 export function refuseVision(spec: ModelSpec, backend: BackendName): void {
   if (spec.vision === undefined) return;
-  throw new Error(`the ${backend} backend does not run vision towers; cpu and reference do`);
+  throw new Error(`the ${backend} backend does not run vision towers; cpu, webgpu and reference do`);
 }

@@ -1,6 +1,7 @@
 // The `webgpu` backend: the Backend contract over kernels in WGSL.
 
 import type { ModelSpec } from '../../model/spec.ts';
+import type { ImageInput } from '../../model/vision/vision-spec.ts';
 import { machineLimits } from '../../runtime/limits.ts';
 import type { SampleResult, SampleRow, SampleRows } from '../../sampling/sample-row.ts';
 import { sampleRows } from '../../sampling/sampler.ts';
@@ -10,6 +11,7 @@ import {
   type BackendOptions,
   type Batch,
   type BlockMemory,
+  type ImageRun,
   type KvType,
   type StepResult,
   stateSlotsOf,
@@ -21,7 +23,6 @@ import { finishSampling } from '../device-sampling/finish-sampling.ts';
 import { planSampling } from '../device-sampling/plan-sampling.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { fileMatrixBytes, weightBytes } from '../memory.ts';
-import { refuseVision } from '../vision-support.ts';
 import { describeForward } from './forward.ts';
 import { type Gpu, openGpu } from './gpu.ts';
 import { paddedValues } from './kernels/linear-input.ts';
@@ -33,8 +34,11 @@ import { startPacking } from './pack-workers.ts';
 import { type Forward, Passes, type Reading } from './passes.ts';
 import type { StepCounts } from './plan-step.ts';
 import { Programs } from './programs.ts';
+import { RowsRead } from './rows-read.ts';
 import type { Scratch } from './scratch.ts';
 import { splitBatch, wholeRuns } from './split-batch.ts';
+import { beginImage } from './tower/begin-image.ts';
+import type { Tower } from './tower/tower.ts';
 
 export interface WebGpuOptions extends BackendOptions {
   readonly kvType?: KvType;
@@ -47,7 +51,6 @@ export async function createWebGpuBackend(
   weights: WeightSource,
   options: WebGpuOptions,
 ): Promise<Backend> {
-  refuseVision(spec, 'webgpu');
   const given = typeof options.gpu === 'object' ? { ...options.gpu, close: () => {} } : undefined;
   const gpu = given ?? (await openGpu(options.gpu as string | undefined));
   try {
@@ -67,7 +70,7 @@ async function loadBackend(
   const memory = new GpuMemory(gpu.device);
   const { bindingBytes } = gpu.info.limits;
   const kvType = options.kvType ?? 'f16';
-  const { builder, imageRows } = describeForward(spec, kvType, gpu.info.limits);
+  const { builder, imageRows, tower } = describeForward(spec, kvType, gpu.info.limits);
   const scratch = await builder.scratchPlan.allocate(memory);
   const { blockCount } = options;
   const kv = await KvCache.allocate(gpu.device, memory, spec, { kvType, blockCount, bindingBytes });
@@ -100,7 +103,7 @@ async function loadBackend(
       shapes: builder.shapes.all,
       vision: imageRows && { rows: imageRows, imageToken: spec.perLayerInputs?.imageToken ?? 0 },
     },
-    { blockCount, stateSlots },
+    { blockCount, stateSlots, tower },
   );
 }
 
@@ -138,6 +141,10 @@ interface GpuResources {
   readonly kv: KvCache;
 }
 
+interface Parts extends Pick<Backend, 'blockCount' | 'stateSlots'> {
+  readonly tower: Tower | undefined;
+}
+
 class WebGpuBackend implements Backend {
   readonly name = 'webgpu';
   readonly device: string;
@@ -146,6 +153,7 @@ class WebGpuBackend implements Backend {
   readonly stateSlots: number | undefined;
   readonly sampleRows: SampleRows;
   readonly blockMemory: BlockMemory;
+  readonly beginImage?: (image: ImageInput) => ImageRun;
   readonly #gpu: Gpu;
   readonly #memory: GpuMemory;
   readonly #kv: KvCache;
@@ -163,7 +171,7 @@ class WebGpuBackend implements Backend {
     spec: ModelSpec,
     scratch: Scratch,
     forward: Forward,
-    { blockCount, stateSlots }: Pick<Backend, 'blockCount' | 'stateSlots'>,
+    { blockCount, stateSlots, tower }: Parts,
   ) {
     this.sampleRows = hostSampler();
     this.device = gpu.info.name;
@@ -186,6 +194,11 @@ class WebGpuBackend implements Backend {
     this.#limits = batchLimits(spec, { blockCount, stateSlots });
     this.#uses = new BlockUses(blockCount);
     this.#held = new HeldBlocks(blockCount);
+    const { programs } = forward;
+    if (tower === undefined) return;
+    const passes = this.#passes;
+    const resources = { gpu, memory, tower, scratch, programs, passes };
+    this.beginImage = (image) => beginImage(resources, image, (run) => this.#alone(run));
   }
 
   async step(batch: Batch, rows?: readonly SampleRow[]): Promise<StepResult> {
@@ -317,31 +330,6 @@ class WebGpuBackend implements Backend {
     const bytes = await this.#passes.readRows(logits, 4 * vocabSize, open);
     const sampled = this.sampleRows(new Float32Array(bytes), vocabSize, openRows);
     return results.map((result, index) => result ?? (sampled[open.indexOf(index)] as SampleResult));
-  }
-}
-
-/** Rows of several passes, without their padding. */
-class RowsRead {
-  readonly values: Float32Array;
-  readonly #size: number;
-  readonly #stride: number;
-  #rows = 0;
-
-  constructor(rows: number, size: number, stride: number) {
-    this.values = new Float32Array(rows * size);
-    this.#size = size;
-    this.#stride = stride;
-  }
-
-  bytesOf(rows: number): number {
-    return 4 * rows * this.#stride;
-  }
-
-  take(bytes: ArrayBuffer): void {
-    const given = new Float32Array(bytes);
-    for (let at = 0; at < given.length; at += this.#stride) {
-      this.values.set(given.subarray(at, at + this.#size), this.#size * this.#rows++);
-    }
   }
 }
 

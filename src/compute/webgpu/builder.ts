@@ -44,6 +44,8 @@ export interface InputSource {
   readonly stride: number;
   /** The rows, and what else is read to make input of them. */
   readonly buffers: readonly DeclaredBuffer[];
+  /** Least and most of what is made of them. */
+  readonly bounds?: readonly [number, number] | undefined;
 }
 
 /** Where a layer's output goes: rows of the hidden size. */
@@ -91,7 +93,7 @@ export class Builder {
   readonly recurrentStates: readonly Declared<GPUBuffer>[];
   /** A table for each rope of the model. */
   readonly ropeTables: readonly Declared<GPUBuffer>[];
-  readonly #loads: Load[] = [];
+  #loads: Load[] = [];
 
   constructor(spec: ModelSpec, kvType: KvType, limits: GpuInfo['limits']) {
     this.spec = spec;
@@ -135,6 +137,20 @@ export class Builder {
   /** Operations that depend on what is loaded by then. */
   addAll(load: Load): void {
     this.#loads.push(load);
+  }
+
+  /** What is described meanwhile is no part of a step: its operations, once they are loaded. */
+  apart(label: string, describe: () => void): Declared<readonly Operation[]> {
+    const step = this.#loads;
+    this.#loads = [];
+    describe();
+    const loads = this.#loads;
+    this.#loads = step;
+    return this.declare(label, async (loading) => {
+      const operations: Operation[] = [];
+      for (const load of loads) operations.push(...(await load(loading)));
+      return operations;
+    });
   }
 
   add(

@@ -28,6 +28,8 @@ import { buildPerLayerInput, makePerLayerInputs } from './layers/per-layer-input
 import { buildShortConv } from './layers/short-conv.ts';
 import { LayerBuilder } from './linears.ts';
 import { type GpuMatrix, loadMatrix } from './matrix.ts';
+import { Tower } from './tower/tower.ts';
+import { plannedViewBytes } from './tower/view-layout.ts';
 
 type Build<Body> = (builder: LayerBuilder, body: Body, input: InputSource, output: LayerOutput) => void;
 
@@ -47,6 +49,7 @@ export interface ForwardDescription {
   readonly builder: LayerBuilder;
   /** Where the model sees. */
   readonly imageRows: ImageRows | undefined;
+  readonly tower: Tower | undefined;
 }
 
 /** Needs neither weights nor a device: the builder loads what is described here. */
@@ -69,14 +72,16 @@ export function describeForward(
   }
   if (spec.altUp !== undefined) gatherAltUp(builder, spec.altUp);
   buildHead(builder, embedding);
-  return { builder, imageRows };
+  const tower = spec.vision && new Tower(builder, spec.vision);
+  return { builder, imageRows, tower };
 }
 
 /** Bytes of scratch buffers, on a GPU that can bind `bindingBytes` at once. */
 export function scratchBytes(spec: ModelSpec, kvType: KvType, bindingBytes: number): number {
   const most = Number.POSITIVE_INFINITY;
   const limits = { bindingBytes, bufferBytes: most, workgroupBytes: most, workgroupThreads: most };
-  return describeForward(spec, kvType, limits).builder.scratchPlan.bytes;
+  const viewBytes = spec.vision === undefined ? 0 : plannedViewBytes(spec.vision.tower.steps);
+  return viewBytes + describeForward(spec, kvType, limits).builder.scratchPlan.bytes;
 }
 
 const branchOf = (builder: LayerBuilder): DeclaredBuffer =>

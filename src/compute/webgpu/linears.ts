@@ -110,7 +110,7 @@ class Linears {
   }
 
   #makeInput(
-    { making, size, stride, buffers }: InputSource,
+    { making, size, stride, buffers, bounds }: InputSource,
     rows: InputRows,
     { codes, values }: { readonly codes?: readonly DeclaredBuffer[]; readonly values?: DeclaredBuffer },
   ): Operation {
@@ -118,7 +118,7 @@ class Linears {
       throw new Error('rows of codes come in whole groups');
     }
     const makes = { codes: codes !== undefined, values: values !== undefined };
-    const text = makeInputKernel({ making, size, stride, rows, ...makes });
+    const text = makeInputKernel({ making, size, stride, rows, bounds, ...makes });
     const made = [...(codes ?? []), ...(values === undefined ? [] : [values])];
     const grid: Grid = (counts) => [Math.ceil(size / INPUT_VALUES), inputCount(rows, counts)];
     const bound = valuesOf([this.#builder.scratchPlan.step, ...buffers, ...made]);
@@ -292,7 +292,7 @@ function copiesOf(rows: InputRows): number {
 
 function inputCount(rows: InputRows, counts: StepCounts): number {
   if (typeof rows === 'object') return counts.rows * copiesOf(rows);
-  return { all: counts.rows, wanted: counts.wanted, states: counts.states }[rows];
+  return { all: counts.rows, wanted: counts.wanted, states: counts.states, view: counts.rows }[rows];
 }
 
 /** What layers are described with. */

@@ -78,6 +78,11 @@ export class GpuMemory {
     buffer.destroy();
   }
 
+  /** The same, where it was not released with all others. */
+  drop(buffer: GPUBuffer): void {
+    if (this.#buffers.has(buffer)) this.free(buffer);
+  }
+
   release(): void {
     for (const buffer of this.#buffers) this.free(buffer);
   }

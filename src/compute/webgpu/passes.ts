@@ -145,9 +145,14 @@ export class Passes {
     }
   }
 
-  async #finish(lengths: readonly number[]): Promise<ArrayBuffer[]> {
+  /** Waits for what was submitted, here or beside it. */
+  async settle(): Promise<void> {
     await inSlowTurns(this.#gpu.device.queue.onSubmittedWorkDone());
     if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  async #finish(lengths: readonly number[]): Promise<ArrayBuffer[]> {
+    await this.settle();
     return lengths.map(() => new ArrayBuffer(0));
   }
 

@@ -2,6 +2,7 @@
 // infinities is no number.
 
 import type { Activation } from '../../../model/spec.ts';
+import type { TowerActivation } from '../../../model/vision/vision-spec.ts';
 
 /**
  * Declares `isSpoiled`: infinite, or no number. Such values reach the logits and are seen there; what min, max, clamp and
@@ -11,8 +12,9 @@ export const spoiled = /* wgsl */ `
 fn isSpoiled(x: f32) -> bool { return (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u; }
 `;
 
-const curves: Readonly<Record<Extract<Activation, string>, string>> = {
+const curves: Readonly<Record<Extract<Activation, string> | TowerActivation, string>> = {
   silu: 'return x / (1.0 + exp(min(-x, 80.0)));',
+  'quick-gelu': 'return x / (1.0 + exp(min(-1.702 * x, 80.0)));',
   'gelu-tanh':
     'return 0.5 * x * (1.0 + tanh(clamp(0.7978845608 * (x + 0.044715 * x * x * x), -15.0, 15.0)));',
   // 1 - erf: a polynomial times the normal curve, to 1.5e-7 (Abramowitz and Stegun 7.1.26).
@@ -23,7 +25,7 @@ const curves: Readonly<Record<Extract<Activation, string>, string>> = {
 };
 
 /** Declares `activate(x)`, or `activate(gate, up)` for one that takes both. */
-export function activationText(activation: Activation): string {
+export function activationText(activation: Activation | TowerActivation): string {
   if (typeof activation === 'string') return `fn activate(x: f32) -> f32 {\n  ${curves[activation]}\n}`;
   const { limit, slope } = activation;
   return /* wgsl */ `${spoiled}

@@ -2,11 +2,14 @@
 // of 32, and as floats where a matrix of floats reads them. A workgroup takes 1024 values of a row, four a thread, and
 // computes the row's norm itself. Codes lie as matrix units read them: the same group of 32 rows side by side.
 
+import type { LinearBounds } from '../../../model/leaves.ts';
 import type { Activation } from '../../../model/spec.ts';
+import type { TowerActivation } from '../../../model/vision/vision-spec.ts';
 import { activationText, sigmoid, spoiled } from './activation.ts';
 import { type NormShape, normed, normStats } from './norm.ts';
 import { stepReader } from './step-layout.ts';
-import { rowSum } from './wgsl.ts';
+import { pieceWordsReader } from './tower/piece-layout.ts';
+import { finite, rowSum } from './wgsl.ts';
 
 export type InputMaking =
   /** From value `offset` of the row on. */
@@ -14,7 +17,11 @@ export type InputMaking =
   | { readonly kind: 'tanh' }
   | { readonly kind: 'norm'; readonly norm: NormShape; readonly epsilon: number }
   /** As a gate of what starts at `upOffset`, where that is given. */
-  | { readonly kind: 'activated'; readonly activation: Activation; readonly upOffset: number | undefined }
+  | {
+      readonly kind: 'activated';
+      readonly activation: Activation | TowerActivation;
+      readonly upOffset: number | undefined;
+    }
   /** Multiplied by the sigmoid of values of another buffer, in rows of `stride`. */
   | { readonly kind: 'gated'; readonly stride: number; readonly offset: number }
   /** Activated, as gate of such values. */
@@ -31,6 +38,8 @@ export type InputRows =
   | 'all'
   | 'wanted'
   | 'states'
+  /** Those of a piece of a tower's view: see tower/piece-layout.ts. */
+  | 'view'
   /** One for each expert that each row has chosen. */
   | { readonly choices: number }
   /** The row itself for each of them, by the factor of the choice. */
@@ -44,10 +53,12 @@ interface InputShape {
   readonly rows: InputRows;
   readonly codes: boolean;
   readonly values: boolean;
+  /** Least and most of what is made. */
+  readonly bounds?: LinearBounds['inputs'] | undefined;
 }
 
-/** How many rows there are, and where the source has one. */
-function rowReader(rows: InputRows): { readonly count: string; readonly row: string } {
+/** How many rows there are, where the source has one, and where its rows start. */
+function rowReader(rows: InputRows): { readonly count: string; readonly row: string; readonly at?: string } {
   if (typeof rows === 'object') {
     return 'choices' in rows
       ? { count: `rowCount() * ${rows.choices}u`, row: 'row' }
@@ -57,6 +68,7 @@ function rowReader(rows: InputRows): { readonly count: string; readonly row: str
     all: { count: 'rowCount()', row: 'row' },
     wanted: { count: 'wantedCount()', row: 'wantedRow(row)' },
     states: { count: 'stateCount()', row: 'stateRow(row)' },
+    view: { count: 'rowCount()', row: '(firstRow() + row)', at: 'sourceAt() + ' },
   }[rows];
 }
 
@@ -88,21 +100,22 @@ export function makeInputKernel(shape: InputShape): string {
     ...(shape.values ? [declare('read_write', 'values', 'array<f32>')] : []),
   ];
   const reader = rowReader(shape.rows);
+  const base = `${reader.at ?? ''}${reader.row} * ${shape.stride}u`;
   return /* wgsl */ `
-${stepReader(0)}
+${stepReader(0)}${shape.rows === 'view' ? pieceWordsReader : ''}
 ${buffers.join('')}
 ${helpers(shape)}
 fn valueAt(row: u32, input: u32, stats: vec2<f32>) -> f32 {
   if (input >= ${shape.size}u) { return 0.0; }
-  let base = ${reader.row} * ${shape.stride}u;
-  return ${isScaled(shape.rows) ? `(${valueText(shape)}) * bitcast<f32>(choices[row].y)` : valueText(shape)};
+  let base = ${base};
+  return ${boundedText(shape, isScaled(shape.rows) ? `(${valueText(shape)}) * bitcast<f32>(choices[row].y)` : valueText(shape))};
 }
 ${shape.codes ? quantize(Math.ceil(shape.size / 32)) : ''}
 @compute @workgroup_size(${THREADS})
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = workgroup.y;
   if (row >= ${reader.count}) { return; }
-  let stats = ${making.kind === 'norm' ? `rowStats(${reader.row} * ${shape.stride}u, thread)` : 'vec2<f32>(0.0)'};
+  let stats = ${making.kind === 'norm' ? `rowStats(${base}, thread)` : 'vec2<f32>(0.0)'};
   let input = workgroup.x * ${INPUT_VALUES}u + thread * 4u;
   let x = vec4<f32>(valueAt(row, input, stats), valueAt(row, input + 1u, stats),
     valueAt(row, input + 2u, stats), valueAt(row, input + 3u, stats));
@@ -111,6 +124,9 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 }
 `;
 }
+
+const boundedText = ({ bounds }: InputShape, value: string): string =>
+  bounds === undefined ? value : `clamp(${value}, ${finite(bounds[0])}, ${finite(bounds[1])})`;
 
 function helpers({ making, size }: InputShape): string {
   switch (making.kind) {
@@ -155,7 +171,7 @@ function valueText({ making, size }: InputShape): string {
   }
 }
 
-function gatedBy(activation: Activation, gate: string, up: string): string {
+function gatedBy(activation: Activation | TowerActivation, gate: string, up: string): string {
   return typeof activation === 'string' ? `activate(${gate}) * ${up}` : `activate(${gate}, ${up})`;
 }
 

@@ -1,5 +1,8 @@
 // WGSL that many kernels share.
 
+/** A float: infinities are no literals. */
+export const finite = (value: number): string => `f32(${Math.max(-3.4e38, Math.min(3.4e38, value))})`;
+
 /** Lines that differ in a number. */
 export function repeat(count: number, line: (index: number) => string): string {
   return Array.from({ length: count }, (_, index) => line(index)).join('\n');
