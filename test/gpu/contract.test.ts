@@ -56,6 +56,8 @@ const models: ContractModels = {
   otherTokens: 9,
   // The second is longer than a window, and than a block.
   texts: isSlowGpu ? [3, 45] : [33, 3, 66, 1],
+  // Two minutes for kernels to compile; vision.test.ts has the most of it in every run.
+  ...(thorough ? { images: true } : {}),
   settings: [{}],
 };
 
