@@ -46,6 +46,44 @@ describe('a step as kernels read it', () => {
     expect([...words.subarray(tables, tables + 4)]).toEqual([4, ...blocks]);
   });
 
+  it('names the places of rows where the model sees, and which rows are of images', () => {
+    const images = { places: Int32Array.of(4, 5), embeddings: new Float32Array(2), deepstack: [] };
+    const rotaryPositions = Int32Array.from([0, 1, 2, 3, 4, 4].flatMap((at) => [at, at, at + 1]));
+    const text = { tokens: [1, 2, 3], start: 3, blocks: [0], wantLogits: 'last' } as const;
+    const batch = buildBatch([decoding(8, [1]), { ...text, images: { ...images, rotaryPositions } }]);
+    const { words, counts } = planStep(batch, [shape], { imageToken: 9 });
+    expect(counts).toMatchObject({ rows: 4, images: 2, deepstack: 0 });
+    const rows = words.subarray(HEADER_WORDS, HEADER_WORDS + 4 * ROW_WORDS);
+    expect([0, 1, 2, 3].map((row) => rows[ROW_WORDS * row])).toEqual([7, 1, 9, 9]);
+    const places = words.subarray(HEADER_WORDS + 4 * ROW_WORDS, words[3]);
+    expect([...places]).toEqual([8, 8, 8, 0, 3, 3, 4, 0, 4, 4, 5, 6, 4, 4, 5, 6, 2, 3]);
+  });
+
+  it('lets items of an image take its whole history, where its rows see all of it', () => {
+    const images = {
+      places: Int32Array.of(60, 61, 62, 63, 64, 65),
+      embeddings: new Float32Array(6),
+      deepstack: [],
+    };
+    const text = {
+      tokens: Array(10).fill(1),
+      start: 60,
+      blocks: [0, 1, 2],
+      wantLogits: 'last',
+      images,
+    } as const;
+    const few = { ...shape, headCount: 8, manyQueries: 0, busyWorkgroups: 1 };
+    const ends = (imagesBothWays: boolean) =>
+      itemsOf(planStep(buildBatch([text]), [{ ...few, imagesBothWays }], { imageToken: 0 })).map(
+        ({ segments }) => segments[1],
+      );
+    // Four rows an item: the first has positions 60 to 63, the image ends after 65.
+    expect([ends(false), ends(true)]).toEqual([
+      [1, 2, 2],
+      [2, 2, 2],
+    ]);
+  });
+
   it('shares a long history out, a segment each, and merges it', () => {
     const plan = planStep(buildBatch([decoding(200, [0, 1, 2, 3, 4, 5, 6])]), [shape]);
     const items = itemsOf(plan);

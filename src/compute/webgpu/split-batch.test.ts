@@ -63,6 +63,85 @@ it('texts that are not to be cut stay whole, as many together as there is room f
   fc.assert(property, { seed: 1, numRuns: 200 });
 });
 
+/** Rows of images with their own numbers, in a batch of texts of which some have one. */
+const withImages = sequences.map((all) =>
+  all.map((sequence, index): BatchSequence => {
+    const { start, tokens } = sequence;
+    const length = Math.min(7, tokens.length - 1);
+    if (index % 2 === 1 || length < 1) return sequence;
+    const places = Int32Array.from({ length }, (_, at) => start + 1 + at);
+    const embeddings = Float32Array.from({ length: 2 * length }, (_, at) => 1000 * index + at);
+    return { ...sequence, images: { places, embeddings, deepstack: [embeddings.map((one) => -one)] } };
+  }),
+);
+
+/** Every row as its position and what it has of images. */
+function imagesOf({ tokens, rotaryPositions, imageEnds, images }: Batch): string[] {
+  return Array.from(tokens, (_, row) => {
+    const at = images?.rows.indexOf(row) ?? -1;
+    const features = (at < 0 ? [] : [images?.embeddings, ...(images?.deepstack ?? [])]).map((values) =>
+      values?.subarray(2 * at, 2 * at + 2).join('-'),
+    );
+    return [rotaryPositions?.subarray(3 * row, 3 * row + 3).join('-'), imageEnds?.[row], ...features].join();
+  });
+}
+
+it('a batch that is split hands each row its image, its rotary positions and its features', () => {
+  const property = fc.property(withImages, fc.integer({ min: 1, max: 30 }), (all, rows) => {
+    const batch = buildBatch(all);
+    const parts = splitBatch(batch, { rows, wanted: 9 });
+    expect(parts.flatMap(imagesOf)).toEqual(imagesOf(batch));
+  });
+  fc.assert(property, { seed: 1, numRuns: 200 });
+});
+
+it('images whose tokens see each other stay whole, again where more of their logits are wanted', () => {
+  const property = fc.property(withImages, fc.integer({ min: 7, max: 30 }), (all, rows) => {
+    const batch = buildBatch(all);
+    const parts = splitBatch(batch, { rows, wanted: 3 }, 'images');
+    let wanted = 0;
+    for (const part of parts) {
+      expect(part.tokens.length).toBeLessThanOrEqual(rows);
+      expect(part.logitRows.length).toBeLessThanOrEqual(3);
+      wanted += part.logitRows.length;
+      for (const [sequence, start] of part.starts.entries()) {
+        const first = part.rowStarts[sequence] as number;
+        const end = part.rowStarts[sequence + 1] as number;
+        const last = start + end - first;
+        // No row sees beyond those that its part has, nor begins in the midst of an image.
+        for (const imageEnd of part.imageEnds?.subarray(first, end) ?? [])
+          expect(imageEnd).toBeLessThanOrEqual(last);
+        const own = part.imageEnds?.[first] ?? 0;
+        const before = batch.imageEnds?.[rowAt(batch, part, sequence) - 1] ?? 0;
+        if (own !== 0) expect(before).not.toBe(own);
+      }
+    }
+    expect(wanted).toBe(batch.logitRows.length);
+    expect(parts.reduce((sum, { stateRows }) => sum + stateRows.length, 0)).toBe(batch.stateRows.length);
+  });
+  fc.assert(property, { seed: 1, numRuns: 200 });
+});
+
+it('more tokens that see each other than there is room for are refused', () => {
+  const images = { places: Int32Array.of(0, 1, 2, 3), embeddings: new Float32Array(8), deepstack: [] };
+  const sequence = { tokens: [1, 2, 3, 4], start: 0, blocks: [0], wantLogits: 'last', images } as const;
+  const split = () => splitBatch(buildBatch([sequence]), { rows: 3, wanted: 9 }, 'images');
+  expect(split).toThrow('4 tokens see each other, more than a pass has room for (3)');
+});
+
+/** Where the first row of a part's sequence is in the whole batch. */
+function rowAt(batch: Batch, part: Batch, sequence: number): number {
+  const table = part.blocks.subarray(part.blockStarts[sequence], part.blockStarts[sequence + 1]).join();
+  const whole = batch.starts.findIndex((start, index) => {
+    const own = batch.blocks.subarray(batch.blockStarts[index], batch.blockStarts[index + 1]).join();
+    const rows = (batch.rowStarts[index + 1] as number) - (batch.rowStarts[index] as number);
+    const at = (part.starts[sequence] as number) - start;
+    return own === table && at >= 0 && at < rows;
+  });
+  const begin = batch.rowStarts[whole] as number;
+  return begin + (part.starts[sequence] as number) - (batch.starts[whole] as number);
+}
+
 /** A backend whose recurrent state is the tokens that a sequence has seen. */
 function updateStates(slots: Map<number, number[]>, batch: Batch): void {
   const { from, starts, rows, slots: kept } = batch.recurrentStates;
