@@ -39,7 +39,7 @@ export interface BlockTierStats {
 }
 
 export interface BlockTier {
-  /** At once, from memory. A block that waits to be written counts. */
+  /** At once, from memory; leading blocks that can be read now. One that waits to be written cannot. */
   find(keys: readonly BlockKey[]): FoundBlocks;
   /**
    * Off the event loop, in large reads; in the order of the keys. Undefined for a block that cannot be had whole: unknown, damaged or
@@ -47,13 +47,14 @@ export interface BlockTier {
    */
   read(keys: readonly BlockKey[], signal?: AbortSignal): Promise<(Uint8Array | undefined)[]>;
   /**
-   * Written behind; never blocks. False where the block was dropped; true also where it is here already. `parent`: absent at the
-   * root of a chain. `tenant`: whose blocks `remove` deletes together; '' where there are no keys.
+   * Written behind; never blocks. False where the block was dropped; true also where it is here already. `tenant`: whose blocks
+   * `remove` deletes together; '' where there are no keys. Parents before their children, where there is a choice: what is dropped or
+   * lost is then the end of a chain.
    *
-   * An array that is all of its ArrayBuffer is handed over: the caller finds it detached where true is returned. A part of a larger
+   * An array that is all of its ArrayBuffer is handed over: where true is returned the caller may find it detached. A part of a larger
    * buffer is copied; shared memory is read where it lies, and must not change until it is written.
    */
-  write(key: BlockKey, parent: BlockKey | undefined, tenant: string, bytes: Uint8Array): boolean;
+  write(key: BlockKey, tenant: string, bytes: Uint8Array): boolean;
   /** Deletes a tenant's blocks, those that wait to be written as well; how many there were. */
   remove(tenant: string): Promise<number>;
   /** Resolves once nothing waits to be written: there is room for more, and another process finds it all. */
