@@ -254,7 +254,10 @@ describe("Ollama's client", () => {
       [{ format: 'xml' }, /^format: must be/],
       [{ think: true }, /^think: the model 'demo' does not think/],
       [{ keep_alive: 'soon' }, /^keep_alive: must be/],
-      [{ messages: [{ role: 'user', content: 'x', images: ['aGk='] }] }, /^messages\[0\]\.images: /],
+      [
+        { messages: [{ role: 'user', content: 'x', images: ['aGk='] }] },
+        /^messages\[0\]\.images\[0\]: the model 'demo' does not read images/,
+      ],
       [{ messages: [{ role: 'wizard', content: 'x' }] }, /^messages\[0\]\.role: /],
       [{ messages: user('fox '.repeat(5000)) }, /^This model's maximum context length is \d+ tokens/],
     ];

@@ -549,7 +549,7 @@ describe('what is refused', () => {
     [{ tools: [weather], tool_choice: { type: 'function', name: 'other' } }, 'tool_choice'],
     [
       { input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'x' }] }] },
-      'input[0].content[0].type',
+      'input[0].content[0]',
     ],
     [{ input: [{ type: 'web_search_call' }] }, 'input[0].type'],
     [{ input: [{ type: 'function_call_output', call_id: 'x', output: 'y' }] }, 'input'],

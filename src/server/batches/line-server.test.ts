@@ -1,6 +1,7 @@
 import fastify from 'fastify';
 import { expect, it } from 'vitest';
 import type { ServerContext } from '../context.ts';
+import { defaultSettings } from '../settings.ts';
 import { LineServer } from './line-server.ts';
 
 /** A server whose pool has one model. */
@@ -8,7 +9,7 @@ function lineServer(isGateway: boolean): LineServer {
   return new LineServer(fastify(), {
     pool: { list: () => [{ name: 'here', aliases: [], path: '' }] },
     limiter: { apart: () => ({}) },
-    settings: {},
+    settings: defaultSettings,
     activity: { draining: true },
     ...(isGateway ? { fleet: {} } : {}),
   } as unknown as ServerContext);

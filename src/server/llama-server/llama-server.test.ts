@@ -185,7 +185,7 @@ describe('POST /completion', () => {
   it.each([
     [{}, 'prompt', 'missing_required_parameter'],
     [{ prompt: [] }, 'prompt', 'invalid_value'],
-    [{ prompt: { prompt_string: 'a', multimodal_data: ['x'] } }, 'prompt', 'invalid_value'],
+    [{ prompt: { prompt_string: 'a', multimodal_data: ['x'] } }, 'prompt.prompt_string', 'invalid_value'],
     [{ prompt: [1, 99_999_999] }, 'prompt', 'invalid_value'],
     [{ prompt: [1, true] }, 'prompt', 'invalid_value'],
     [{ prompt, n_predict: -3 }, 'n_predict', 'invalid_value'],
