@@ -8,6 +8,10 @@ const comparisons = {
     file: 'bench-compare/speed.js',
     says: 'tokens a second of the same GGUF file, prompts and lengths',
   },
+  serve: {
+    file: 'bench-compare/serve.js',
+    says: 'a server under load beside llama-server: first tokens, gaps, whole answers',
+  },
   edit: { file: 'bench-compare/edit.js', says: 'answers that mostly repeat what was given' },
   accuracy: {
     file: 'bench-compare/accuracy.js',
