@@ -59,7 +59,10 @@ export interface ImageRun {
   /** Multiply-adds that are left, about; 0 once `features` are there. */
   readonly left: number;
   readonly features: ImageFeatures | undefined;
-  /** Computes the next pieces, of about as much work, and at least one. Between steps, one call at a time. */
+  /**
+   * Computes the next pieces, of about as much work, and at least one. Between steps, one call at a time. Throws what
+   * `image-failures.ts` names, or any other error of this image alone.
+   */
   advance(work: number): Promise<void>;
   /** Gives its memory back; features that were taken stay. */
   close(): void;

@@ -2,12 +2,13 @@
 // piece of an operation is one submission.
 
 import type { ImageView, PatchStep } from '../../../model/vision/vision-spec.ts';
+import { ImageTooLargeError } from '../../image-failures.ts';
 import type { TokenGroups, TowerOperation, TowerProgram } from '../../tower/program.ts';
 import type { ViewRun } from '../../tower/program-run.ts';
 import type { Gpu } from '../gpu.ts';
 import { VIEW_QUERIES } from '../kernels/tower/attend-view.ts';
 import { type Piece, pieceWords } from '../kernels/tower/piece-layout.ts';
-import { type GpuMemory, GpuMemoryError } from '../memory.ts';
+import type { GpuMemory } from '../memory.ts';
 import type { Passes } from '../passes.ts';
 import type { StepCounts } from '../plan-step.ts';
 import type { Programs } from '../programs.ts';
@@ -89,7 +90,7 @@ export class GpuView implements ViewRun {
     const { bindingBytes } = gpu.info.limits;
     if (bytes > bindingBytes) {
       const { width, height } = this.#program;
-      throw new GpuMemoryError(
+      throw new ImageTooLargeError(
         `an image of ${width} x ${height} pixels takes ${bytes} bytes, more than this GPU binds (${bindingBytes})`,
       );
     }
