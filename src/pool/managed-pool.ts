@@ -522,7 +522,9 @@ function unseenBecause(
 ): string | undefined {
   if (textOnly !== true) return undefined;
   if (images !== true) return 'this server leaves vision towers out (vision: false)';
-  return runsTowers(backend) ? undefined : `the ${backend} backend does not run vision towers`;
+  return runsTowers(backend)
+    ? undefined
+    : `the ${backend} backend does not run vision towers; --backend cpu does`;
 }
 
 function plainPath({ name, path }: AdapterPath): AdapterPath {
