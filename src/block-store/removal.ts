@@ -45,6 +45,8 @@ export function removeTenant(files: StoreFiles, folder: string, sealing: Sealing
       if (own.length === slots.length) removeSegment(files, folder, model, name);
       removed += own.length;
     }
+    // Segments that went before must not come back after a loss of power, for nobody would look through them then.
+    files.syncFolder(join(folder, model));
   }
   return removed;
 }

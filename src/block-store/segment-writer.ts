@@ -90,6 +90,7 @@ export class SegmentWriter {
     try {
       this.#sync(segment);
       this.#files.syncFolder(join(this.#folder, this.#model));
+      this.#files.syncFolder(this.#folder);
     } finally {
       this.#close(segment);
     }
