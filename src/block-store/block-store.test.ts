@@ -264,6 +264,7 @@ describe('a store of blocks', () => {
     await expect(open(join(folder, '..', 'file'))).rejects.toThrow(
       /^the block store at .*file cannot be opened: .+/,
     );
+    expect(warnings).toEqual([]);
   });
 
   it('passes over files that are none of its own', async () => {

@@ -37,6 +37,11 @@ export interface WriteQueueOptions {
   readonly pauseMs: number;
 }
 
+interface Opening {
+  resolve(storeKey: Uint8Array): void;
+  reject(error: Error): void;
+}
+
 interface Call {
   resolve(result: number): void;
   reject(error: Error): void;
@@ -56,7 +61,8 @@ export class WriteQueue {
   /** The last write failed, and that was said. */
   #isFailing = false;
   #isClosed = false;
-  #opened: { resolve(key: Uint8Array): void; reject(error: Error): void } | undefined;
+  #isOpening = true;
+  #opening: Opening = { resolve: () => {}, reject: () => {} };
 
   private constructor(options: WriteQueueOptions, listener: WriteQueueListener) {
     this.#options = options;
@@ -75,9 +81,8 @@ export class WriteQueue {
   static async open(options: WriteQueueOptions, listener: WriteQueueListener) {
     const queue = new WriteQueue(options, listener);
     const storeKey = await new Promise<Uint8Array>((resolve, reject) => {
-      queue.#opened = { resolve, reject };
+      queue.#opening = { resolve, reject };
     });
-    queue.#worker.unref();
     return { queue, storeKey };
   }
 
@@ -136,13 +141,25 @@ export class WriteQueue {
 
   #hear(message: FromWriteThread): void {
     if (message.kind === 'warning') this.#listener.warn(message.message);
-    else if (message.kind === 'opened') this.#opened?.resolve(message.storeKey);
-    else if (message.kind === 'unopened') this.#opened?.reject(new Error(message.message));
+    else if (message.kind === 'opened') this.#hearOpened().resolve(message.storeKey);
+    else if (message.kind === 'unopened') this.#hearUnopened(message.message);
     else if (message.kind === 'changes') this.#listener.changes(message);
     else if (message.kind === 'written') this.#hearWritten(message);
     else if (message.kind === 'dropped') this.#hearDropped(message.count, message.message);
     else if (message.kind === 'done') this.#hearDone(message.call, message.result);
-    if (!this.#isClosed && this.#queue.length === 0 && this.#calls.size === 0) this.#worker.unref();
+    const isIdle = this.#queue.length === 0 && this.#calls.size === 0;
+    // Someone waits for it to be opened or closed.
+    if (isIdle && !this.#isClosed && !this.#isOpening) this.#worker.unref();
+  }
+
+  #hearUnopened(reason: string): void {
+    this.#isClosed = true;
+    this.#hearOpened().reject(new Error(reason));
+  }
+
+  #hearOpened(): Opening {
+    this.#isOpening = false;
+    return this.#opening;
   }
 
   #hearWritten(message: Written): void {
@@ -175,7 +192,7 @@ export class WriteQueue {
   }
 
   #lose(reason: string): void {
-    this.#opened?.reject(new Error(reason));
+    this.#hearOpened().reject(new Error(reason));
     if (!this.#isClosed) this.#listener.warn(`blocks are not written any more: ${reason}`);
     this.#isClosed = true;
     this.#listener.dropped(this.#take(this.#queue.length));

@@ -7,7 +7,9 @@ import { type EpisodeCounts, runEpisode } from './crash-episode.ts';
 const KILLS = cases(10_000, 0.01);
 
 describe('a store of blocks on a disk that fails', () => {
-  it('opens after a kill or a loss of power at any byte, and never has a wrong block', () => {
+  it('opens after a kill or a loss of power at any byte, and never has a wrong block', {
+    timeout: 3_600_000,
+  }, () => {
     const sum: EpisodeCounts = { kills: 0, losses: 0, blocks: 0, damaged: 0, flips: 0, full: 0 };
     for (let seed = 1; sum.kills < KILLS; seed++) {
       const counts = runEpisode(seed);

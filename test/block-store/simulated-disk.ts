@@ -108,7 +108,9 @@ export class SimulatedProcess implements StoreFiles {
   list(folder: string): readonly string[] {
     this.#live();
     const begin = `${folder}/`;
-    const inside = [...this.#disk.names.keys(), ...this.#disk.folders].filter((name) => name.startsWith(begin));
+    const inside = [...this.#disk.names.keys(), ...this.#disk.folders].filter((name) =>
+      name.startsWith(begin),
+    );
     return [...new Set(inside.map((name) => name.slice(begin.length).split('/')[0] as string))];
   }
 
