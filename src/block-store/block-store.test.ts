@@ -248,6 +248,38 @@ describe('a store of blocks', () => {
     expect((await hurried.read([keyOf('a 0')]))[0]).toBeUndefined();
   });
 
+  it('stops writing where the disk fails, says so once, and goes on when it works again', async () => {
+    const folder = newFolder();
+    const store = await open(folder, { pauseMs: 50, followMs: 20 });
+    await fill(store, ['a']);
+    const model = join(folder, readdirSync(folder).find((name) => name !== 'store.key') as string);
+    rmSync(model, { recursive: true });
+    writeFileSync(model, 'in its way');
+    let tried = 0;
+    const drop = async () => {
+      store.write(keyOf(`dropped ${tried}`), '', bytesOf(`dropped ${tried++}`));
+      await store.flush();
+      return store.stats().dropped;
+    };
+    await expect.poll(drop).toBeGreaterThan(10);
+    expect(warnings).toEqual([expect.stringMatching(/^block store at .*: blocks cannot be written: /)]);
+    rmSync(model);
+    await expect.poll(async () => (await drop()) < tried).toBe(true);
+    expect(warnings.slice(1)).toEqual([expect.stringContaining('can be written again')]);
+    await fill(store, chain('b', 5));
+    await expectAll(store, chain('b', 5));
+  });
+
+  it('keeps what it has where a block is larger than all of it', async () => {
+    const store = await open(newFolder(), { sizeBytes: MIB });
+    await fill(store, ['a']);
+    store.write(keyOf('large'), '', new Uint8Array(2 * MIB));
+    await store.flush();
+    expect(store.stats()).toMatchObject({ blocks: 1, dropped: 1 });
+    expect(warnings).toEqual([expect.stringContaining('no more than 1048576 bytes')]);
+    await expectAll(store, ['a']);
+  });
+
   it('lets a reader leave', async () => {
     const store = await open(newFolder());
     await fill(store, chain('a', 20));

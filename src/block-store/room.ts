@@ -38,6 +38,10 @@ export class Room {
   make(bytes: number, kept: string | undefined): string[] {
     const { sizeBytes } = this.#limits;
     const segments = allSegments(this.#files, this.#folder);
+    const keptBytes = segments.find(({ name }) => name === kept)?.bytes ?? 0;
+    if (keptBytes + bytes > sizeBytes) {
+      throw new DiskFull(`the store may take no more than ${sizeBytes} bytes`);
+    }
     const removed: string[] = [];
     let used = segments.reduce((sum, segment) => sum + segment.bytes, 0);
     for (const segment of segments) {

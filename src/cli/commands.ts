@@ -29,6 +29,7 @@ const groups: Readonly<Record<string, Readonly<Record<string, CommandEntry>>>> =
     logs: { load: async () => (await import('./logs.ts')).addLogs, aliases: ['log'] },
     keys: { load: async () => (await import('./keys.ts')).addKeys },
     usage: { load: async () => (await import('./usage.ts')).addUsage },
+    cache: { load: async () => (await import('./cache.ts')).addCache },
     fleet: { load: async () => (await import('./fleet.ts')).addFleet },
   },
   'This machine': {

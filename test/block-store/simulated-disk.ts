@@ -56,7 +56,9 @@ export class SimulatedDisk {
     const [name, inode] = files[Math.floor(this.#random() * files.length)] ?? [];
     if (inode === undefined) return undefined;
     const at = Math.floor(this.#random() * inode.content.length);
-    inode.content[at] = (inode.content[at] as number) ^ (1 << Math.floor(this.#random() * 8));
+    const flipped = (inode.content[at] as number) ^ (1 << Math.floor(this.#random() * 8));
+    inode.content[at] = flipped;
+    if (at < inode.synced.length) inode.synced[at] = flipped;
     return name;
   }
 
