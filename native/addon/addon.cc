@@ -661,6 +661,64 @@ napi_value releaseBlocks(napi_env env, napi_callback_info info) {
   });
 }
 
+/** Runs `use` with the model, wherever it computes: both give and take content alike. */
+template <class Use>
+napi_value withAnyModel(napi_env env, napi_value value, const Use& use) {
+  const Handle& handle = toHandle(env, value);
+  if (handle.cudaModel) return use(*handle.cudaModel);
+  return use(toModel(env, value));
+}
+
+/** contentBytes(handle): what a KV block and a slot of recurrent states hold */
+napi_value contentBytes(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    return withAnyModel(env, arguments(env, info, 1)[0], [&](const auto& model) {
+      napi_value result;
+      check(napi_create_object(env, &result), "cannot make an object");
+      check(napi_set_named_property(env, result, "block", fromNumber(env, double(model.blockBytes()))), "block");
+      check(napi_set_named_property(env, result, "state", fromNumber(env, double(model.stateBytes()))), "state");
+      return result;
+    });
+  });
+}
+
+/** Calls `copy` with the model, the number and the bytes of a call for the content of a block or a slot. */
+template <class Copy>
+napi_value copyContent(napi_env env, napi_callback_info info, bool isState, const Copy& copy) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 3);
+    const int number = toInt(env, args[1]);
+    const auto bytes = toByteArray(env, args[2], "bytes");
+    return withAnyModel(env, args[0], [&](auto& model) {
+      const int count = isState ? model.stateSlots() : model.blockCount();
+      if (number < 0 || number >= count) throw ScriptError(isState ? "native addon: no such slot" : "native addon: no such block");
+      if (bytes.length != (isState ? model.stateBytes() : model.blockBytes())) throw ScriptError("native addon: content of another size");
+      copy(model, number, bytes.data);
+      return undefinedValue(env);
+    });
+  });
+}
+
+/** readBlock(handle, block, to: Uint8Array): copies what a KV block holds; of a GPU, where it has memory */
+napi_value readBlock(napi_env env, napi_callback_info info) {
+  return copyContent(env, info, false, [](auto& model, int block, uint8_t* to) { model.readBlock(block, to); });
+}
+
+/** writeBlock(handle, block, from: Uint8Array) */
+napi_value writeBlock(napi_env env, napi_callback_info info) {
+  return copyContent(env, info, false, [](auto& model, int block, const uint8_t* from) { model.writeBlock(block, from); });
+}
+
+/** readState(handle, slot, to: Uint8Array): the same of a slot of recurrent states */
+napi_value readState(napi_env env, napi_callback_info info) {
+  return copyContent(env, info, true, [](auto& model, int slot, uint8_t* to) { model.readState(slot, to); });
+}
+
+/** writeState(handle, slot, from: Uint8Array) */
+napi_value writeState(napi_env env, napi_callback_info info) {
+  return copyContent(env, info, true, [](auto& model, int slot, const uint8_t* from) { model.writeState(slot, from); });
+}
+
 /** destroy(handle): gives the memory back now rather than when the handle is collected. */
 napi_value destroy(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
@@ -814,6 +872,8 @@ NAPI_MODULE_INIT() {
   } functions[] = {
       {"create", create},         {"addMatrix", addMatrix},     {"packRows", packRows},
       {"assemble", assemble},     {"step", step},               {"releaseBlocks", releaseBlocks},
+      {"contentBytes", contentBytes},
+      {"readBlock", readBlock},   {"writeBlock", writeBlock},   {"readState", readState},       {"writeState", writeState},
       {"destroy", destroy},       {"kernels", kernels},         {"matrixBytes", matrixBytes},
       {"instructionSets", instructionSetNames},
       {"kvBlockBytes", kvBlockBytes}, {"useThreads", useThreads},

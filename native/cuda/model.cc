@@ -54,6 +54,7 @@ CudaModel::CudaModel(std::unique_ptr<Device> device, std::unique_ptr<DeviceWeigh
       weights_(std::move(weights)),
       parts_(std::move(parts)),
       blockCount_(blockCount),
+      stateSlots_(stateSlots),
       work_(*device_, *weights_, parts_.kv, parts_.normEpsilon),
       recurrentSlots_(parts_.recurrentStates, stateSlots, work_),
       sampler_(work_, parts_.vocabSize) {
@@ -122,6 +123,13 @@ void CudaModel::moveBlock(int from, int to) {
   prepared_.reset();
   device_->copy(kv_ + size_t(to) * kvStride_, kv_ + size_t(from) * kvStride_, kvStride_);
 }
+
+void CudaModel::readBlock(int block, uint8_t* to) {
+  device_->download(to, kv_ + size_t(block) * kvStride_, blockBytes());
+  device_->wait();
+}
+
+void CudaModel::writeBlock(int block, const uint8_t* from) { device_->upload(kv_ + size_t(block) * kvStride_, from, blockBytes()); }
 
 CudaModel::Shape CudaModel::shapeOf(const StepInput& input, const SamplingInput* sampling) const {
   const AttentionLoad attention = attentionLoad(sequencesOf(input));

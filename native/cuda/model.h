@@ -59,6 +59,15 @@ class CudaModel {
   /** Both have memory. */
   void moveBlock(int from, int to);
 
+  /** As Model's, in the same layout. The block has memory. */
+  int stateSlots() const { return stateSlots_; }
+  size_t blockBytes() const { return parts_.kv.contentBytes(); }
+  size_t stateBytes() const { return recurrentSlots_.contentBytes(); }
+  void readBlock(int block, uint8_t* to);
+  void writeBlock(int block, const uint8_t* from);
+  void readState(int slot, uint8_t* to) { recurrentSlots_.read(slot, to); }
+  void writeState(int slot, const uint8_t* from) { recurrentSlots_.write(slot, from); }
+
  private:
   /**
    * What makes steps alike: numbers of rows, and of sequences with recurrent states, padded; what attention has to do; the one
@@ -106,7 +115,7 @@ class CudaModel {
   const std::unique_ptr<Device> device_;
   const std::unique_ptr<DeviceWeights> weights_;
   const ModelParts parts_;
-  const int blockCount_;
+  const int blockCount_, stateSlots_;
   bool readsStream_[2] = {};
   Work work_;
   RecurrentSlots recurrentSlots_;

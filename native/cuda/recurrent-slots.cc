@@ -10,12 +10,23 @@ RecurrentSlots::RecurrentSlots(const std::vector<StateLayout>& layouts, int slot
   size_t floats = 0;
   for (const StateLayout& layout : layouts) {
     states.starts.push_back(floats);
+    pieces_.push_back({floats * sizeof(float), contentBytes_, layout.size() * sizeof(float)});
+    contentBytes_ += layout.size() * sizeof(float);
     floats += roundUp(layout.size(), 32);
   }
   if (floats == 0) return;
   slots_ = DeviceMemory(work.device, floats * size_t(slots) * sizeof(float));
   states.slots = slots_.as<float>();
   states.slotStride = floats;
+}
+
+void RecurrentSlots::read(int slot, uint8_t* to) {
+  for (const Piece& piece : pieces_) work_.device.download(to + piece.contentAt, place(slot, piece), piece.bytes);
+  work_.device.wait();
+}
+
+void RecurrentSlots::write(int slot, const uint8_t* from) {
+  for (const Piece& piece : pieces_) work_.device.upload(place(slot, piece), from + piece.contentAt, piece.bytes);
 }
 
 /** Tables by row, by sequence, and of runs, whose number the shape of a step does not say. */

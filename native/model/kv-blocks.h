@@ -33,6 +33,8 @@ struct KvLayout {
   }
   /** The offset of a cache in a block; of one past the last: their end. */
   size_t cacheAt(size_t cache) const;
+  /** Of what a block holds, without the rest of its last page. */
+  size_t contentBytes() const { return cacheAt(caches.size()); }
   /** Whole pages: also the stride of blocks. */
   size_t blockBytes() const;
 };
@@ -46,10 +48,14 @@ class KvBlocks {
   KvType type() const { return layout_.type; }
   const std::vector<KvCache>& caches() const { return layout_.caches; }
   size_t stride() const { return stride_; }
+  size_t contentBytes() const { return layout_.contentBytes(); }
   uint8_t* at(int block, int cache, int head) const {
     const Place& place = places_[size_t(cache)];
     return memory_.data() + size_t(block) * stride_ + place.at + size_t(head) * place.headBytes;
   }
+
+  /** All that a block holds. */
+  uint8_t* content(int block) const { return memory_.data() + size_t(block) * stride_; }
 
   /** Commits a block; call it before the block is written. Sanitized builds poison all others. */
   void hold(int block);

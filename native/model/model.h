@@ -2,6 +2,7 @@
 // src/model/spec.ts for what its parts mean.
 #pragma once
 
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -75,6 +76,17 @@ class Model {
   /** At most as many as the pool has. */
   void useThreads(int threads) { pool_->use(threads); }
   void releaseBlocks(std::vector<int32_t> blocks) { work_.kv.release(std::move(blocks)); }
+
+  /** What a block, or a slot of recurrent states, holds: copied out and in between steps. */
+  size_t blockBytes() const { return work_.kv.contentBytes(); }
+  size_t stateBytes() const { return work_.recurrentStates.contentBytes(); }
+  void readBlock(int block, uint8_t* to) const { memcpy(to, work_.kv.content(block), blockBytes()); }
+  void writeBlock(int block, const uint8_t* from) {
+    work_.kv.hold(block);
+    memcpy(work_.kv.content(block), from, blockBytes());
+  }
+  void readState(int slot, uint8_t* to) const { memcpy(to, work_.recurrentStates.at(slot, 0), stateBytes()); }
+  void writeState(int slot, const uint8_t* from) { memcpy(work_.recurrentStates.at(slot, 0), from, stateBytes()); }
 
  private:
   void noteStreamNorm(const Norm& norm) { readsStream_[size_t(norm.kind)] = true; }

@@ -26,6 +26,7 @@ RecurrentStates::RecurrentStates(const std::vector<StateLayout>& layouts, int sl
     starts_.push_back(at);
     at += layout.size();
   }
+  contentBytes_ = at * sizeof(float);
 }
 
 }  // namespace chairlift

@@ -31,6 +31,8 @@ class RecurrentStates {
   RecurrentStates(const std::vector<StateLayout>& layouts, int slots);
 
   int slots() const { return slots_; }
+  /** Of the states in a slot, without the rest of its last page. */
+  size_t contentBytes() const { return contentBytes_; }
   /** Null for slot -1. */
   float* at(int slot, int state) const {
     return slot < 0 ? nullptr : (float*)memory_.data() + size_t(slot) * stride_ + starts_[size_t(state)];
@@ -40,6 +42,7 @@ class RecurrentStates {
   const int slots_;
   std::vector<size_t> starts_;
   size_t stride_;
+  size_t contentBytes_ = 0;
   ReservedMemory memory_;
 };
 

@@ -124,6 +124,8 @@ export interface Backend {
   releaseBlocks(blocks: Int32Array): void;
   /** Absent where the memory of single blocks is committed as they are used. */
   readonly blockMemory?: BlockMemory;
+  /** Absent where content of blocks cannot leave the backend. */
+  readonly content?: KvContent;
   /** Sets the threads of the next steps; results stay the same. Absent where there is one thread. */
   useThreads?(count: number): void;
   close(): void;
@@ -137,6 +139,31 @@ export interface BlockMemory {
    * where the device is out of memory, above `most` where more blocks are in use or the device cannot release it. Between steps.
    */
   fit(needed: number, most: number): Promise<number>;
+}
+
+/**
+ * Raise it with every change after which a backend computes other bits of keys, values or recurrent states than before: content
+ * that was kept is found by it. test/golden/arithmetic.test.ts fails where that is forgotten.
+ */
+export const ARITHMETIC_VERSION = 1;
+
+/**
+ * Content of KV blocks and of slots of recurrent states, as bytes that can be kept elsewhere and put back. All between steps: what
+ * is given is what was there when the call was made, whatever is written afterwards.
+ */
+export interface KvContent {
+  /** Where it is equal, so are layout and arithmetic: content of one backend is content of the other. */
+  readonly format: string;
+  readonly blockBytes: number;
+  /** 0 where the model has no recurrent states. */
+  readonly stateBytes: number;
+  /** Of blocks that were written to their last row. Each array is all of its buffer, and the caller's. */
+  readBlocks(blocks: Int32Array): Promise<Uint8Array<ArrayBuffer>[]>;
+  /** The block holds this from now on. Where `blockMemory` is there, it has room for one block more. */
+  writeBlock(block: number, bytes: Uint8Array): void;
+  /** Of a slot that a step has written. */
+  readState(slot: number): Promise<Uint8Array<ArrayBuffer>>;
+  writeState(slot: number, bytes: Uint8Array): void;
 }
 
 export type KvType = 'f16' | 'q8';

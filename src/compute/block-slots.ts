@@ -50,6 +50,25 @@ export class BlockSlots {
     }
   }
 
+  /** The slot of a block that holds something. */
+  slotOf(block: number): number {
+    const slot = this.#slotOf[block] as number;
+    if (slot === NONE) throw new Error(`block ${block} holds nothing`);
+    return slot;
+  }
+
+  /** The same of one that may hold nothing yet: the first free slot below the capacity. */
+  slotFor(block: number, capacity: number): number {
+    const slot = this.#slotOf[block] as number;
+    if (slot !== NONE) return slot;
+    while (this.#blockIn[this.#firstFree] !== NONE) this.#firstFree++;
+    const free = this.#firstFree;
+    if (free >= capacity) throw new Error(`there is no room for block ${block}`);
+    this.#put(block, free);
+    this.#inUse++;
+    return free;
+  }
+
   /** The batch with slots for blocks. Those without one are reserved for later tokens; no kernel reads them. */
   resolve(batch: Batch): Batch {
     const blocks = batch.blocks.map((block) => Math.max(0, this.#slotOf[block] as number));

@@ -33,6 +33,20 @@ export class HeldBlocks {
     for (let sequence = 0; sequence < batch.starts.length; sequence++) this.#hold(batch, sequence);
   }
 
+  /** Throws where content of a block is wanted that has none. */
+  checkContent(blocks: Int32Array): void {
+    checkRange('block', blocks, this.#held.length);
+    for (const block of blocks) {
+      if (this.#held[block] !== 1) throw new Error(`block ${block} holds nothing`);
+    }
+  }
+
+  /** A block whose content is put in; throws where it is no block. */
+  put(block: number): void {
+    checkRange('block', Int32Array.of(block), this.#held.length);
+    this.#held[block] = 1;
+  }
+
   /** Throws where one is no block. */
   release(blocks: Int32Array): void {
     checkRange('released block', blocks, this.#held.length);

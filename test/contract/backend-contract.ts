@@ -7,6 +7,7 @@ import type { TensorType } from '../../src/weights/tensor-type.ts';
 import { type TinyModel, tinyModel } from '../support/tiny-model.ts';
 import { attentionContract } from './attention-contract.ts';
 import { blockContract } from './block-contract.ts';
+import { contentContract, stateContentContract } from './content-contract.ts';
 import type { ModelGroup } from './contract-models.ts';
 import { encoderContract } from './encoder-contract.ts';
 import { imageContract } from './image-contract.ts';
@@ -46,6 +47,8 @@ export function backendContract(open: OpenBackend, models: ContractModels): void
   describe('logits', () => logitsContract(open, models));
   describe('attention', () => attentionContract(open));
   describe.each(models.kvTypes)('KV blocks of type %s', (kvType) => blockContract(open, kvType));
+  describe.each(models.kvTypes)('content of KV blocks of type %s', (kvType) => contentContract(open, kvType));
+  describe('content of recurrent states', () => stateContentContract(open));
   describe('final states', () => stateContract(open));
   describe('encoders', () => encoderContract(open, models));
   describe('recurrent state', () => recurrentContract(open, models.tokens));

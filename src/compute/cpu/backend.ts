@@ -12,6 +12,7 @@ import {
   type BackendOptions,
   type Batch,
   type ImageRun,
+  type KvContent,
   type KvType,
   type StepResult,
   stateSlotsOf,
@@ -22,6 +23,7 @@ import type { Join } from '../tower/join-views.ts';
 import type { TowerProgram } from '../tower/program.ts';
 import { ProgramRun, type ViewRun } from '../tower/program-run.ts';
 import type { Addon, ModelHandle } from './binding.ts';
+import { nativeContent } from './native-content.ts';
 import { createNativeSampler } from './sample-rows.ts';
 import { uploadModel } from './upload.ts';
 
@@ -51,7 +53,8 @@ export async function createCpuBackend(
   const { blockCount } = options;
   const join = spec.vision && loadJoin(spec.vision.tower.join, weights);
   const sampleRows = createNativeSampler(addon, handle);
-  return new CpuBackend(addon, handle, spec, { blockCount, stateSlots, join, sampleRows });
+  const { kvType = 'f16' } = options;
+  return new CpuBackend(addon, handle, spec, { blockCount, stateSlots, kvType, join, sampleRows });
 }
 
 function loadJoin(join: JoinSpec, weights: WeightSource): Join {
@@ -67,6 +70,7 @@ function loadJoin(join: JoinSpec, weights: WeightSource): Join {
 }
 
 interface Parts extends Pick<Backend, 'blockCount' | 'stateSlots' | 'sampleRows'> {
+  readonly kvType: KvType;
   readonly join: Join | undefined;
 }
 
@@ -75,6 +79,7 @@ class CpuBackend implements Backend {
   readonly blockCount: number;
   readonly stateSlots: number | undefined;
   readonly sampleRows: SampleRows;
+  readonly content: KvContent;
   readonly beginImage?: (image: ImageInput) => ImageRun;
   readonly #addon: Addon;
   readonly #handle: ModelHandle;
@@ -92,7 +97,7 @@ class CpuBackend implements Backend {
     addon: Addon,
     handle: ModelHandle,
     spec: ModelSpec,
-    { blockCount, stateSlots, sampleRows, join }: Parts,
+    { blockCount, stateSlots, kvType, sampleRows, join }: Parts,
   ) {
     this.stateSlots = stateSlots;
     this.sampleRows = sampleRows;
@@ -103,6 +108,8 @@ class CpuBackend implements Backend {
     this.#limits = batchLimits(spec, { blockCount, stateSlots });
     this.#uses = new BlockUses(blockCount);
     this.#held = new HeldBlocks(blockCount);
+    const checkIdle = () => this.#requireIdle('copy content between steps');
+    this.content = nativeContent({ addon, handle, kvType, stateSlots, held: this.#held, checkIdle });
     const { vision } = spec;
     if (vision !== undefined && join !== undefined) {
       this.beginImage = (image) => this.#beginImage(vision, join, image);

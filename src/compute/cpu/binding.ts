@@ -170,6 +170,13 @@ export interface Addon {
     found: Uint32Array,
   ): number;
   releaseBlocks(model: ModelHandle, blocks: Int32Array): void;
+  /** Bytes of what a KV block and a slot of recurrent states hold, the same on the processor and on a GPU. */
+  contentBytes(model: ModelHandle): { readonly block: number; readonly state: number };
+  /** Copies them out and in, between steps. Of a GPU a block is given by its slot, which has memory. */
+  readBlock(model: ModelHandle, block: number, to: Uint8Array): void;
+  writeBlock(model: ModelHandle, block: number, from: Uint8Array): void;
+  readState(model: ModelHandle, slot: number, to: Uint8Array): void;
+  writeState(model: ModelHandle, slot: number, from: Uint8Array): void;
   /** At most as many as the model was created with. */
   useThreads(model: ModelHandle, threads: number): void;
   destroy(model: ModelHandle): void;

@@ -10,6 +10,7 @@ import {
   type BackendOptions,
   type Batch,
   type BlockMemory,
+  type KvContent,
   type KvType,
   type StartStep,
   type StepResult,
@@ -17,6 +18,7 @@ import {
 } from '../backend.ts';
 import { type BatchLimits, BlockUses, batchLimits, checkBatch, checkRange } from '../batch.ts';
 import type { Addon, ModelHandle } from '../cpu/binding.ts';
+import { nativeContent } from '../cpu/native-content.ts';
 import { createNativeSampler } from '../cpu/sample-rows.ts';
 import { uploadModel } from '../cpu/upload.ts';
 import { HeldBlocks } from '../held-blocks.ts';
@@ -73,7 +75,8 @@ export async function createCudaBackend(
     addon.destroy(handle);
     throw isOutOfMemory(error) ? noRoom(gpu, neededBytes, freeBytes) : error;
   }
-  return new CudaBackend(addon, handle, gpu, spec, { blockCount: options.blockCount, stateSlots });
+  const { blockCount, kvType = 'f16' } = options;
+  return new CudaBackend(addon, handle, gpu, spec, { blockCount, stateSlots, kvType });
 }
 
 /** By the driver's name for it, which its errors end with. */
@@ -95,6 +98,7 @@ export class CudaBackend implements Backend {
   readonly stateSlots: number | undefined;
   readonly sampleRows: SampleRows;
   readonly blockMemory: BlockMemory;
+  readonly content: KvContent;
   readonly #addon: Addon;
   readonly #handle: ModelHandle;
   readonly #kv: KvMemory;
@@ -115,7 +119,7 @@ export class CudaBackend implements Backend {
     handle: ModelHandle,
     { name }: CudaGpu,
     spec: ModelSpec,
-    { blockCount, stateSlots }: Pick<Backend, 'blockCount' | 'stateSlots'>,
+    { blockCount, stateSlots, kvType }: Pick<Backend, 'blockCount' | 'stateSlots'> & { kvType: KvType },
   ) {
     this.device = name;
     this.blockCount = blockCount;
@@ -130,6 +134,16 @@ export class CudaBackend implements Backend {
     this.#sampler = new GpuSampler({ addon, handle, vocabSize: spec.vocabSize, sampleRows: this.sampleRows });
     const kv = new KvMemory(addon, handle, blockCount, Math.min(FIRST_BLOCKS, blockCount));
     this.#kv = kv;
+    this.content = nativeContent({
+      addon,
+      handle,
+      kvType,
+      stateSlots,
+      held: this.#held,
+      checkIdle: () => this.#checkIdle(),
+      placeOf: (block) => kv.placeOf(block),
+      placeFor: (block) => kv.placeFor(block),
+    });
     this.blockMemory = {
       get capacity() {
         return kv.capacity;

@@ -42,6 +42,16 @@ export class KvMemory {
     return this.#slots.resolve(batch);
   }
 
+  /** The slot of a block that holds something. */
+  placeOf(block: number): number {
+    return this.#slots.slotOf(block);
+  }
+
+  /** The same of one that may hold nothing yet; throws where there is no memory for it. */
+  placeFor(block: number): number {
+    return this.#slots.slotFor(block, this.#capacity);
+  }
+
   release(blocks: Int32Array): void {
     this.#slots.release(blocks);
   }

@@ -6,6 +6,7 @@ import { sampleRows } from '../../sampling/sampler.ts';
 import { type Backend, type CreateBackend, stateSlotsOf } from '../backend.ts';
 import { batchLimits, checkBatch, rowAdapters } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
+import { referenceContent } from './content.ts';
 import { forward } from './forward.ts';
 import { KvCache } from './kv-cache.ts';
 import type { RowAdapters } from './linear.ts';
@@ -56,6 +57,7 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
       },
     }),
     sampleRows,
+    content: referenceContent(spec, stateSlots ?? 0, opened),
     releaseBlocks(blocks) {
       const { cache, held } = opened();
       held.release(blocks);

@@ -59,6 +59,14 @@ export class KvCache {
     };
   }
 
+  /** Keys and values of a block in all stores, those that share memory once. The block has memory from now on. */
+  partsOf(block: number): Float32Array[] {
+    this.#commit(block);
+    return (this.#blocks[block] as StoreBlock[]).flatMap(({ keys, values }) =>
+      values === keys ? [keys] : [keys, values],
+    );
+  }
+
   release(blocks: Int32Array): void {
     for (const block of blocks) this.#blocks[block] = undefined;
   }

@@ -33,6 +33,12 @@ export class RecurrentStates {
     this.#slots[slot][index]?.set(values);
   }
 
+  /** All of a slot's states. The slot has memory from now on. */
+  partsOf(slot: number): Float32Array[] {
+    this.#slots[slot] ??= this.#specs.map(({ size }) => new Float32Array(size));
+    return this.#slots[slot];
+  }
+
   /** Goes through the rows of all sequences in order; `advance` changes the state in place. */
   through(
     index: number,

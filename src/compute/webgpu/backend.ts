@@ -12,6 +12,7 @@ import {
   type Batch,
   type BlockMemory,
   type ImageRun,
+  type KvContent,
   type KvType,
   type StepResult,
   stateSlotsOf,
@@ -23,8 +24,10 @@ import { finishSampling } from '../device-sampling/finish-sampling.ts';
 import { planSampling } from '../device-sampling/plan-sampling.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { fileMatrixBytes, weightBytes } from '../memory.ts';
+import { type BufferPart, readParts, writeParts } from './buffer-content.ts';
 import { describeForward } from './forward.ts';
 import { type Gpu, openGpu } from './gpu.ts';
+import { cacheBlockBytes } from './kernels/kv-layout.ts';
 import { paddedValues } from './kernels/linear-input.ts';
 import { firstCandidatesKernel, samplingThreads } from './kernels/sampling.ts';
 import { KvCache } from './kv-cache.ts';
@@ -93,7 +96,7 @@ async function loadBackend(
   await programs.ready();
   await gpu.device.queue.onSubmittedWorkDone();
   return new WebGpuBackend(
-    { gpu, memory, kv },
+    { gpu, memory, kv, kvType, recurrentStates },
     spec,
     scratch,
     {
@@ -139,6 +142,9 @@ interface GpuResources {
   readonly gpu: Gpu;
   readonly memory: GpuMemory;
   readonly kv: KvCache;
+  readonly kvType: KvType;
+  /** Each has all slots. */
+  readonly recurrentStates: readonly GPUBuffer[];
 }
 
 interface Parts extends Pick<Backend, 'blockCount' | 'stateSlots'> {
@@ -153,6 +159,7 @@ class WebGpuBackend implements Backend {
   readonly stateSlots: number | undefined;
   readonly sampleRows: SampleRows;
   readonly blockMemory: BlockMemory;
+  readonly content: KvContent;
   readonly beginImage?: (image: ImageInput) => ImageRun;
   readonly #gpu: Gpu;
   readonly #memory: GpuMemory;
@@ -167,7 +174,7 @@ class WebGpuBackend implements Backend {
   #closed = false;
 
   constructor(
-    { gpu, memory, kv }: GpuResources,
+    { gpu, memory, kv, kvType, recurrentStates }: GpuResources,
     spec: ModelSpec,
     scratch: Scratch,
     forward: Forward,
@@ -194,6 +201,7 @@ class WebGpuBackend implements Backend {
     this.#limits = batchLimits(spec, { blockCount, stateSlots });
     this.#uses = new BlockUses(blockCount);
     this.#held = new HeldBlocks(blockCount);
+    this.content = this.#content(kvType, recurrentStates);
     const { programs } = forward;
     if (tower === undefined) return;
     const passes = this.#passes;
@@ -261,6 +269,43 @@ class WebGpuBackend implements Backend {
     if (this.#running) throw new Error('a step is still running; release blocks between steps');
     this.#held.release(blocks);
     this.#kv.release(blocks);
+  }
+
+  #content(kvType: KvType, recurrentStates: readonly GPUBuffer[]): KvContent {
+    const { device } = this.#gpu;
+    const statesIn = (slot: number): BufferPart[] => {
+      checkRange('state slot', Int32Array.of(slot), this.stateSlots ?? 0);
+      return recurrentStates.map((buffer, index) => {
+        const bytes = 4 * (this.#spec.recurrentStates[index] as { readonly size: number }).size;
+        return { buffer, at: slot * bytes, bytes };
+      });
+    };
+    return {
+      format: `webgpu ${this.device} ${kvType}`,
+      blockBytes: cacheBlockBytes(this.#spec, kvType).reduce((sum, bytes) => sum + bytes, 0),
+      stateBytes: this.#spec.recurrentStates.reduce((sum, { size }) => sum + 4 * size, 0),
+      readBlocks: async (blocks) => {
+        this.#checkIdle();
+        this.#held.checkContent(blocks);
+        return readParts(
+          device,
+          Array.from(blocks, (block) => this.#kv.placesOf(block)),
+        );
+      },
+      writeBlock: (block, bytes) => {
+        this.#checkIdle();
+        this.#held.put(block);
+        writeParts(device, this.#kv.placesFor(block), bytes);
+      },
+      readState: async (slot) => {
+        this.#checkIdle();
+        return (await readParts(device, [statesIn(slot)]))[0] as Uint8Array<ArrayBuffer>;
+      },
+      writeState: (slot, bytes) => {
+        this.#checkIdle();
+        writeParts(device, statesIn(slot), bytes);
+      },
+    };
   }
 
   /** Releases the memory, at once or when the running step ends. */

@@ -5,6 +5,7 @@
 import type { ModelSpec } from '../../model/spec.ts';
 import type { Batch, BlockMemory, KvType } from '../backend.ts';
 import { BlockSlots, type SlotMove } from '../block-slots.ts';
+import type { BufferPart } from './buffer-content.ts';
 import { cacheBlockBytes } from './kernels/kv-layout.ts';
 import { type GpuMemory, GpuMemoryError, ReplaceableBuffer } from './memory.ts';
 
@@ -97,6 +98,24 @@ export class KvCache implements BlockMemory {
   place(batch: Batch): Batch {
     this.#slots.assign(batch);
     return this.#slots.resolve(batch);
+  }
+
+  /** Where a block that holds something lies in each cache. */
+  placesOf(block: number): BufferPart[] {
+    return this.#partsOf(this.#slots.slotOf(block));
+  }
+
+  /** The same of one that may hold nothing yet; throws where there is no memory for it. */
+  placesFor(block: number): BufferPart[] {
+    return this.#partsOf(this.#slots.slotFor(block, this.capacity));
+  }
+
+  #partsOf(slot: number): BufferPart[] {
+    return this.#caches.map(({ buffer, blockBytes }) => ({
+      buffer: buffer.current,
+      at: slot * blockBytes,
+      bytes: blockBytes,
+    }));
   }
 
   release(blocks: Int32Array): void {
