@@ -208,6 +208,26 @@ export const configOptions = {
     meaning:
       'KV memory per model; where neither is set, it grows and shrinks with the need, up to 32 contexts',
   },
+  cacheHostSize: {
+    kind: bytes,
+    meaning:
+      'memory of the machine for KV blocks that a loaded model has no room for any more, of each model, beside `memory`; what is wanted again comes up from there: [tiers](batching.md#tiers). None where unset',
+  },
+  cacheDisk: {
+    kind: text,
+    meaning:
+      'a folder in which KV blocks are kept, so that prompts need not be computed again after a restart: [tiers](batching.md#tiers)',
+  },
+  cacheDiskSize: {
+    kind: bytes,
+    default: 16 * 1024 ** 3,
+    meaning: 'bytes of that folder, for all models together; what was used longest ago goes first',
+  },
+  cacheDiskAge: {
+    kind: seconds,
+    default: 30 * 86_400,
+    meaning: 'how long blocks are kept there; 0 keeps them as long as there is room',
+  },
   context: {
     kind: count,
     meaning: 'longest prompt and answer together; the model’s own limit where unset',

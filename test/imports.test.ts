@@ -41,6 +41,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   'block-store': ['runtime'],
   tracing: ['runtime'],
   engine: [
+    'block-store',
     'engine/cache',
     'engine/scheduler',
     'engine/live',

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node';
 import type { Logger } from 'pino';
+import { ARITHMETIC_VERSION } from '../compute/backend.ts';
 import { type Config, ConfigError } from '../config.ts';
 import type { JoinedNode } from '../fleet/join.ts';
 import type { NatsBus } from '../fleet/nats-bus.ts';
@@ -19,8 +20,6 @@ import { natsAccess, refuseWithoutServers } from './nats-access.ts';
 import { isNobodyThere, natsProblem } from './nats-problem.ts';
 import { chosenFormats, chosenTemplates, pinnedContents } from './pool-settings.ts';
 
-/** Part of the determinism key: raised whenever a kernel's arithmetic changes. */
-const ARITHMETIC = 1;
 /** Where only memory limits concurrency. */
 const MOST_RUNNING = 256;
 /** The message system may start together with this node. */
@@ -128,7 +127,7 @@ export async function joinFleet(
   const templateOf = chosenTemplates(config);
   const formatOf = chosenFormats(config);
   const onProblem = (message: string) => logger.warn({ fleet }, message);
-  const determinism = (computedBy: string) => `${computedBy} ${kvType} ${ARITHMETIC}`;
+  const determinism = (computedBy: string) => `${computedBy} ${kvType} ${ARITHMETIC_VERSION}`;
   const folder = join(homedir(), '.chairlift', 'fleet');
   const keys = new parts.ModelKeys(join(folder, 'model-keys.json'));
   const { requests, ...node } = await parts.joinFleet({
@@ -182,7 +181,7 @@ async function fleetParts() {
       import('../fleet/join.ts'),
       import('../fleet/nats-bus.ts'),
       import('../fleet/bucket.ts'),
-      import('../fleet/worker/model-key.ts'),
+      import('../pool/model-keys.ts'),
       import('../fleet/request-archive.ts'),
       import('../fleet/node-name.ts'),
       import('../fleet/bus.ts'),

@@ -1,5 +1,6 @@
 // From the configuration to the models of the pool and the settings of their engines.
 
+import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { ConfigError, processInputs } from '../config.ts';
 import type { EngineSettings } from '../engine/protocol.ts';
@@ -232,6 +233,7 @@ function engineChoice(config: Config, { backend }: GpuChoice): EngineChoice {
     // Requests of a fleet carry none.
     images: config.vision && config.join.length === 0,
     threads,
+    tiers: tierSettings(config),
     engine: defined({
       direct,
       maxBatchSize,
@@ -240,6 +242,21 @@ function engineChoice(config: Config, { backend }: GpuChoice): EngineChoice {
       speculation: config.speculation !== 'off',
     }),
   });
+}
+
+function tierSettings({
+  cacheHostSize,
+  cacheDisk,
+  cacheDiskSize: sizeBytes,
+  cacheDiskAge,
+}: Config): EngineSettings['tiers'] {
+  if (cacheHostSize === undefined && cacheDisk === undefined) return undefined;
+  const hostBytes = cacheHostSize ?? 0;
+  if (cacheDisk === undefined) return { hostBytes };
+  return {
+    hostBytes,
+    disk: defined({ folder: resolve(cacheDisk), sizeBytes, ageMs: orNever(cacheDiskAge) }),
+  };
 }
 
 function stepBudget({ targetStepMs, maxStepTokens }: Config): EngineSettings['engine']['budget'] {

@@ -10,6 +10,7 @@ import { type Logger, pino } from 'pino';
 import { type Config, ConfigError, processInputs, type ResolvedConfig } from '../config.ts';
 import type { NatsBus } from '../fleet/nats-bus.ts';
 import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
+import { ModelKeys } from '../pool/model-keys.ts';
 import type { ModelEntry, ModelPool } from '../pool/model-pool.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { BatchDeps, Bench, ModelDownloads, TlsPair } from '../server/context.ts';
@@ -413,7 +414,8 @@ function openPool(
     const level = kind === 'failed' || kind === 'incident' ? 'error' : kind === 'fallback' ? 'warn' : 'info';
     logger[level]({ model, detail: message }, `model ${kind}`);
   };
-  return new ManagedPool({ ...poolOptions(config, models, gpu), onEvent, onProgress });
+  const modelKeys = new ModelKeys(resolve(homedir(), '.chairlift', 'model-keys.json'));
+  return new ManagedPool({ ...poolOptions(config, models, gpu), modelKeys, onEvent, onProgress });
 }
 
 /** A malformed address in the environment must not keep the server from starting. */

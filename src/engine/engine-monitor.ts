@@ -6,6 +6,7 @@ import type { ImageStats } from './images/image-stats.ts';
 import type { EngineSnapshot } from './live/snapshot.ts';
 import type { BlockDemand } from './scheduler/stats.ts';
 import type { PrefixLookup, StepEvent, StepReport, StepSummary } from './step-report.ts';
+import type { TierStats } from './tiers/tier-stats.ts';
 import type { EstimatedWait } from './wait-estimates.ts';
 
 /** Each member that a subscriber has is called until its subscription ends. */
@@ -18,6 +19,8 @@ export interface EngineSubscriber {
   blocks?(demand: BlockDemand): void;
   /** Where the model has a vision tower: its counts, after each change. Those of an engine begin anew with it. */
   images?(stats: ImageStats): void;
+  /** The same of the tiers below its memory, where there are any, now and then while they change. */
+  tiers?(stats: TierStats): void;
   /** Where waiting requests are, now and then while any wait. */
   queuePositions?(positions: readonly EstimatedWait[]): void;
   /** What enters and leaves the prefix cache; all that is in it first, and again after `resendPrefixes`. */
@@ -84,11 +87,12 @@ export class EnginePublisher implements EngineMonitor {
     };
   }
 
-  publish({ step, stats, blocks, prefixes, places, images, lookups = [] }: StepReport): void {
+  publish({ step, stats, blocks, prefixes, places, images, tiers, lookups = [] }: StepReport): void {
     this.#blocks = blocks;
     for (const subscriber of this.#subscribers) {
       if (places !== undefined) subscriber.queuePositions?.(places);
       if (images !== undefined) subscriber.images?.(images);
+      if (tiers !== undefined) subscriber.tiers?.(tiers);
       if (prefixes !== undefined) subscriber.prefixes?.(prefixes);
       subscriber.blocks?.(blocks);
       if (step === undefined) continue;

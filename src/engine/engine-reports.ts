@@ -11,6 +11,7 @@ import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
 import { type EngineRecord, type RecordedStep, StepRecorder } from './step-recorder.ts';
 import type { PrefixLookup, StepReport, StepSummary } from './step-report.ts';
+import { saysSame as saysSameOfTiers, type TierStats } from './tiers/tier-stats.ts';
 import { WaitEstimates } from './wait-estimates.ts';
 
 /** Events in one report: they are read in one go. */
@@ -19,10 +20,17 @@ const MOST_EVENTS = 256;
 const POSITIONS_MS = 500;
 /** The same where one of those that wait has just come: in time for the headers of its stream. */
 const FIRST_POSITIONS_MS = 100;
+/** How often counts of tiers are published while they change. */
+const TIERS_MS = 500;
 
 /** Where the model has a vision tower. */
 interface Images extends ImageWaits {
   stats(): ImageStats;
+}
+
+/** Where blocks that leave memory are kept. */
+interface Tiers {
+  stats(): TierStats;
 }
 
 interface Stepped {
@@ -36,6 +44,7 @@ export class EngineReports {
   readonly recorder: StepRecorder;
   readonly #scheduler: Scheduler;
   readonly #images: Images | undefined;
+  readonly #tiers: Tiers | undefined;
   readonly #publish: ReportListener;
   readonly #nowMs: () => number;
   readonly #estimates = new WaitEstimates();
@@ -44,12 +53,20 @@ export class EngineReports {
   #withStats = false;
   #publishedBlocks: BlockDemand | undefined;
   #publishedImages: ImageStats | undefined;
+  #publishedTiers: TierStats | undefined;
+  #tiersMs = Number.NEGATIVE_INFINITY;
   #positionsMs = Number.NEGATIVE_INFINITY;
   /** Whether requests have come since positions were published. */
   #hasNewcomers = false;
 
-  constructor(scheduler: Scheduler, publish: ReportListener, nowMs: () => number, images?: Images) {
+  constructor(
+    scheduler: Scheduler,
+    publish: ReportListener,
+    nowMs: () => number,
+    { images, tiers }: { readonly images?: Images | undefined; readonly tiers?: Tiers | undefined } = {},
+  ) {
     this.#images = images;
+    this.#tiers = tiers;
     this.#scheduler = scheduler;
     this.#publish = publish;
     this.#nowMs = nowMs;
@@ -124,8 +141,11 @@ export class EngineReports {
     const blocks = this.#scheduler.demand();
     const prefixes = this.#scheduler.tables.prefixes.takeEvents();
     const images = this.#takeImages();
+    const tiers = this.#takeTiers();
     const isNews =
-      stepped !== undefined || events.length > 0 || [prefixes, images].some((one) => one !== undefined);
+      stepped !== undefined ||
+      events.length > 0 ||
+      [prefixes, images, tiers].some((one) => one !== undefined);
     if (!isNews && isSame(blocks, this.#publishedBlocks)) return;
     this.#publishedBlocks = blocks;
     const parts = inParts(events);
@@ -135,6 +155,7 @@ export class EngineReports {
       blocks,
       ...(prefixes === undefined ? {} : { prefixes }),
       ...(images === undefined ? {} : { images }),
+      ...(tiers === undefined ? {} : { tiers }),
       ...(stepped === undefined ? {} : this.#ofStep(stepped, events)),
     });
   }
@@ -144,6 +165,17 @@ export class EngineReports {
     const stats = this.#images?.stats();
     if (stats === undefined || saysSame(stats, this.#publishedImages)) return undefined;
     this.#publishedImages = stats;
+    return stats;
+  }
+
+  /** The same, now and then. */
+  #takeTiers(): TierStats | undefined {
+    const nowMs = this.#nowMs();
+    if (this.#tiers === undefined || nowMs - this.#tiersMs < TIERS_MS) return undefined;
+    const stats = this.#tiers.stats();
+    this.#tiersMs = nowMs;
+    if (saysSameOfTiers(stats, this.#publishedTiers)) return undefined;
+    this.#publishedTiers = stats;
     return stats;
   }
 
@@ -178,7 +210,7 @@ function summaryOf({ plan, recorded }: Stepped, events: readonly RequestEvent[])
     step: recorded.step,
     tokens: plan.load.tokens,
     sequences: plan.load.sequences,
-    admitted: ids(plan.admitted),
+    admitted: ids([...plan.admitted, ...plan.loaded]),
     preempted: ids(plan.preempted),
     finished: events.filter(({ kind }) => kind === 'finish').map(({ id }) => id),
     times: recorded.times,
@@ -186,10 +218,13 @@ function summaryOf({ plan, recorded }: Stepped, events: readonly RequestEvent[])
 }
 
 /** Of those that run for the first time. */
-function lookupsOf({ admitted }: StepPlan): PrefixLookup[] | undefined {
-  if (admitted.length === 0) return undefined;
-  return admitted.flatMap(({ id, promptLength: promptTokens, cachedTokens, preemptions, miss }) =>
-    miss === undefined || preemptions > 0 ? [] : [{ id, promptTokens, cachedTokens, ...miss }],
+function lookupsOf({ admitted, loaded }: StepPlan): PrefixLookup[] | undefined {
+  if (admitted.length + loaded.length === 0) return undefined;
+  return [...admitted, ...loaded].flatMap(
+    ({ id, promptLength: promptTokens, cachedTokens, loadedTokens, preemptions, miss }) =>
+      miss === undefined || preemptions > 0
+        ? []
+        : [{ id, promptTokens, cachedTokens, ...(loadedTokens === 0 ? {} : { loadedTokens }), ...miss }],
   );
 }
 

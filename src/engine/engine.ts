@@ -1,10 +1,12 @@
 // The loop: every step plans, computes, samples and commits for all running sequences at once. Requests and
 // cancellations take effect between steps; with nothing to do it sleeps until the next request.
 
-import { type Backend, BLOCK_TOKENS, type StepResult } from '../compute/backend.ts';
+import type { BlockTier } from '../block-store/block-tier.ts';
+import { ARITHMETIC_VERSION, type Backend, BLOCK_TOKENS, type StepResult } from '../compute/backend.ts';
 import type { GrammarTables } from '../grammar/tables.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { applyDense, type DenseLayer } from '../model/dense-layers.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import type { SampleResult } from '../sampling/sample-row.ts';
 import { blocksFor } from './cache/block-tables.ts';
 import { EngineReports, type ReportListener } from './engine-reports.ts';
@@ -29,6 +31,9 @@ import {
 } from './speculation/speculative-decoding.ts';
 import type { EngineRecord } from './step-recorder.ts';
 import { type AcceptedTokens, acceptTokens, addScores, type StepRows, stepRows } from './step-samples.ts';
+import type { ModelIdentity } from './tiers/block-keys.ts';
+import { KvTiers } from './tiers/kv-tiers.ts';
+import type { TierStats } from './tiers/tier-stats.ts';
 
 export interface EngineOptions extends SchedulerOptions, SpeculationOptions, RequestLimits {
   readonly blockCount: number;
@@ -36,6 +41,12 @@ export interface EngineOptions extends SchedulerOptions, SpeculationOptions, Req
   readonly wholeTexts?: boolean | undefined;
   /** Most bytes of images' features that are kept, unless what runs needs more. Default 1 GiB. */
   readonly imageBytes?: number | undefined;
+  /** Memory of the machine for blocks that leave the engine's, 0 for none; absent: what leaves is lost. */
+  readonly hostBytes?: number | undefined;
+  /** Below that: a disk, for a model by its name and by what makes its blocks the same bits. */
+  readonly openDisk?: (model: { readonly name: string; readonly identity: string }) => Promise<BlockTier>;
+  /** Hears what operators should know. */
+  readonly warn?: (message: string) => void;
   /** Maps of vectors, once they are pooled. Default none. */
   readonly dense?: readonly DenseLayer[];
   /** Batching off: one request at a time. */
@@ -48,6 +59,8 @@ export interface EngineStats extends SchedulerStats, EngineRecord {
   readonly draining: boolean;
   /** Where the model has a vision tower. */
   readonly images?: ImageStats;
+  /** Where blocks that leave memory are kept. */
+  readonly tiers?: TierStats;
 }
 
 /** A step that is planned and, unless there is nothing to compute, under way. */
@@ -56,6 +69,10 @@ interface BegunStep {
   readonly rows: StepRows;
   readonly result: Promise<StepResult> | undefined;
 }
+
+/** The part of a step's time that blocks may be copied for between two steps, and the time where none is computed. */
+const MOVING_SHARE = 0.02;
+const IDLE_MOVING_MS = 8;
 
 /** Waiting sequences that may leave between two steps; ending one takes some microseconds. */
 const MOST_CANCELLED_AT_ONCE = 2048;
@@ -79,6 +96,13 @@ export class Engine {
   readonly #towers: Towers | undefined;
   /** Where the backend takes memory for many blocks at once. */
   readonly #resident: ResidentBlocks | undefined;
+  /** Where blocks that leave memory are kept. */
+  readonly #tiers: KvTiers | undefined;
+  #opening: Promise<void> | undefined;
+  #ran: Promise<void> | undefined;
+  #closing: Promise<void> | undefined;
+  /** What the last step took. */
+  #stepMs = 0;
   readonly #nowMs: () => number;
   /** Since 1970, as the ages of requests. */
   readonly #wallMs: () => number;
@@ -102,15 +126,21 @@ export class Engine {
     this.#options = options;
     this.#nowMs = nowMs;
     this.#wallMs = clock ?? Date.now;
+    this.#tiers = this.#tiersOf(backend, options);
     this.#scheduler = new Scheduler({
       ...options,
+      lowerTiers: this.#tiers,
       scoredTokens: options.scoredTokens ?? scoredTokensFor(options.vocabSize),
       stateSlots: backend.stateSlots,
       ...(options.direct ? { maxBatchSize: 1 } : {}),
     });
+    this.#tiers?.serve(this.#scheduler);
     this.#towers = towersOf(backend, options, nowMs);
     this.#requests = new OpenRequests({ ...options, vision: this.#towers && options.vision });
-    this.#reports = new EngineReports(this.#scheduler, report, nowMs, this.#towers);
+    this.#reports = new EngineReports(this.#scheduler, report, nowMs, {
+      images: this.#towers,
+      tiers: this.#tiers,
+    });
     const { blockMemory } = backend;
     this.#resident = blockMemory && new ResidentBlocks(blockMemory, this.#scheduler, nowMs);
     if (options.speculation ?? true) {
@@ -182,11 +212,60 @@ export class Engine {
 
   stats(nowMs: number): EngineStats {
     const images = this.#towers && { images: this.#towers.stats() };
-    return { ...this.#reports.stats(nowMs), draining: this.#draining, ...images };
+    const tiers = this.#tiers && { tiers: this.#tiers.stats() };
+    return { ...this.#reports.stats(nowMs), draining: this.#draining, ...images, ...tiers };
+  }
+
+  /** Which model it is: from here on what leaves memory is kept. */
+  identify(name: string, identity: ModelIdentity): void {
+    this.#opening = this.#openTiers(name, identity);
+  }
+
+  /** Deletes what is kept of a tenant's blocks. */
+  removeTenant(tenant: string): void {
+    this.#tiers?.remove(tenant).catch((error: unknown) => this.#warn(messageOf(error)));
+  }
+
+  /** Writes down what is kept in memory alone, as far as there is time. Once it was ended. */
+  closeTiers(withinMs: number): Promise<void> {
+    this.#closing ??= this.#closeTiers(AbortSignal.timeout(withinMs));
+    return this.#closing;
+  }
+
+  /** Resolves when it no longer reads from its backend, once it was ended. */
+  async whenQuiet(): Promise<void> {
+    await this.#closing;
+  }
+
+  async #closeTiers(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.#ran, this.#opening]);
+    await this.#tiers?.close(signal).catch((error: unknown) => this.#warn(messageOf(error)));
+  }
+
+  /** A disk that cannot be used is none. */
+  async #openTiers(name: string, identity: ModelIdentity): Promise<void> {
+    const { openDisk } = this.#options;
+    const { format } = this.#backend.content ?? {};
+    if (this.#tiers === undefined || format === undefined) return;
+    const own = { ...identity, model: JSON.stringify([identity.model, format, ARITHMETIC_VERSION]) };
+    const disk = await openDisk?.({ name, identity: own.model }).catch((error: unknown) => {
+      this.#warn(messageOf(error));
+      return undefined;
+    });
+    this.#tiers.open(own, disk);
+  }
+
+  #warn(message: string): void {
+    this.#options.warn?.(message);
   }
 
   /** Runs until `end`. */
-  async run(): Promise<void> {
+  run(): Promise<void> {
+    this.#ran = this.#run();
+    return this.#ran;
+  }
+
+  async #run(): Promise<void> {
     while (this.#ended === undefined) {
       this.#woken = false;
       if (!(await this.step())) await this.#sleep();
@@ -229,6 +308,7 @@ export class Engine {
     for (let growing = this.#resident?.beforePlan(); growing; growing = this.#resident?.beforePlan()) {
       await growing;
     }
+    await this.#moveBlocks();
     this.#reports.recorder.begin();
     const plan = this.#plan(modelDrafts, towerMs);
     const batch = planBatch(plan);
@@ -237,6 +317,17 @@ export class Engine {
     await this.#speculation?.planned(plan);
     await this.#resident?.afterPlan();
     return this.#compute(plan, rows, () => this.#backend.step(batch, rows.rows));
+  }
+
+  /** Blocks come up and go down for a small part of a step's time; with nothing to compute, until others should have their turn. */
+  async #moveBlocks(): Promise<void> {
+    const { running, loads, tables } = this.#scheduler;
+    if (this.#tiers?.hasWork !== true) return;
+    // A device that has no memory for what is reserved takes nothing.
+    if (this.#resident !== undefined && this.#resident.capacity < tables.pool.residentCount) return;
+    const isBusy = running.length > loads;
+    this.#tiers.advance(isBusy ? MOVING_SHARE * this.#stepMs : IDLE_MOVING_MS);
+    if (!isBusy) await new Promise<void>((resolve) => setImmediate(resolve));
   }
 
   /** A part of what towers have to do, and how long it took; requests with all their images are queued. */
@@ -266,7 +357,7 @@ export class Engine {
 
   /** The same as `#begin`, at once, where nothing has to be waited for: the step that was prepared, or what is planned instead. */
   #beginPrepared(prepared: PreparedStep): BegunStep | undefined {
-    const isUnsettled = this.#resident?.isSettled === false || this.#towers?.hasWork;
+    const isUnsettled = this.#resident?.isSettled === false || this.#towers?.hasWork || this.#tiers?.hasWork;
     if (isUnsettled || this.#cancelled.size > 0 || this.#ended !== undefined) return undefined;
     this.#reports.recorder.begin();
     const plan = this.#plan(undefined);
@@ -324,6 +415,8 @@ export class Engine {
         ((decoding, load) => speculation.propose(this.#requests.answers(decoding), load, modelDrafts)),
       towerMs,
     );
+    this.#tiers?.saveEvicted();
+    this.#tiers?.begin(plan.loading);
     const uncommitted = this.#scheduler.tables.pool.takeUncommitted();
     if (uncommitted.length > 0) this.#backend.releaseBlocks(Int32Array.from(uncommitted));
     return plan;
@@ -333,7 +426,7 @@ export class Engine {
   #skip(plan: StepPlan): boolean {
     this.#scheduler.commit(plan, [], 0);
     this.#reports.rested(this.#resident?.refused ? this.#endUnplaceable(this.#resident) : []);
-    return plan.preempted.length > 0 || this.#towers?.hasWork === true;
+    return plan.preempted.length > 0 || this.#towers?.hasWork === true || this.#tiers?.hasWork === true;
   }
 
   /** The device is asked for memory again after a while; where it has refused for long, the next to run ends. */
@@ -361,6 +454,7 @@ export class Engine {
     const accepted = answers.map((each) => acceptTokens(each, results, this.#requests));
     for (const one of accepted) if (one.tokens.length === 0) finish(one);
     const { elapsedMs } = recorder;
+    this.#stepMs = elapsedMs;
     this.#scheduler.commit(
       plan,
       accepted.map(({ tokens }) => tokens),
@@ -446,6 +540,12 @@ export class Engine {
     this.#reports.ended(event);
     if (this.#requests.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
     return event;
+  }
+
+  /** Where texts are computed whole nothing is kept of them. */
+  #tiersOf({ content }: Backend, { hostBytes, wholeTexts }: EngineOptions): KvTiers | undefined {
+    if (content === undefined || hostBytes === undefined || wholeTexts === true) return undefined;
+    return new KvTiers({ content, hostBytes, nowMs: this.#nowMs, wake: () => this.#wake() });
   }
 
   #wake(): void {

@@ -36,6 +36,7 @@ export interface LoadedEngine {
 export async function loadEngine(
   settings: EngineSettings,
   onProgress: (share: number) => void,
+  warn: (message: string) => void,
 ): Promise<LoadedEngine> {
   const { threads, kvType, gpu, engine } = settings;
   const choice = chooseBackend(settings.backend, {
@@ -78,11 +79,26 @@ export async function loadEngine(
       vision: visionLimits(spec),
       draft,
       rowTimes,
+      ...tierOptions(settings, warn),
     };
     return { backend, options, choice: withNotice(choice, problem) };
   } finally {
     weights.close();
   }
+}
+
+function tierOptions(
+  { tiers }: EngineSettings,
+  warn: (message: string) => void,
+): Pick<EngineOptions, 'hostBytes' | 'openDisk' | 'warn'> {
+  if (tiers === undefined) return {};
+  const { hostBytes, disk } = tiers;
+  if (disk === undefined) return { hostBytes, warn };
+  const openDisk: EngineOptions['openDisk'] = async (model) => {
+    const { BlockStore } = await import('../block-store/block-store.ts');
+    return BlockStore.open({ ...disk, model, warn });
+  };
+  return { hostBytes, openDisk, warn };
 }
 
 /** Undefined where the model was opened without a vision tower. */

@@ -42,7 +42,11 @@ async function serve(settings: EngineSettings): Promise<void> {
 
 async function start(settings: EngineSettings): Promise<Engine | undefined> {
   try {
-    const loaded = await loadEngine(settings, (share) => send({ kind: 'loading', share }));
+    const loaded = await loadEngine(
+      settings,
+      (share) => send({ kind: 'loading', share }),
+      (message) => send({ kind: 'warning', message }),
+    );
     const engine = new Engine(loaded.backend, loaded.options, sendReport);
     send(readyMessage(loaded));
     return engine;

@@ -8,8 +8,24 @@ import type { AdapterPath } from '../model/open-spec.ts';
 import type { Engine, EngineOptions, EngineStats } from './engine.ts';
 import type { EngineSnapshot } from './live/snapshot.ts';
 import type { AnswerGrammar, AnswerRequest, EngineRequest } from './request.ts';
+import { unloadedError } from './request-errors.ts';
 import type { BudgetOptions } from './scheduler/token-budget.ts';
 import type { StepReport } from './step-report.ts';
+import type { ModelIdentity } from './tiers/block-keys.ts';
+
+export interface TierSettings {
+  /** Memory of the machine; 0 for none. */
+  readonly hostBytes: number;
+  readonly disk?: DiskSettings;
+}
+
+export interface DiskSettings {
+  readonly folder: string;
+  /** Of all models together. */
+  readonly sizeBytes: number;
+  /** How long blocks are kept. Default: as long as there is room. */
+  readonly ageMs?: number;
+}
 
 /** All that an engine process must know to serve a model. Plain data. */
 export interface EngineSettings {
@@ -29,6 +45,8 @@ export interface EngineSettings {
   readonly draftPath?: string;
   /** Slots for what layers without KV remember, where the model has such. */
   readonly stateSlots?: number;
+  /** Where blocks that leave memory are kept, once it is known which model it is; absent: nowhere. */
+  readonly tiers?: TierSettings;
   readonly engine: Omit<
     EngineOptions,
     | 'vocabSize'
@@ -40,6 +58,7 @@ export interface EngineSettings {
     | 'draft'
     | 'newDrafter'
     | 'rowTimes'
+    | 'hostBytes'
   > & {
     /** The model's own limit where absent. */
     readonly contextLength?: number;
@@ -71,6 +90,12 @@ export type ToEngine =
   | { readonly kind: 'allow'; readonly blocks: number }
   /** How many threads may compute. */
   | { readonly kind: 'threads'; readonly count: number }
+  /** Which model it is: from here on blocks that leave memory are kept. */
+  | { readonly kind: 'identity'; readonly name: string; readonly identity: ModelIdentity }
+  /** Deletes what is kept of a tenant's blocks. */
+  | { readonly kind: 'remove-tenant'; readonly tenant: string }
+  /** Ends it in good order: what is kept in memory alone is written down first, within a time. */
+  | { readonly kind: 'end'; readonly withinMs: number }
   /** What tokens spell: comes before the first request with a grammar. */
   | { readonly kind: 'vocabulary'; readonly tables: VocabularyTables };
 
@@ -87,6 +112,10 @@ export type FromEngine =
   /** It has no grammar by the key that the request names: the tables must be sent again. */
   | { readonly kind: 'unknown-grammar'; readonly id: string; readonly key: string }
   | { readonly kind: 'report'; readonly report: StepReport }
+  /** What operators should know. */
+  | { readonly kind: 'warning'; readonly message: string }
+  /** In good order: nothing of it is lost any more. */
+  | { readonly kind: 'ended' }
   | { readonly kind: 'stats'; readonly ticket: number; readonly stats: EngineStats }
   | { readonly kind: 'snapshot'; readonly ticket: number; readonly view: EngineSnapshot };
 
@@ -122,6 +151,16 @@ export function handleCommand(engine: Engine, command: ToEngine, send: (message:
       break;
     case 'vocabulary':
       engine.setVocabulary(command.tables);
+      break;
+    case 'identity':
+      engine.identify(command.name, command.identity);
+      break;
+    case 'remove-tenant':
+      engine.removeTenant(command.tenant);
+      break;
+    case 'end':
+      engine.end(unloadedError);
+      void engine.closeTiers(command.withinMs).then(() => send({ kind: 'ended' }));
       break;
     case 'load':
       throw new Error('the model is loaded already');

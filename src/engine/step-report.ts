@@ -5,6 +5,7 @@ import type { PrefixMiss } from './cache/prefix-miss.ts';
 import type { ImageStats } from './images/image-stats.ts';
 import type { RequestEvent } from './request.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
+import type { TierStats } from './tiers/tier-stats.ts';
 import type { EstimatedWait } from './wait-estimates.ts';
 
 /** Where the time of a step goes. */
@@ -37,6 +38,8 @@ export interface PrefixLookup extends PrefixMiss {
   readonly id: string;
   readonly promptTokens: number;
   readonly cachedTokens: number;
+  /** Of the cached ones, those that came up from a lower tier; absent where there are none. */
+  readonly loadedTokens?: number;
 }
 
 export interface StepReport {
@@ -51,6 +54,8 @@ export interface StepReport {
   readonly prefixes?: PrefixEvents;
   /** Where the model has a vision tower, and its counts have changed. */
   readonly images?: ImageStats;
+  /** Where blocks that leave memory are kept, and the counts have changed. */
+  readonly tiers?: TierStats;
   /** Now and then, while any wait: where the next of them are. */
   readonly places?: readonly EstimatedWait[];
   /** With a step, while someone is subscribed to them. */

@@ -1,18 +1,9 @@
 // A model without its weights: what a gateway needs to read and write its text. Files keep their names and sizes, with holes
 // where the weights are, so that everything that opens models opens these, too.
 
-import {
-  closeSync,
-  ftruncateSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
-import { basename, dirname, join, normalize, relative } from 'node:path';
-import { filesOfGguf, isModule, openingPath } from '../pool/model-files.ts';
+import { closeSync, ftruncateSync, mkdirSync, openSync, readSync, statSync, writeSync } from 'node:fs';
+import { basename, dirname, join, normalize } from 'node:path';
+import { folderOf, modelParts, openingPath } from '../pool/model-files.ts';
 import { descriptionSpans, type Span } from '../weights/description-spans.ts';
 
 interface TextFile {
@@ -27,27 +18,8 @@ export interface TextSide {
   readonly files: readonly TextFile[];
 }
 
-const PARTS = /\.(json|jinja|txt|model|tiktoken|safetensors)$/;
 /** The most that one message carries. */
 export const PART_BYTES = 512 * 1024;
-
-export function folderOf(path: string): string {
-  return statSync(path).isDirectory() ? path : dirname(path);
-}
-
-/** Every file of a model by its name in the folder, in a fixed order. */
-export function modelParts(path: string): string[] {
-  const folder = folderOf(path);
-  if (path.endsWith('.gguf')) return filesOfGguf(path).map((file) => relative(folder, file));
-  const names = readdirSync(folder, { withFileTypes: true });
-  const own = names.filter((one) => !one.isDirectory() && PARTS.test(one.name)).map(({ name }) => name);
-  const ggufs = names.filter(({ name }) => name.endsWith('.gguf')).map(({ name }) => name);
-  const modules = names
-    .filter((one) => one.isDirectory() && isModule(one.name))
-    .flatMap(({ name }) => readdirSync(join(folder, name)).map((file) => join(name, file)));
-  const isSafetensors = own.some((name) => name.endsWith('.safetensors'));
-  return [...own, ...modules, ...(isSafetensors ? [] : ggufs)].sort();
-}
 
 export function describeTextSide(path: string): TextSide {
   const folder = folderOf(path);

@@ -125,6 +125,7 @@ export class EngineInServer implements EngineHost {
       this.#engine = engine;
       this.#listener.hear(readyMessage(loaded));
       await engine.run();
+      await engine.whenQuiet();
     } catch (error) {
       if (!this.#killed) this.#listener.gone(`could not go on: ${messageOf(error)}`);
     } finally {
@@ -136,7 +137,11 @@ export class EngineInServer implements EngineHost {
 
   async #load(settings: EngineSettings): Promise<LoadedEngine | undefined> {
     try {
-      return await loadEngine(settings, (share) => this.#listener.hear({ kind: 'loading', share }));
+      return await loadEngine(
+        settings,
+        (share) => this.#listener.hear({ kind: 'loading', share }),
+        (message) => this.#listener.hear({ kind: 'warning', message }),
+      );
     } catch (error) {
       this.#listener.hear({ kind: 'unservable', message: messageOf(error) });
       return undefined;

@@ -8,6 +8,7 @@ import type { EngineStats } from '../engine/engine.ts';
 import type { EngineSnapshot } from '../engine/live/snapshot.ts';
 import type { EngineSettings, FromEngine, ToEngine } from '../engine/protocol.ts';
 import type { StepReport } from '../engine/step-report.ts';
+import type { ModelIdentity } from '../engine/tiers/block-keys.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import {
   type EngineHost,
@@ -18,6 +19,9 @@ import {
 } from './engine-host.ts';
 import { Watchdog } from './watchdog.ts';
 
+/** For an engine to write down what it keeps, and for its answer. */
+const SAVE_MS = 10_000;
+const ANSWER_MS = 2_000;
 const FIRST_BACKOFF_MS = 50;
 const LONGEST_BACKOFF_MS = 5_000;
 /** Processes in a row that died while loading: at the first start, and later, when requests depend on it. */
@@ -93,6 +97,8 @@ export class EngineKeeper {
   #inServer = false;
   #threads: number | undefined;
   #vocabulary: VocabularyTables | undefined;
+  #identity: Extract<ToEngine, { kind: 'identity' }> | undefined;
+  #whenEnded: (() => void) | undefined;
   #allowed: number | undefined;
   /** What the last engine was sent when it began to load. */
   #sentAllowed: number | undefined;
@@ -152,8 +158,33 @@ export class EngineKeeper {
     this.send({ kind: 'vocabulary', tables: vocabulary });
   }
 
+  /** Holds for later engines too. */
+  identify(name: string, identity: ModelIdentity): void {
+    this.#identity = { kind: 'identity', name, identity };
+    this.send(this.#identity);
+  }
+
+  /** Of the engine that serves; a later one finds nothing of the tenant. */
+  removeTenant(tenant: string): void {
+    this.send({ kind: 'remove-tenant', tenant });
+  }
+
+  /** What the engine keeps in memory alone is written down first, where it is kept at all. */
+  async #endInOrder(): Promise<void> {
+    if (this.#settings.tiers?.disk === undefined || !this.#ready) return;
+    const ended = new Promise<void>((resolve) => {
+      this.#whenEnded = resolve;
+    });
+    this.send({ kind: 'end', withinMs: SAVE_MS });
+    const limit = new AbortController();
+    const tooLong = sleep(SAVE_MS + ANSWER_MS, undefined, { signal: limit.signal }).catch(() => {});
+    await Promise.race([ended, tooLong]);
+    limit.abort();
+  }
+
   /** Resolves when nothing is left that was started. */
   async close(): Promise<void> {
+    await this.#endInOrder();
     this.#closing.abort();
     this.#ready = false;
     this.#watchdog?.stop();
@@ -262,6 +293,13 @@ export class EngineKeeper {
         else this.#watchdog?.advanced();
         this.#listener.report(message.report);
         break;
+      case 'warning':
+        this.#watchdog?.heard();
+        this.#options.onIncident?.(message.message);
+        break;
+      case 'ended':
+        this.#whenEnded?.();
+        break;
       case 'unknown-grammar':
         this.#watchdog?.heard();
         this.#listener.unknownGrammar(message.id, message.key);
@@ -291,6 +329,7 @@ export class EngineKeeper {
     this.#watchdog?.stop();
     this.#host = undefined;
     this.#settleLoad?.({ kind: 'gone', cause });
+    this.#whenEnded?.();
     if (!this.#ready || this.#closed) return;
     this.#ready = false;
     this.#options.onIncident?.(`the engine process ${cause}; starting another`);
@@ -318,6 +357,7 @@ export class EngineKeeper {
     if (this.#allowed !== undefined && this.#allowed !== this.#sentAllowed) this.allow(this.#allowed);
     if (this.#threads !== undefined) this.send({ kind: 'threads', count: this.#threads });
     if (this.#vocabulary !== undefined) this.send({ kind: 'vocabulary', tables: this.#vocabulary });
+    if (this.#identity !== undefined) this.send(this.#identity);
     this.#listener.ready();
     if (this.#inServer) this.#track(this.#returnToProcess());
   }

@@ -12,6 +12,8 @@ import { type LongTimer, runAfter } from '../runtime/timers.ts';
 import { AdapterChanges } from './adapter-changes.ts';
 import { type EngineChoice, engineSettings } from './engine-choice.ts';
 import { type LocalModel, openDraft, openLocalModel } from './local-model.ts';
+import { identityOf } from './model-identity.ts';
+import type { ModelKeys } from './model-keys.ts';
 import { type KvChoice, type ModelMemory, planMemory } from './model-memory.ts';
 import type {
   AcquireFailure,
@@ -56,6 +58,8 @@ export interface PoolOptions {
   readonly retryMs?: number;
   readonly engine: EngineChoice;
   readonly kv: KvChoice;
+  /** Says which model it is whose blocks are kept, where they are. */
+  readonly modelKeys?: ModelKeys | undefined;
   readonly onEvent?: (event: PoolEvent) => void;
   /** How much of a model is loaded, from 0 to 1. */
   readonly onProgress?: ((model: string, share: number) => void) | undefined;
@@ -394,6 +398,7 @@ export class ManagedPool implements ModelPool {
       onReturn: () => this.#notify('returned', name, 'an engine process serves again'),
     });
     slot.engine = engine;
+    void this.#identify(slot, local);
     this.#shareCores();
     const startedMs = Date.now();
     const started = await engine.start();
@@ -482,6 +487,23 @@ export class ManagedPool implements ModelPool {
     this.#memory.release(slot.model.name);
     callAll(slot.whenOpen);
     return refusal;
+  }
+
+  /** A hash of all its files may take a while: blocks are kept from then on. */
+  async #identify(slot: Slot, { files, spec }: LocalModel): Promise<void> {
+    const { tiers } = this.#options.engine;
+    const { engine, model } = slot;
+    if (tiers === undefined || engine === undefined) return;
+    try {
+      engine.identify(model.name, await identityOf(this.#options.modelKeys, files.path, spec, model));
+    } catch (error) {
+      this.#notify('incident', model.name, `its KV blocks are not kept: ${messageOf(error)}`);
+    }
+  }
+
+  /** Deletes what loaded models keep of a tenant's blocks. */
+  removeTenant(tenant: string): void {
+    for (const { engine } of this.#occupied.values()) engine?.removeTenant(tenant);
   }
 
   /** Its memory is free when this resolves. */

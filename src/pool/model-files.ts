@@ -2,7 +2,7 @@
 // Knows names and sizes alone; opens nothing.
 
 import { readdirSync, type Stats, statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 
 /** The ending of a file whose download has not ended. */
 export const PART = '.part';
@@ -18,6 +18,7 @@ export interface ModelFiles {
   readonly unfinished: boolean;
 }
 
+const PARTS = /\.(json|jinja|txt|model|tiktoken|safetensors)$/;
 /** `owner/repo/folder/file`: nothing is looked for deeper than that, nor through a link in a circle. */
 const DEEPEST = 4;
 
@@ -32,6 +33,24 @@ export function modelFilesUnder(folder: string, depth = 1): ModelFiles[] {
   const others = folders.filter((path) => !files.includes('modules.json') || !isModule(basename(path)));
   const deeper = depth < DEEPEST ? others.flatMap((path) => modelFilesUnder(path, depth + 1)) : [];
   return [...safetensorsIn(folder, files), ...ggufsIn(folder, files), ...deeper];
+}
+
+export function folderOf(path: string): string {
+  return statSync(path).isDirectory() ? path : dirname(path);
+}
+
+/** Every file of a model by its name in the folder, in a fixed order. */
+export function modelParts(path: string): string[] {
+  const folder = folderOf(path);
+  if (path.endsWith('.gguf')) return filesOfGguf(path).map((file) => relative(folder, file));
+  const names = readdirSync(folder, { withFileTypes: true });
+  const own = names.filter((one) => !one.isDirectory() && PARTS.test(one.name)).map(({ name }) => name);
+  const ggufs = names.filter(({ name }) => name.endsWith('.gguf')).map(({ name }) => name);
+  const modules = names
+    .filter((one) => one.isDirectory() && isModule(one.name))
+    .flatMap(({ name }) => readdirSync(join(folder, name)).map((file) => join(name, file)));
+  const isSafetensors = own.some((name) => name.endsWith('.safetensors'));
+  return [...own, ...modules, ...(isSafetensors ? [] : ggufs)].sort();
 }
 
 /** A folder that modules.json names, such as `1_Pooling`. */

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { folderOf, modelParts } from '../text-side.ts';
+import { folderOf, modelParts } from './model-files.ts';
 
 const READ_BYTES = 1 << 20;
 

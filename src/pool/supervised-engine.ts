@@ -10,6 +10,7 @@ import type { EngineRequest, FinishEvent, RequestError, RequestEvent } from '../
 import { cancelledEvent, drainingError, failedEvent, unloadedError } from '../engine/request-errors.ts';
 import { RequestStreams } from '../engine/request-streams.ts';
 import type { StepReport } from '../engine/step-report.ts';
+import type { ModelIdentity } from '../engine/tiers/block-keys.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { EngineKeeper, type KeeperOptions, type StartResult } from './engine-keeper.ts';
 import { SentGrammars } from './sent-grammars.ts';
@@ -121,6 +122,16 @@ export class SupervisedEngine implements EngineClient {
 
   setVocabulary(vocabulary: VocabularyTables): void {
     this.#keeper.setVocabulary(vocabulary);
+  }
+
+  /** Which model it is: from then on blocks that leave memory are kept. */
+  identify(name: string, identity: ModelIdentity): void {
+    this.#keeper.identify(name, identity);
+  }
+
+  /** Deletes what is kept of a tenant's blocks. */
+  removeTenant(tenant: string): void {
+    this.#keeper.removeTenant(tenant);
   }
 
   allow(blocks: number): void {

@@ -15,6 +15,7 @@ import { cases } from '../support/thorough.ts';
 import { DeviceMemory } from './hash-backend.ts';
 import { type Character, randomDrafter } from './random-drafter.ts';
 import { SteppedEngine } from './stepped-engine.ts';
+import { UncertainDisk } from './uncertain-disk.ts';
 
 interface Submit {
   readonly kind: 'submit';
@@ -129,6 +130,24 @@ const scenario = fc.record({
   }),
   /** Whether the backend prepares steps while others are computed. */
   prepares: fc.boolean(),
+  /** Where blocks that leave memory are kept, and how long it is believed to take. */
+  tiers: fc.oneof(
+    { weight: 2, arbitrary: fc.constant(undefined) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        hostBlocks: fc.constantFrom(0, 3, 8, 1000),
+        disk: fc.option(
+          fc.record({
+            seed: fc.integer({ min: 1, max: 1e6 }),
+            loses: fc.constantFrom(0, 0, 10, 60),
+            refuses: fc.constantFrom(0, 10, 60),
+          }),
+          { nil: undefined },
+        ),
+      }),
+    },
+  ),
   foresight: fc.double({ min: 0.3, max: 1, noNaN: true }),
   commands: fc.array(command, { minLength: 1, maxLength: 30, size: 'max' }),
 });
@@ -151,6 +170,9 @@ const seen = {
   rejected: 0,
   recurrentAccepted: 0,
   prepared: 0,
+  loads: 0,
+  failedLoads: 0,
+  loadedBlocks: 0,
 };
 
 function promptOf({ family, shared, own }: Submit, unique: number): number[] {
@@ -295,8 +317,13 @@ async function execute(
 
 async function run(setting: Scenario): Promise<void> {
   const { drafter, foresight } = setting;
+  const { tiers, ...scheduling } = setting;
   const options = {
-    ...setting,
+    ...scheduling,
+    ...(tiers && {
+      hostBytes: 256 * tiers.hostBlocks,
+      disk: tiers.disk && new UncertainDisk(tiers.disk),
+    }),
     newDrafter: ({ prompt, choice = 0 }: AnswerRequest, tokens: Int32Array) =>
       randomDrafter(drafter, foresight, prompt, choice, tokens),
   };
@@ -322,6 +349,10 @@ async function run(setting: Scenario): Promise<void> {
   seen.accepted += accepted;
   seen.rejected += rejected;
   if (setting.stateSlots !== undefined) seen.recurrentAccepted += accepted;
+  const { loads = 0, failedLoads = 0, loadedBlocks = 0 } = engine.engine.stats(0).tiers ?? {};
+  seen.loads += loads;
+  seen.failedLoads += failedLoads;
+  seen.loadedBlocks += loadedBlocks;
   seen.prepared += engine.backend.begun;
   seen.resumedVectors += engine.sequences.filter(
     ({ pooled, preemptions }) => pooled?.isComplete === true && preemptions > 0,
@@ -332,7 +363,8 @@ describe('the engine under random traffic', () => {
   it('keeps its invariants and every output, with a fixed seed', async () => {
     const numRuns = cases(1000, 0.15);
     await fc.assert(fc.asyncProperty(scenario, run), { numRuns, seed: 20 });
-    const { resumedVectors, ...often } = seen;
+    const { resumedVectors, failedLoads, ...often } = seen;
+    expect(failedLoads).toBeGreaterThan(numRuns / 100);
     for (const count of Object.values(often))
       expect(count, JSON.stringify(seen)).toBeGreaterThan(numRuns / 20);
     expect(resumedVectors).toBeGreaterThan(numRuns / 100);

@@ -8,6 +8,7 @@ import {
   BLOCK_TOKENS,
   type BlockMemory,
   type ImageRun,
+  type KvContent,
   type StartStep,
   type StepResult,
 } from '../../src/compute/backend.ts';
@@ -53,6 +54,7 @@ export class HashBackend implements Backend {
   readonly blockCount: number;
   readonly stateSlots: number | undefined;
   readonly blockMemory?: DeviceMemory;
+  readonly content: KvContent;
   /** Called while a step computes. */
   during: (batch: Batch) => void = () => {};
   released = 0;
@@ -88,6 +90,7 @@ export class HashBackend implements Backend {
     this.#recurrentStates = new Int32Array(stateSlots ?? 0).fill(NEVER_WRITTEN);
     this.#rows = new Int32Array(blockCount * BLOCK_TOKENS).fill(NEVER_WRITTEN);
     this.#uses = new BlockUses(blockCount);
+    this.content = this.#content();
   }
 
   async step(batch: Batch): Promise<StepResult> {
@@ -142,6 +145,38 @@ export class HashBackend implements Backend {
   }
 
   close(): void {}
+
+  /** Of a block its rows and what went into them. */
+  #content(): KvContent {
+    const blockBytes = 8 * BLOCK_TOKENS;
+    const parts = (block: number) =>
+      [this.#rows, this.#inputs].map((all) => all.subarray(block * BLOCK_TOKENS, (block + 1) * BLOCK_TOKENS));
+    return {
+      format: 'hashes',
+      blockBytes,
+      stateBytes: this.stateSlots === undefined ? 0 : 4,
+      readBlocks: (blocks) => {
+        const all = Array.from(blocks, (block) => {
+          const [rows, inputs] = parts(block) as [Int32Array, Int32Array];
+          if (rows.includes(NEVER_WRITTEN)) throw new Error(`block ${block} is not full`);
+          return new Uint8Array(Int32Array.of(...rows, ...inputs).buffer);
+        });
+        // A device copies at once, and gives later.
+        return new Promise((resolve) => setImmediate(() => resolve(all)));
+      },
+      writeBlock: (block, bytes) => {
+        const values = new Int32Array(bytes.slice().buffer);
+        for (const [index, part] of parts(block).entries())
+          part.set(values.subarray(index * BLOCK_TOKENS, (index + 1) * BLOCK_TOKENS));
+        if (this.blockMemory !== undefined && this.#written() > this.blockMemory.capacity)
+          throw new Error(`there is no room for block ${block}`);
+      },
+      readState: async (slot) => new Uint8Array(Int32Array.of(this.#recurrentStates[slot] as number).buffer),
+      writeState: (slot, bytes) => {
+        this.#recurrentStates[slot] = new Int32Array(bytes.slice().buffer)[0] as number;
+      },
+    };
+  }
 
   /** The same after a batch with one token of each sequence. */
   #writtenAfter({ starts, blocks, blockStarts }: Batch): number {

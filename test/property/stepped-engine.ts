@@ -1,5 +1,6 @@
 // The real engine over a backend of hashes, moved step by step with a clock of its own; every check after every step.
 
+import type { BlockTier } from '../../src/block-store/block-tier.ts';
 import { BLOCK_TOKENS } from '../../src/compute/backend.ts';
 import { Engine, type EngineOptions } from '../../src/engine/engine.ts';
 import type { FinishEvent } from '../../src/engine/request.ts';
@@ -35,7 +36,11 @@ export interface Request {
 
 /** `prepares`: whether its backend prepares steps while others are computed. */
 type SteppedOptions = SchedulerOptions &
-  Pick<EngineOptions, 'newDrafter' | 'speculation'> & { readonly prepares?: boolean };
+  Pick<EngineOptions, 'newDrafter' | 'speculation' | 'hostBytes'> & {
+    readonly prepares?: boolean;
+    /** Below the machine's memory. */
+    readonly disk?: BlockTier | undefined;
+  };
 
 interface Planned {
   readonly plan: StepPlan;
@@ -71,13 +76,14 @@ export class SteppedEngine {
   readonly #plans: Planned[] = [];
   #ids = 0;
 
-  constructor({ prepares = false, ...options }: SteppedOptions, memory?: DeviceMemory) {
+  constructor({ prepares = false, disk, ...options }: SteppedOptions, memory?: DeviceMemory) {
     this.backend = new HashBackend(options.blockCount, options.stateSlots, memory, prepares);
     this.engine = new Engine(
       this.backend,
       {
         speculation: options.newDrafter !== undefined,
         ...options,
+        ...(disk && { openDisk: async () => disk }),
         vocabSize: VOCABULARY,
         contextLength: 1 << 20,
         endIds: [END_TOKEN],
@@ -86,6 +92,7 @@ export class SteppedEngine {
       () => this.nowMs,
     );
     this.#watchPlans();
+    if (options.hostBytes !== undefined) this.engine.identify('hashes', { model: 'hashes', adapters: [] });
   }
 
   get scheduler(): Scheduler {
@@ -164,7 +171,9 @@ export class SteppedEngine {
       if (i === maxSteps) throw new Error(`not finished after ${maxSteps} steps`);
       const { items, preempted } = await this.step();
       // Where some gave way, the next plan finds room: it is made at once.
-      if (items.length === 0 && preempted.length === 0 && this.scheduler.waitingCount > 0) {
+      if (items.length > 0 || preempted.length > 0) continue;
+      if (this.scheduler.loads > 0) await new Promise((resolve) => setImmediate(resolve));
+      else if (this.scheduler.waitingCount > 0) {
         throw new Error('an empty step although sequences wait');
       }
     }
@@ -211,6 +220,9 @@ export class SteppedEngine {
     scheduler.plan = (nowMs, propose) => {
       const planned = plan(nowMs, propose);
       this.#plans.push({ plan: planned, grantedBlocks: scheduler.grantedBlocks });
+      for (const { salt, blocks, computed } of planned.loading) {
+        for (const block of blocks.slice(computed / BLOCK_TOKENS)) this.#saltOf[block] = salt;
+      }
       for (const { sequence, start, count } of planned.items) {
         const { id, salt, blocks } = sequence;
         for (const [i, block] of blocks.entries()) {

@@ -31,7 +31,18 @@ export function reusableBlocks(holder: BlockHolder): number {
   return Math.floor(holder.firstRequiredPosition / BLOCK_TOKENS);
 }
 
+/** Hears what leaves memory, while it still can be read: see lower tiers. */
+export interface CacheListener {
+  /** The cached block, with its checkpoint if there is one, is about to be taken for something else. */
+  evicting(block: number): void;
+  /** The checkpoint of a block that stays is. */
+  evictingState(slot: number, block: number): void;
+  /** A sequence lets go of its blocks, those that are full first. */
+  released(holder: BlockHolder): void;
+}
+
 export class BlockTables {
+  listener: CacheListener | undefined;
   readonly pool: BlockPool;
   readonly prefixes: PrefixCache;
   /** Where the model has recurrent layers. */
@@ -42,8 +53,11 @@ export class BlockTables {
   constructor(blockCount: number, stateSlots?: number, publishes = true) {
     this.#publishes = publishes;
     this.prefixes = new PrefixCache(blockCount);
-    this.recurrentStates = stateSlots === undefined ? undefined : new StateSlots(stateSlots, blockCount);
+    const evictingState = (slot: number, block: number) => this.listener?.evictingState(slot, block);
+    this.recurrentStates =
+      stateSlots === undefined ? undefined : new StateSlots(stateSlots, blockCount, evictingState);
     this.pool = new BlockPool(blockCount, (block) => {
+      this.listener?.evicting(block);
       this.prefixes.forget(block);
       this.recurrentStates?.forget(block);
     });
@@ -126,6 +140,28 @@ export class BlockTables {
     this.recurrentStates?.adopt(holder);
   }
 
+  /**
+   * Starts a sequence whose tokens up to the block `end` come from elsewhere: on cached blocks as far as those go, and on new ones.
+   * False, and nothing changed but what was evicted, where there is no room for all of them.
+   */
+  reserve(holder: BlockHolder, found: readonly number[], end: number): boolean {
+    if (holder.kvShare !== undefined) this.pool.countOwners().started(holder.account);
+    for (const block of found.slice(0, end)) {
+      this.pool.retain(block, holder.low);
+      holder.blocks.push(block);
+    }
+    holder.computed = holder.blocks.length * BLOCK_TOKENS;
+    const count = end * BLOCK_TOKENS - holder.computed;
+    const fits = this.grow(holder, count) === count && this.recurrentStates?.reserve(holder, end) !== false;
+    if (!fits) this.release(holder);
+    return fits;
+  }
+
+  /** The blocks that were reserved are written up to here, as are states where there are any. */
+  fill(holder: BlockHolder, end: number): void {
+    this.advance(holder, end * BLOCK_TOKENS - holder.computed);
+  }
+
   /** Blocks that must be taken before the next `count` positions can be written. */
   lackFor(holder: BlockHolder, count: number): number {
     return Math.max(0, blocksFor(holder.computed + count) - holder.blocks.length);
@@ -173,6 +209,7 @@ export class BlockTables {
 
   /** Gives all blocks back, the last first; cached ones can be found until they are taken. */
   release(holder: BlockHolder): void {
+    this.listener?.released(holder);
     for (let i = holder.blocks.length - 1; i >= 0; i--) this.pool.release(holder.blocks[i] as number);
     holder.blocks.length = 0;
     holder.computed = 0;

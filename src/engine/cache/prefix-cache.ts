@@ -197,6 +197,25 @@ export class PrefixCache {
     return this.#parents[block] as number;
   }
 
+  /** What a cached block was inserted with: its tokens are a view. */
+  contentOf(block: number): {
+    readonly parent: PrefixNode;
+    readonly tokens: Int32Array;
+    readonly images: string;
+  } {
+    const base = block * BLOCK_TOKENS;
+    return {
+      parent: this.parentOf(block),
+      tokens: this.#tokens.subarray(base, base + BLOCK_TOKENS),
+      images: this.#imagesOf(block),
+    };
+  }
+
+  /** The salt of a root. */
+  saltAt(root: PrefixNode): string {
+    return this.#salts[-1 - root] as string;
+  }
+
   /** Every cached block, by walking the table. O(blocks): for checks and tests. */
   *blocks(): Generator<number> {
     for (let bucket = 0; bucket < this.#buckets.length; bucket++) {

@@ -13,9 +13,12 @@ export interface PrefixMiss {
    * `end`: nothing more could be found, because less than a block was left, or the last token must be computed.
    * `new`: nobody with this salt has computed it, as far as is known. `differs`: what was computed after the same prefix
    * begins alike. `evicted`: it was there, and its block was taken. `not-shared`: blocks of this model are not shared, or
-   * not here, because there is no checkpoint of its recurrent state.
+   * not here, because there is no checkpoint of its recurrent state. `not-loaded`: it lies in a lower tier, and would have taken
+   * longer to come up than to compute.
    */
-  readonly why: 'end' | 'new' | 'differs' | 'evicted' | 'not-shared';
+  readonly why: 'end' | 'new' | 'differs' | 'evicted' | 'not-shared' | 'not-loaded';
+  /** With `not-loaded`: where it lies. */
+  readonly tier?: 'host' | 'disk';
   /** With `differs`: the first token that is another one than in the nearest cached block. */
   readonly firstDifference?: number;
   /** Somebody with another salt has it. */
@@ -24,13 +27,18 @@ export interface PrefixMiss {
 
 export const notShared: PrefixMiss = { why: 'not-shared' };
 
-/** `found`: its blocks in the cache. `matched`: those of them, from the first on, that it can go on with. */
+/**
+ * `found`: its blocks in the cache. `matched`: those of them, from the first on, that it can go on with. `tier`: that could have
+ * given it more.
+ */
 export function prefixMiss(
   prefixes: PrefixCache,
   holder: BlockHolder,
   found: readonly number[],
   matched: readonly number[],
+  tier?: 'host' | 'disk',
 ): PrefixMiss {
+  if (tier !== undefined) return { why: 'not-loaded', tier };
   if (found.length > matched.length) return notShared;
   if (found.length === reusableBlocks(holder)) return { why: 'end' };
   const { salt, storage } = holder;

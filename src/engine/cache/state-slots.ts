@@ -25,10 +25,19 @@ export class StateSlots {
   readonly #slotOf: Int32Array;
   readonly #blockOf: Int32Array;
 
-  constructor(slotCount: number, blockCount: number) {
+  /** `onEvict` hears of every checkpoint whose slot is taken for something else. */
+  constructor(
+    slotCount: number,
+    blockCount: number,
+    onEvict: (slot: number, block: number) => void = () => {},
+  ) {
     this.#slotOf = new Int32Array(blockCount);
     this.#blockOf = new Int32Array(slotCount);
-    this.pool = new BlockPool(slotCount, (slot) => this.#unlink(slot));
+    this.pool = new BlockPool(slotCount, (slot) => {
+      const block = (this.#blockOf[slot] as number) - 1;
+      if (block >= 0) onEvict(slot, block);
+      this.#unlink(slot);
+    });
   }
 
   /** Sequences that may run at once. Each needs a slot, and of two that go on from the same one, both need another. */
@@ -62,6 +71,16 @@ export class StateSlots {
     const slot = this.checkpointAfter(block) as number;
     this.pool.retain(slot, holder.low);
     stateOf(holder).slot = slot;
+  }
+
+  /** Takes a slot for the state after the block `end`, which comes from elsewhere, and keeps it as a checkpoint. */
+  reserve(holder: BlockHolder, end: number): boolean {
+    const slot = this.pool.take(holder.low);
+    if (slot === undefined) return false;
+    const position = end * BLOCK_TOKENS;
+    this.wantCheckpoint(holder, position);
+    stateOf(holder).written.push({ position, slot });
+    return true;
   }
 
   /** Slots that nobody needs in a step of these, and that hold no checkpoint. */

@@ -7,22 +7,31 @@ import type { BlockLimits } from './block-limits.ts';
 import { furtherShare, leadingShare } from './chunk.ts';
 import { noDraft } from './draft.ts';
 import { makePlace } from './give-way.ts';
+import type { LoadOffer, LowerTiers } from './lower-tiers.ts';
 import { besideText, noLoad, type PartialPlan } from './partial-plan.ts';
 import { pendingPrefix } from './pending-prefix.ts';
 import { outstandingBlocks, type RunningBatch } from './running-batch.ts';
 import type { Sequence } from './sequence.ts';
 import type { StepLoad } from './step-plan.ts';
 
+interface AdmissionOptions {
+  /** Sequences that may run at once. */
+  readonly lanes: number;
+  /** Where blocks may come up from. */
+  readonly lowerTiers: LowerTiers | undefined;
+}
+
 export class Admission {
   readonly #batch: RunningBatch;
   readonly #blocks: BlockLimits;
   readonly #lanes: number;
+  readonly #lowerTiers: LowerTiers | undefined;
 
-  /** `lanes`: sequences that may run at once. */
-  constructor(batch: RunningBatch, blocks: BlockLimits, lanes: number) {
+  constructor(batch: RunningBatch, blocks: BlockLimits, { lanes, lowerTiers }: AdmissionOptions) {
     this.#batch = batch;
     this.#blocks = blocks;
     this.#lanes = lanes;
+    this.#lowerTiers = lowerTiers;
   }
 
   /**
@@ -50,11 +59,13 @@ export class Admission {
       const matched = tables.resumable(found);
       if (!this.#holdToShare(sequence, tables.addedBlocks(sequence, matched))) continue;
       if (!this.#hasPlace(partial, sequence, matched, isGuest)) return;
+      const offer = sequence.mayLoad ? this.#lowerTiers?.offer(sequence, found, matched.length) : undefined;
+      if (offer !== undefined && this.#load(partial, sequence, { found, matched, offer })) continue;
       const start = matched.length * BLOCK_TOKENS;
       const share = this.#admissionShare(partial, sequence.length - start, isGuest);
       if (share <= 0 || !partial.hasChunkFor(sequence, start, share)) return;
       queue.remove(sequence);
-      sequence.miss ??= prefixMiss(tables.prefixes, sequence, found, matched);
+      sequence.miss ??= prefixMiss(tables.prefixes, sequence, found, matched, offer?.tier);
       // Where it parts from others, and where one like it would.
       for (const blocks of [found.length, reusableBlocks(sequence)]) {
         tables.recurrentStates?.wantCheckpoint(sequence, blocks * BLOCK_TOKENS);
@@ -107,6 +118,25 @@ export class Admission {
     const { queue } = this.#batch;
     const next = queue.peek();
     return next !== undefined && queue.runningOf(next.account) === 0;
+  }
+
+  /** Has blocks come up where that is sooner than to compute them, and there is room for them. */
+  #load(
+    partial: PartialPlan,
+    sequence: Sequence,
+    { found, matched, offer }: { found: readonly number[]; matched: readonly number[]; offer: LoadOffer },
+  ): boolean {
+    const { queue, tables } = this.#batch;
+    const { end, ms, tier } = offer;
+    const start = matched.length * BLOCK_TOKENS;
+    if (ms >= this.#batch.workOf(start, end * BLOCK_TOKENS - start, Number.POSITIVE_INFINITY)) return false;
+    if (!tables.reserve(sequence, found, end)) return false;
+    queue.remove(sequence);
+    sequence.miss ??= end === reusableBlocks(sequence) ? { why: 'end' } : { why: 'new' };
+    tables.recurrentStates?.wantCheckpoint(sequence, reusableBlocks(sequence) * BLOCK_TOKENS);
+    this.#batch.startLoading(sequence, { end, tier });
+    partial.loading.push(sequence);
+    return true;
   }
 
   /** Whether `added` blocks are within its account's part; where not, the account waits, and nobody else. */

@@ -16,7 +16,7 @@ export function foreseen(items: readonly StepItem[], tables: BlockTables): StepP
     attended += start + 1;
   }
   const load = { tokens: items.length, sequences: items.length, attended };
-  return { items: next, admitted: [], preempted: [], load };
+  return { items: next, admitted: [], loading: [], loaded: [], preempted: [], load };
 }
 
 /** Whether a plan is just what was foreseen. */

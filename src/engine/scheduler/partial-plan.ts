@@ -19,6 +19,7 @@ interface PartialItem {
 export class PartialPlan {
   readonly items: PartialItem[] = [];
   readonly admitted: Sequence[] = [];
+  readonly loading: Sequence[] = [];
   readonly preempted: Sequence[] = [];
   /** Those of them that made place within their own account's part of the blocks. */
   overShare = 0;
@@ -128,8 +129,10 @@ export class PartialPlan {
   }
 
   /** `load` is what was counted on the way; where nothing was, tokens attend to those before them. */
-  finished(load: StepLoad | undefined): StepPlan {
+  finished(load: StepLoad | undefined, loaded: readonly Sequence[]): StepPlan {
     const { items, admitted, preempted } = this;
+    // One that was preempted for another loads no more.
+    const loading = this.loading.filter((sequence) => sequence.loading !== undefined);
     const states = this.#batch.tables.recurrentStates?.plan(
       items.map(({ sequence, count, draft }) => ({
         holder: sequence,
@@ -138,7 +141,7 @@ export class PartialPlan {
       })),
     );
     const steps = items.map((item, index) => stepItem(item, states?.[index]));
-    return { items: steps, admitted, preempted, load: load ?? loadOf(items) };
+    return { items: steps, admitted, loading, loaded, preempted, load: load ?? loadOf(items) };
   }
 
   /** Of tokens that are scored as many as the step may have logits of. */

@@ -1,11 +1,12 @@
 // Sequences that run and those that wait, with the moves between them: started, stopped, preempted. Counts what has happened,
 // and what work a sequence is.
 
+import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { BlockTables } from '../cache/block-tables.ts';
 import { blocksFor } from '../cache/block-tables.ts';
 import { Deferrals } from './deferrals.ts';
 import type { Accounts } from './give-way.ts';
-import type { Sequence } from './sequence.ts';
+import type { Loading, Sequence } from './sequence.ts';
 import { attendedTokens } from './step-plan.ts';
 import type { TokenBudget } from './token-budget.ts';
 import { WaitingQueue } from './waiting-queue.ts';
@@ -32,6 +33,7 @@ export class RunningBatch {
   /** Most tokens of a step that are scored. */
   readonly scoredTokens: number;
   #arrivals = 0;
+  #loads = 0;
 
   constructor(tables: BlockTables, budget: TokenBudget, wholeTexts: boolean, scoredTokens: number) {
     this.tables = tables;
@@ -66,19 +68,78 @@ export class RunningBatch {
     this.queue.push(sequence);
   }
 
+  /** Those of the running that are computed: the others wait for blocks that come up from a lower tier. */
+  get computing(): readonly Sequence[] {
+    return this.#loads === 0 ? this.running : this.running.filter(({ loading }) => loading === undefined);
+  }
+
+  /** Running sequences whose first blocks come up from a lower tier. */
+  get loads(): number {
+    return this.#loads;
+  }
+
   /** Runs a sequence that has left the queue, on blocks that were found for it. */
   start(sequence: Sequence, matched: readonly number[]): void {
     this.tables.adopt(sequence, matched);
-    if (sequence.state === 'waiting' && !this.wholeTexts) {
-      sequence.cachedTokens = Math.min(sequence.computed, sequence.promptLength);
-      this.counters.prefixQueriedTokens += sequence.promptLength;
-      this.counters.prefixHitTokens += sequence.cachedTokens;
+    if (sequence.state === 'waiting' && !this.wholeTexts) this.#countPrefix(sequence);
+    this.#run(sequence, sequence.computed);
+  }
+
+  /** The same of one whose blocks are reserved and come up from a lower tier. */
+  startLoading(sequence: Sequence, loading: Loading): void {
+    sequence.loading = loading;
+    this.#loads += 1;
+    this.#run(sequence, loading.end * BLOCK_TOKENS);
+  }
+
+  /** Blocks that come up are there, as far as `end`. */
+  loaded(sequence: Sequence, end: number): void {
+    const before = sequence.computed;
+    this.tables.fill(sequence, end);
+    sequence.loadedTokens += sequence.computed - before;
+    this.takeServed(sequence);
+  }
+
+  /** All have come up that will. One that cannot go on from where it is waits again, and computes them. */
+  endLoading(sequence: Sequence): void {
+    const { loading, recurrent, computed } = sequence;
+    if (loading === undefined) throw new Error(`sequence ${sequence.id} loads nothing`);
+    const isWhole = computed === loading.end * BLOCK_TOKENS && (recurrent?.written.length ?? 0) === 0;
+    sequence.mayLoad = isWhole;
+    if (!isWhole && recurrent !== undefined) {
+      sequence.loadedTokens = 0;
+      this.preempt(sequence);
+      return;
     }
+    this.#forgetLoading(sequence);
+    sequence.startedFrom = computed;
+    if (sequence.preemptions === 0) this.#countPrefix(sequence);
+  }
+
+  #forgetLoading(sequence: Sequence): void {
+    if (sequence.loading === undefined) return;
+    sequence.loading = undefined;
+    this.#loads -= 1;
+  }
+
+  #countPrefix(sequence: Sequence): void {
+    sequence.cachedTokens = Math.min(sequence.computed, sequence.promptLength);
+    this.counters.prefixQueriedTokens += sequence.promptLength;
+    this.counters.prefixHitTokens += sequence.cachedTokens;
+  }
+
+  /** `known`: tokens of it that need not be computed. */
+  #run(sequence: Sequence, known: number): void {
     this.counters.admissions += 1;
     sequence.state = 'running';
     sequence.startedFrom = sequence.computed;
     this.running.push(sequence);
-    this.queue.started(sequence, this.#workAhead(sequence));
+    this.queue.started(sequence, this.workOf(known, sequence.length - known, Number.POSITIVE_INFINITY));
+  }
+
+  /** Those that waited for blocks which the sequence has by now are queued again. */
+  takeServed(sequence: Sequence): void {
+    for (const waiter of this.deferrals.takeServed(sequence)) this.queue.push(waiter);
   }
 
   /** Sends a running sequence back to the queue. It keeps its tokens and its age. */
@@ -113,6 +174,7 @@ export class RunningBatch {
 
   /** Takes a sequence off the batch; those that waited for its blocks are queued again. */
   #stop(sequence: Sequence): void {
+    this.#forgetLoading(sequence);
     this.running.splice(this.running.lastIndexOf(sequence), 1);
     this.queue.stopped(sequence);
     this.tables.release(sequence);

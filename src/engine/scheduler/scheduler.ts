@@ -13,6 +13,7 @@ import { BlockLimits } from './block-limits.ts';
 import { furtherShare, leadingShare, longestPrefill, MINIMUM_SHARE, prefillOrder } from './chunk.ts';
 import type { Deferral } from './deferrals.ts';
 import { foreseen } from './foreseen-plan.ts';
+import type { LowerTiers } from './lower-tiers.ts';
 import { decodeLoad, PartialPlan } from './partial-plan.ts';
 import { RunningBatch } from './running-batch.ts';
 import type { Sequence } from './sequence.ts';
@@ -37,6 +38,8 @@ export interface SchedulerOptions {
    * it lives for that step.
    */
   readonly wholeTexts?: boolean | undefined;
+  /** Where blocks may come up from that left memory. */
+  readonly lowerTiers?: LowerTiers | undefined;
   /** Most tokens of a step that are scored: each has a row of logits. Default 64. */
   readonly scoredTokens?: number;
 }
@@ -57,6 +60,8 @@ export class Scheduler {
   readonly #blocks: BlockLimits;
   readonly #admission: Admission;
   #planned: StepPlan | undefined;
+  /** Those that have loaded since the last step with anything to compute. */
+  #loaded: Sequence[] = [];
 
   constructor(options: SchedulerOptions) {
     const wholeTexts = options.wholeTexts === true;
@@ -73,7 +78,8 @@ export class Scheduler {
     const { scoredTokens = DEFAULT_SCORED_TOKENS } = options;
     this.#batch = new RunningBatch(this.tables, this.budget, wholeTexts, scoredTokens);
     this.#blocks = new BlockLimits(this.#batch, this.#lanes, options.watermark);
-    this.#admission = new Admission(this.#batch, this.#blocks, this.#lanes);
+    const { lowerTiers } = options;
+    this.#admission = new Admission(this.#batch, this.#blocks, { lanes: this.#lanes, lowerTiers });
     this.allow(options.blockLimit ?? options.blockCount);
   }
 
@@ -175,8 +181,9 @@ export class Scheduler {
 
   /** Time that a step has for towers, beside the sequences that run, and where prompts want some, too. */
   get towerMs(): number {
-    const decodes = decodeLoad(this.running);
-    return this.budget.towerMs(decodes, decodes.sequences < this.running.length || this.waitingCount > 0);
+    const { computing } = this.#batch;
+    const decodes = decodeLoad(computing);
+    return this.budget.towerMs(decodes, decodes.sequences < computing.length || this.waitingCount > 0);
   }
 
   /** What was computed for a sequence before it came here counts as work of its account. */
@@ -193,6 +200,22 @@ export class Scheduler {
   /** Ends a sequence in whatever state, finished or cancelled, also during a step. */
   finish(sequence: Sequence): void {
     this.#batch.finish(sequence);
+  }
+
+  /** Blocks of a sequence that come up from a lower tier are there, as far as `end`. Between steps. */
+  loaded(sequence: Sequence, end: number): void {
+    this.#batch.loaded(sequence, end);
+  }
+
+  /** All of them have come up that will: the sequence computes the rest. */
+  endLoading(sequence: Sequence): void {
+    this.#batch.endLoading(sequence);
+    if (sequence.state === 'running') this.#loaded.push(sequence);
+  }
+
+  /** Running sequences whose first blocks come up. */
+  get loads(): number {
+    return this.#batch.loads;
   }
 
   /** Sends a running sequence back to the queue. It keeps its tokens and its age. */
@@ -214,7 +237,9 @@ export class Scheduler {
     const load = this.#batch.wholeTexts ? this.#admission.admitTexts(partial) : this.#share(partial, towerMs);
     if (propose !== undefined) partial.addDrafts(propose);
     this.#blocks.planned(partial.isShort, this.tables.pool.evictions > evictions);
-    this.#planned = partial.finished(load);
+    const loaded = this.#loaded.filter(({ state }) => state === 'running');
+    this.#planned = partial.finished(load, loaded);
+    if (partial.items.length > 0) this.#loaded = [];
     return this.#planned;
   }
 
@@ -230,10 +255,10 @@ export class Scheduler {
 
   /** Hands the step's tokens out, to those that run and then to those that wait. */
   #share(partial: PartialPlan, towerMs: number): undefined {
-    const { running } = this.#batch;
-    const decodes = decodeLoad(running);
-    const left = this.budget.prefillTokens(decodes, longestPrefill(running), towerMs);
-    const prefilling = decodes.sequences < running.length || this.#admission.guestWaits();
+    const { computing } = this.#batch;
+    const decodes = decodeLoad(computing);
+    const left = this.budget.prefillTokens(decodes, longestPrefill(computing), towerMs);
+    const prefilling = decodes.sequences < computing.length || this.#admission.guestWaits();
     partial.left = prefilling ? Math.max(left, this.budget.prefillFloor(decodes)) : left;
     this.#continueRunning(partial);
     this.#continueShorter(partial);
@@ -244,9 +269,9 @@ export class Scheduler {
 
   /** Every decode, and a chunk of the most urgent prompt. */
   #continueRunning(partial: PartialPlan): void {
-    const { running, accounts } = this.#batch;
-    const [leader, ...others] = prefillOrder(running, accounts.servedOf);
-    for (const sequence of [...running]) {
+    const { computing, accounts } = this.#batch;
+    const [leader, ...others] = prefillOrder(computing, accounts.servedOf);
+    for (const sequence of [...computing]) {
       // It may have been preempted for one before it.
       if (sequence.state !== 'running') continue;
       if (sequence.remaining === 1) partial.place(sequence, 1);
@@ -258,8 +283,8 @@ export class Scheduler {
 
   /** Chunks of the prompts that are shorter than the most urgent one, as far as free blocks go. */
   #continueShorter(partial: PartialPlan): void {
-    const { running, accounts } = this.#batch;
-    const [, ...shorter] = prefillOrder(running, accounts.servedOf);
+    const { computing, accounts } = this.#batch;
+    const [, ...shorter] = prefillOrder(computing, accounts.servedOf);
     const kept = this.#admission.couldAdmit(1) && this.#admission.guestWaits() ? MINIMUM_SHARE : 0;
     for (const [i, sequence] of shorter.entries()) {
       const lack = this.tables.lackFor(sequence, sequence.leastChunk);
@@ -296,7 +321,7 @@ export class Scheduler {
       this.#batch.queue.computed(sequence, this.#batch.workOf(start, count - rejected, plan.load.sequences));
       this.tables.advance(sequence, count - rejected);
       if (rejected > 0) this.tables.trim(sequence);
-      for (const waiter of this.#batch.deferrals.takeServed(sequence)) this.#batch.queue.push(waiter);
+      this.#batch.takeServed(sequence);
     }
     this.#batch.queue.settle();
     this.#batch.counters.computedTokens += plan.load.tokens;

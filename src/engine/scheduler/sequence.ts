@@ -4,6 +4,7 @@
 
 import type { BlockHolder, RecurrentState } from '../cache/block-holder.ts';
 import type { PrefixMiss } from '../cache/prefix-miss.ts';
+import type { TierName } from './lower-tiers.ts';
 import type { PooledStates } from './pooled-states.ts';
 import type { ScoredTokens } from './scored-tokens.ts';
 import type { ShownImages } from './shown-images.ts';
@@ -16,6 +17,13 @@ export const AGING_PER_SECOND = 0.1;
 
 /** Only a running sequence holds blocks. `preempted` waits like `waiting`, but has run before. */
 export type SequenceState = 'new' | 'waiting' | 'running' | 'preempted' | 'finished';
+
+/** Blocks of a sequence that come up from a lower tier, from those that it found on, up to `end`. */
+export interface Loading {
+  readonly end: number;
+  /** The tier that is the slowest of those that have them. */
+  readonly tier: TierName;
+}
 
 export interface SequenceOptions {
   readonly id: string;
@@ -68,6 +76,10 @@ export class Sequence implements BlockHolder {
   state: SequenceState = 'new';
   /** Tokens whose KV lie in the blocks. */
   computed = 0;
+  /** While its first blocks come up from a lower tier: it runs, and nothing is computed for it. */
+  loading: Loading | undefined;
+  /** They could not be had: it computes them. */
+  mayLoad = true;
   recurrent: RecurrentState | undefined;
   /** Where its prompt shows any: given before it is queued. */
   images: ShownImages | undefined;
@@ -77,6 +89,8 @@ export class Sequence implements BlockHolder {
   startedFrom = 0;
   /** Prompt tokens that needed no compute when it first ran. */
   cachedTokens = 0;
+  /** Of them, those that came up from a lower tier. */
+  loadedTokens = 0;
   /** Why no more was found when it first ran. */
   miss: PrefixMiss | undefined;
   preemptions = 0;

@@ -43,6 +43,10 @@ export interface StepPlan {
   /** Empty only where there is nothing to do at all. */
   readonly items: readonly StepItem[];
   readonly admitted: readonly Sequence[];
+  /** Those whose first blocks shall come up from a lower tier: the engine begins with it. */
+  readonly loading: readonly Sequence[];
+  /** Those that may be computed from now on, because theirs have come up. */
+  readonly loaded: readonly Sequence[];
   readonly preempted: readonly Sequence[];
   readonly load: StepLoad;
 }

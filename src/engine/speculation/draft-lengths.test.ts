@@ -110,7 +110,14 @@ function gain(
       draft: { tokens: { length: count } },
     }));
     lengths.observe(
-      { items: items as unknown as StepItem[], admitted: [], preempted: [], load: { ...load, tokens: rows } },
+      {
+        items: items as unknown as StepItem[],
+        admitted: [],
+        loading: [],
+        loaded: [],
+        preempted: [],
+        load: { ...load, tokens: rows },
+      },
       ms,
     );
   }

@@ -5,14 +5,14 @@ import { join } from 'node:path';
 import type { EngineClient } from '../../engine/engine-client.ts';
 import type { Priority } from '../../engine/scheduler/sequence.ts';
 import type { BlockDemand } from '../../engine/scheduler/stats.ts';
+import { folderOf, modelParts } from '../../pool/model-files.ts';
+import type { ModelKeys } from '../../pool/model-keys.ts';
 import type { ModelEntry, ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { messageOf } from '../../runtime/error-message.ts';
 import type { ModelLoad, ModelStatus } from '../messages.ts';
-import { folderOf, modelParts } from '../text-side.ts';
 import type { Ledger } from './ledger.ts';
-import type { ModelKeys } from './model-key.ts';
 import { RecentSteps } from './step-rates.ts';
 import { StepSpeeds } from './step-speeds.ts';
 

@@ -147,9 +147,14 @@ export interface PrefixLookup {
    * `end`: nothing more could be found, because less than a block was left, or the last token must be computed. `new`:
    * no request has computed it, as far as is known. `differs`: what was computed after the same prefix begins alike.
    * `evicted`: it was there, and its block was taken. `tenant`: another key has it, sent to admins alone. `not-shared`:
-   * the model's blocks cannot be shared, or not there.
+   * the model's blocks cannot be shared, or not there. `not-loaded`: it lay in a lower tier, and would have taken longer to come up
+   * than to compute.
    */
-  readonly why: 'end' | 'new' | 'differs' | 'evicted' | 'tenant' | 'not-shared';
+  readonly why: 'end' | 'new' | 'differs' | 'evicted' | 'tenant' | 'not-shared' | 'not-loaded';
+  /** With `not-loaded`: where it lay. */
+  readonly tier?: 'host' | 'disk';
+  /** Of the cached tokens, those that came up from a lower tier; absent where there are none. */
+  readonly loadedTokens?: number;
   /** With `differs`: the first token of the prompt that is another one than in the nearest cached block. */
   readonly firstDifference?: number;
 }

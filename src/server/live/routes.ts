@@ -100,7 +100,7 @@ function traceOf(trace: Trace, { admin }: Caller): RequestTrace {
 }
 
 /** Only admins may see that another key has sent the same prompt. */
-function lookupOf({ elsewhere, firstDifference, ...lookup }: KeptLookup, admin: boolean): PrefixLookup {
+function lookupOf({ elsewhere, ...lookup }: KeptLookup, admin: boolean): PrefixLookup {
   if (admin && elsewhere === true) return { ...lookup, why: 'tenant' };
-  return { ...lookup, ...(firstDifference === undefined ? {} : { firstDifference }) };
+  return lookup;
 }

@@ -136,7 +136,7 @@ function Lookups({ trace }: { readonly trace: RequestTrace }) {
 }
 
 /** Why not all of a prompt was found in the prefix cache. */
-function missWords({ promptTokens, cachedTokens, why, firstDifference }: PrefixLookup): string {
+function missWords({ promptTokens, cachedTokens, why, firstDifference, tier }: PrefixLookup): string {
   const rest = promptTokens - cachedTokens;
   if (rest <= 0) return 'Nothing of it had to be computed.';
   const computed = `${counted(rest, 'token')} had to be computed`;
@@ -155,6 +155,8 @@ function missWords({ promptTokens, cachedTokens, why, firstDifference }: PrefixL
       return `${computed}: it was kept once, but its blocks were needed for others.`;
     case 'tenant':
       return `${computed}: another key has sent the same, and keys do not share what is cached.`;
+    case 'not-loaded':
+      return `${computed}: it lay ${tier === 'disk' ? 'on the disk' : 'in the machine’s memory'}, and loading would have taken longer.`;
     case 'not-shared':
       return `${computed}: this kind of request takes nothing from the cache.`;
   }

@@ -1,0 +1,26 @@
+// What an engine says of the tiers below its memory: counts since its start, and what they hold.
+
+import type { BlockTierStats } from '../../block-store/block-tier.ts';
+import type { HostStats } from './host-tier.ts';
+
+export interface TierStats {
+  /** Absent where there is none. */
+  readonly host?: HostStats | undefined;
+  /** Absent where there is none, and before it is open. */
+  readonly disk?: BlockTierStats | undefined;
+  /** Sequences whose blocks come up now. */
+  readonly loading: number;
+  /** Sequences whose blocks were asked for, and those of which some could not be had. */
+  readonly loads: number;
+  readonly failedLoads: number;
+  /** Blocks that came up whole chains at a time, and of them those of loads that read the disk. */
+  readonly loadedBlocks: number;
+  readonly diskBlocks: number;
+  /** Blocks in memory that are to be written to the disk. */
+  readonly unsaved: number;
+}
+
+/** Whether there is nothing new to say. */
+export function saysSame(a: TierStats, b: TierStats | undefined): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}

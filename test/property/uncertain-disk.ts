@@ -1,0 +1,83 @@
+// A disk that takes its time, takes no more at times, and loses blocks.
+
+import type { BlockKey, BlockTier, BlockTierStats, FoundBlocks } from '../../src/block-store/block-tier.ts';
+import { seededRandom } from '../support/random-blocks.ts';
+
+interface Habits {
+  readonly seed: number;
+  /** How many blocks in a hundred it loses, and how many writes it refuses. */
+  readonly loses: number;
+  readonly refuses: number;
+}
+
+export class UncertainDisk implements BlockTier {
+  readonly #habits: Habits;
+  readonly #random: () => number;
+  readonly #blocks = new Map<string, { readonly tenant: string; readonly bytes: Uint8Array }>();
+  readonly #counts = { hits: 0, misses: 0, damaged: 0, written: 0, dropped: 0, evicted: 0 };
+
+  constructor(habits: Habits) {
+    this.#habits = habits;
+    this.#random = seededRandom(habits.seed);
+  }
+
+  find(keys: readonly BlockKey[]): FoundBlocks {
+    let bytes = 0;
+    for (const [index, key] of keys.entries()) {
+      const block = this.#blocks.get(nameOf(key));
+      if (block === undefined) return { blocks: index, bytes };
+      bytes += block.bytes.length;
+    }
+    return { blocks: keys.length, bytes };
+  }
+
+  async read(keys: readonly BlockKey[], signal?: AbortSignal): Promise<(Uint8Array | undefined)[]> {
+    for (let turns = this.#below(6); turns > 0; turns--) {
+      await new Promise((resolve) => setImmediate(resolve));
+      signal?.throwIfAborted();
+    }
+    return keys.map((key) => {
+      if (this.#below(100) < this.#habits.loses) this.#blocks.delete(nameOf(key));
+      const block = this.#blocks.get(nameOf(key));
+      this.#counts[block === undefined ? 'misses' : 'hits'] += 1;
+      return block?.bytes.slice();
+    });
+  }
+
+  write(key: BlockKey, tenant: string, bytes: Uint8Array): boolean {
+    if (this.#below(100) < this.#habits.refuses) {
+      this.#counts.dropped += 1;
+      return false;
+    }
+    this.#counts.written += 1;
+    this.#blocks.set(nameOf(key), { tenant, bytes: bytes.slice() });
+    // It is handed over.
+    bytes.fill(0xff);
+    return true;
+  }
+
+  async remove(tenant: string): Promise<number> {
+    const own = [...this.#blocks].filter(([, block]) => block.tenant === tenant);
+    for (const [name] of own) this.#blocks.delete(name);
+    return own.length;
+  }
+
+  async flush(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  stats(): BlockTierStats {
+    const rest = { bytesRead: 0, bytesWritten: 0, readMs: 0, writeMs: 0, queuedBytes: 0, bytes: 0 };
+    return { blocks: this.#blocks.size, ...this.#counts, ...rest };
+  }
+
+  async close(): Promise<void> {}
+
+  #below(limit: number): number {
+    return Math.floor(this.#random() * limit);
+  }
+}
+
+function nameOf(key: BlockKey): string {
+  return Buffer.from(key).toString('latin1');
+}
