@@ -36,7 +36,7 @@ export interface LoadedEngine {
 export async function loadEngine(
   settings: EngineSettings,
   onProgress: (share: number) => void,
-  warn: (message: string) => void,
+  warn: (message: string) => void = () => {},
 ): Promise<LoadedEngine> {
   const { threads, kvType, gpu, engine } = settings;
   const choice = chooseBackend(settings.backend, {

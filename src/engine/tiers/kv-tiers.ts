@@ -8,7 +8,7 @@ import { type CacheListener, fullBlocks, reusableBlocks } from '../cache/block-t
 import type { LoadOffer, LowerTiers } from '../scheduler/lower-tiers.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { Loading, Sequence } from '../scheduler/sequence.ts';
-import { BlockKeys, type ModelIdentity, stateKey } from './block-keys.ts';
+import { BlockKeys, type ModelIdentity, stateKey, tenantOf } from './block-keys.ts';
 import { Load } from './load.ts';
 import { SaveQueue } from './save-queue.ts';
 import { StoredBlocks } from './stored-blocks.ts';
@@ -98,6 +98,7 @@ export class KvTiers implements LowerTiers, CacheListener {
   offer(holder: BlockHolder, found: readonly number[], resumable: number): LoadOffer | undefined {
     const most = reusableBlocks(holder);
     if (this.#keys === undefined || resumable >= most) return undefined;
+    if (this.#stored.isRemoved(tenantOf(holder.salt))) return undefined;
     const keys = this.#keys.chain(holder, most);
     const run = this.#stored.run(keys.slice(found.length));
     const reach = found.length + (run?.blocks ?? 0);
