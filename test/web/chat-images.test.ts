@@ -58,8 +58,14 @@ describe.skipIf(skipped !== undefined)(title, () => {
     return { page, asked };
   }
 
-  /** As a reader drops a file on the composer. */
-  async function drop(page: Page, name: string, type: string, bytes: Buffer): Promise<void> {
+  /** As a reader drops a file on the page. */
+  async function drop(
+    page: Page,
+    name: string,
+    type: string,
+    bytes: Buffer,
+    place = '.composer',
+  ): Promise<void> {
     const data = await page.evaluateHandle(
       `(() => {
         const bytes = Uint8Array.from(atob(${JSON.stringify(bytes.toString('base64'))}), (one) => one.charCodeAt(0));
@@ -68,7 +74,7 @@ describe.skipIf(skipped !== undefined)(title, () => {
         return data;
       })()`,
     );
-    await page.dispatchEvent('.composer', 'drop', { dataTransfer: data });
+    await page.dispatchEvent(place, 'drop', { dataTransfer: data });
   }
 
   const sentImages = (body: RequestBody | undefined): string[] =>
@@ -129,6 +135,74 @@ describe.skipIf(skipped !== undefined)(title, () => {
     const { page } = await open();
     await drop(page, 'not.png', 'image/png', Buffer.from('no image at all'));
     await page.getByText('not.png is no image that this browser reads.').waitFor();
+  });
+
+  it('takes what is dropped on a conversation, and an image whatever it is called', async () => {
+    const { page } = await open();
+    await drop(page, 'named.txt', 'text/plain', picture('tiny-31x17.png'), '.turns');
+    await page.locator('.composer .thumbnail').waitFor();
+    await drop(page, 'paper.pdf', 'application/pdf', Buffer.from('%PDF-1.7 \xff\xfe', 'latin1'), '.turns');
+    await page.getByText('paper.pdf is no text').waitFor();
+    expect(await page.locator('.composer .chip').count()).toBe(1);
+  });
+
+  it('pastes text that comes with a picture of it as text, and a picture alone as an image', async () => {
+    const { page } = await open();
+    const paste = (withText: boolean) =>
+      page.evaluate(
+        `(() => {
+          const bytes = Uint8Array.from(atob(${JSON.stringify(picture('tiny-31x17.png').toString('base64'))}), (one) => one.charCodeAt(0));
+          const data = new DataTransfer();
+          data.items.add(new File([bytes], 'image.png', { type: 'image/png' }));
+          if (${withText}) data.setData('text/plain', 'cells');
+          const event = new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true });
+          return document.querySelector('.composer textarea').dispatchEvent(event);
+        })()`,
+      );
+    // Whether the browser goes on and pastes the text itself.
+    expect(await paste(true)).toBe(true);
+    expect(await paste(false)).toBe(false);
+    await page.locator('.composer .thumbnail').waitFor();
+    expect(await page.locator('.composer .thumbnail').count()).toBe(1);
+  });
+
+  it('keeps images of a message that is edited, unless they are taken out, and shows them large', async () => {
+    const { page, asked } = await open();
+    await drop(page, 'tiny.png', 'image/png', picture('tiny-31x17.png'));
+    await drop(page, 'one.png', 'image/png', picture('one-1x1.png'));
+    await eventually(() => page.locator('.composer .thumbnail').count()).toBe(2);
+    await say(page, '');
+    await page.getByRole('button', { name: 'Show tiny.png' }).click();
+    const shown = page.getByRole('dialog', { name: 'tiny.png' }).locator('img');
+    await eventually(() => shown.getAttribute('src')).toBe(sentImages(asked[0])[0]);
+    await page.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Edit' }).click();
+    const form = page.locator('.editing');
+    await form.getByRole('button', { name: 'Remove one.png' }).click();
+    await form.getByRole('button', { name: 'Send' }).click();
+    await eventually(() => asked.length).toBe(2);
+    expect(asked.map((body) => sentImages(body).length)).toEqual([2, 1]);
+    expect(sentImages(asked[1])).toEqual(sentImages(asked[0]).slice(0, 1));
+  });
+
+  it('exports images with their conversation, and another browser sends them', async () => {
+    const { page, asked } = await open();
+    await drop(page, 'tiny.png', 'image/png', picture('tiny-31x17.png'));
+    await page.locator('.composer .thumbnail').waitFor();
+    await say(page, 'What is this?');
+    const json = await tabs.saved(async () => {
+      await page.getByRole('button', { name: 'Actions for conversation What is this?' }).click();
+      await page.getByRole('button', { name: 'Export as JSON' }).click();
+    });
+    const other = await open();
+    const file = { name: 'tiny.json', mimeType: 'application/json', buffer: Buffer.from(json) };
+    await other.page.getByLabel('Import').setInputFiles(file);
+    await other.page.locator('.turn .picture').waitFor();
+    await other.page.reload();
+    await isFilled(other.page, 'chat');
+    await say(other.page, 'And now?');
+    expect(sentImages(other.asked[0])).toEqual(sentImages(asked[0]));
+    expect(sentImages(asked[0])).toHaveLength(1);
   });
 
   it('has room for images and what is said of them on a small screen', async () => {

@@ -26,7 +26,7 @@ import {
   readConversations,
 } from './kept-conversations.ts';
 
-import { forgetPictures, imageIds, picturesOf } from './pictures.ts';
+import { forgetPictures, imageIds, keepPictures, picturesOf } from './pictures.ts';
 
 /** Between two renderings of a growing answer; more where rendering takes long. */
 const DRAW_MS = 40;
@@ -167,6 +167,7 @@ export class ChatRoom extends Observable<RoomState> {
   #ask(conversation: Conversation, said: Said, parentId: string | undefined): void {
     const { id, lanes } = conversation;
     const turn: Turn = { ...withParent(randomId(), parentId), said, answers: [] };
+    keepPictures([turn]);
     this.#change(id, (one) => withTurn(one, turn));
     for (const lane of lanes.keys()) {
       if (said.by === 'user' || said.lane === lane) this.#answer(id, turn.id, lane);

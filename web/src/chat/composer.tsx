@@ -4,13 +4,17 @@
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { formatBytes } from '../../../src/text/byte-size.ts';
 import { SafeText } from '../text/safe-text.tsx';
+import { AttachedView } from './attached-view.tsx';
 import type { Attached, AttachedFile, AttachedImage } from './conversation.ts';
+import { useDroppedFiles } from './dropped-files.ts';
 import { isImage, readImage } from './pictures.ts';
 
 interface ComposerProps {
   /** False until there is a model to ask. */
   readonly askable: boolean;
   readonly answering: boolean;
+  /** The conversation shows images. */
+  readonly pictured: boolean;
   /** Why images cannot be attached; undefined where they can. */
   readonly blindness: string | undefined;
   readonly onSay: (text: string, attached: Attached) => void;
@@ -18,16 +22,26 @@ interface ComposerProps {
   readonly onEditLast: () => void;
 }
 
+const none: Attached = { files: [], images: [] };
+
 /** More would fill most contexts. */
 const MOST_FILE_BYTES = 1 << 20;
 
-export function Composer({ askable, answering, blindness, onSay, onStop, onEditLast }: ComposerProps) {
+export function Composer({
+  askable,
+  answering,
+  pictured,
+  blindness,
+  onSay,
+  onStop,
+  onEditLast,
+}: ComposerProps) {
   const [text, setText] = useState('');
-  const [files, setFiles] = useState<readonly AttachedFile[]>([]);
-  const [images, setImages] = useState<readonly AttachedImage[]>([]);
+  const [attached, setAttached] = useState<Attached>(none);
   const [problem, setProblem] = useState<string>();
   const area = useRef<HTMLTextAreaElement>(null);
   const id = useId();
+  const { files, images } = attached;
   const sees = blindness === undefined;
   const isWritten = text.trim() !== '' || files.length > 0 || images.length > 0;
   const sayable = askable && isWritten && (sees || images.length === 0);
@@ -37,23 +51,22 @@ export function Composer({ askable, answering, blindness, onSay, onStop, onEditL
   }, []);
   const say = () => {
     if (answering || !sayable) return;
-    onSay(text, { files, images });
+    onSay(text, attached);
     setText('');
-    setFiles([]);
-    setImages([]);
+    setAttached(none);
     setProblem(undefined);
   };
   const attach = async (given: Iterable<File>) => {
-    const all = [...given];
-    const read = await Promise.all(all.filter((file) => !isImage(file)).map(readText));
-    const seen = sees ? await Promise.all(all.filter(isImage).map(readImage)) : [];
-    const unseen = !sees && all.some(isImage) ? [blindness] : [];
-    const problems = [...[...read, ...seen].filter((one) => typeof one === 'string'), ...unseen];
+    const read = await Promise.all([...given].map((file) => readFile(file, blindness)));
+    const problems = [...new Set(read.filter((one) => typeof one === 'string'))];
     setProblem(problems.length === 0 ? undefined : problems.join(' '));
-    setFiles((before) => [...before, ...read.filter((one) => typeof one !== 'string')]);
-    setImages((before) => [...before, ...seen.filter((one) => typeof one !== 'string')]);
+    setAttached((before) => ({
+      files: [...before.files, ...read.filter((one) => typeof one === 'object' && 'text' in one)],
+      images: [...before.images, ...read.filter((one) => typeof one === 'object' && 'id' in one)],
+    }));
   };
-  const warning = problem ?? (images.length > 0 ? blindness : undefined);
+  const dropping = useDroppedFiles(attach);
+  const warning = problem ?? (pictured || images.length > 0 ? blindness : undefined);
   return (
     <form
       class="composer"
@@ -61,41 +74,11 @@ export function Composer({ askable, answering, blindness, onSay, onStop, onEditL
         event.preventDefault();
         say();
       }}
-      onDragOver={(event) => event.preventDefault()}
-      onDrop={(event) => {
-        if (!event.dataTransfer?.files.length) return;
-        event.preventDefault();
-        void attach(event.dataTransfer.files);
-      }}
+      data-dropping={dropping}
     >
       {(files.length > 0 || images.length > 0 || warning !== undefined) && (
         <div class="attached">
-          {images.map(({ id: imageId, name, thumbnail }) => (
-            <span class="chip" key={imageId}>
-              <img class="thumbnail" src={thumbnail} alt={name} />
-              <button
-                type="button"
-                class="small ghost"
-                aria-label={`Remove ${name}`}
-                onClick={() => setImages(images.filter((other) => other.id !== imageId))}
-              >
-                ×
-              </button>
-            </span>
-          ))}
-          {files.map(({ name, text: content }, at) => (
-            <span class="chip" key={at}>
-              <SafeText text={name} most={40} /> {formatBytes(content.length)}
-              <button
-                type="button"
-                class="small ghost"
-                aria-label={`Remove ${name}`}
-                onClick={() => setFiles(files.filter((_, other) => other !== at))}
-              >
-                ×
-              </button>
-            </span>
-          ))}
+          <AttachedView attached={attached} onChange={setAttached} />
           {warning !== undefined && (
             <p class="problem" role="alert">
               <SafeText text={warning} />
@@ -143,9 +126,11 @@ export function Composer({ askable, answering, blindness, onSay, onStop, onEditL
         value={text}
         onInput={(event) => setText(event.currentTarget.value)}
         onPaste={(event) => {
-          if (!event.clipboardData?.files.length) return;
+          // Programs copy text with a picture of it.
+          const { files: pasted = [], types = [] } = event.clipboardData ?? {};
+          if (pasted.length === 0 || types.includes('text/plain')) return;
           event.preventDefault();
-          void attach(event.clipboardData.files);
+          void attach(pasted);
         }}
         onKeyDown={(event) => {
           if (event.key === 'ArrowUp' && text === '' && !answering) {
@@ -171,8 +156,16 @@ export function Composer({ askable, answering, blindness, onSay, onStop, onEditL
   );
 }
 
-/** A file's text, or why it has none. */
-async function readText(file: File): Promise<AttachedFile | string> {
+/** What goes with a message, or why it cannot. */
+async function readFile(
+  file: File,
+  blindness: string | undefined,
+): Promise<AttachedFile | AttachedImage | string> {
+  if (!(await isImage(file))) return readText(file, blindness === undefined);
+  return blindness ?? readImage(file);
+}
+
+async function readText(file: File, sees: boolean): Promise<AttachedFile | string> {
   if (file.size > MOST_FILE_BYTES)
     return `${file.name} has ${formatBytes(file.size)}, more than ${formatBytes(MOST_FILE_BYTES)}.`;
   try {
@@ -181,5 +174,6 @@ async function readText(file: File): Promise<AttachedFile | string> {
   } catch {
     // Said below.
   }
-  return `${file.name} is no text: only files of text can be attached.`;
+  const images = sees ? ' and images that this browser reads' : '';
+  return `${file.name} is no text: only files of text${images} can be attached.`;
 }

@@ -6,8 +6,9 @@ import { hashOf } from '../shell/route.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import type { ChatRoom } from './chat-room.ts';
 import { type Conversation, titleOf } from './conversation.ts';
-import { asJson, asMarkdown, save } from './export.ts';
+import { asJson, asMarkdown, imagesIn, save } from './export.ts';
 import { parseConversation } from './kept-conversations.ts';
+import { takePictures } from './pictures.ts';
 
 interface ConversationListProps {
   readonly room: ChatRoom;
@@ -28,9 +29,12 @@ export function ConversationList({ room, conversations, current }: ConversationL
   const found = conversations.filter((one) => isAbout(one, sought));
   const take = async (file: File | undefined) => {
     if (file === undefined) return;
-    const conversation = parseConversation(await file.text());
+    const text = await file.text();
+    const conversation = parseConversation(text);
     setProblem(conversation ? undefined : `${file.name} is no conversation that was exported as JSON.`);
-    if (conversation) go(room.take(conversation));
+    if (conversation === undefined) return;
+    await takePictures(conversation.turns, imagesIn(text));
+    go(room.take(conversation));
   };
   return (
     <aside class="conversations" aria-label="Conversations" data-open={isOpen}>
@@ -124,7 +128,10 @@ function Actions({ conversation, onRename, onDelete }: ActionsProps) {
       'Export as Markdown',
       () => save(`${titleOf(conversation)}.md`, 'text/markdown', asMarkdown(conversation)),
     ],
-    ['Export as JSON', () => save(`${titleOf(conversation)}.json`, 'application/json', asJson(conversation))],
+    [
+      'Export as JSON',
+      async () => save(`${titleOf(conversation)}.json`, 'application/json', await asJson(conversation)),
+    ],
     ['Delete', onDelete],
   ] as const;
   return (
@@ -146,7 +153,7 @@ function Actions({ conversation, onRename, onDelete }: ActionsProps) {
             class="ghost"
             onClick={() => {
               menu.current?.hidePopover();
-              act();
+              void act();
             }}
           >
             {name}

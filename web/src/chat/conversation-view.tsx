@@ -3,8 +3,16 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ChatRoom } from './chat-room.ts';
 import { Composer } from './composer.tsx';
-import { branchesOf, type Conversation, type LaneSettings, shownTurns, type Turn } from './conversation.ts';
+import {
+  branchesOf,
+  type Conversation,
+  type LaneSettings,
+  shownTurns,
+  type Turn,
+  userSaid,
+} from './conversation.ts';
 import { LaneSettingsForm } from './lane-settings-form.tsx';
+import { imageIds } from './pictures.ts';
 import { TurnView } from './turn-view.tsx';
 
 interface ConversationViewProps {
@@ -93,16 +101,12 @@ export function ConversationView({ room, conversation, models, seeing }: Convers
       <Composer
         askable={lanes.every(({ model }) => model !== '')}
         answering={answering}
+        pictured={imageIds(turns).length > 0}
         blindness={blindnessOf(lanes, seeing)}
-        onSay={(text, { files, images }) => {
+        onSay={(text, attached) => {
           // Settings make room for the answer.
           setSettingsOpen(false);
-          room.say(id, {
-            by: 'user',
-            text,
-            ...(files.length === 0 ? {} : { files }),
-            ...(images.length === 0 ? {} : { images }),
-          });
+          room.say(id, userSaid(text, attached));
         }}
         onStop={() => room.stop(id)}
         onEditLast={() => setEditedId(turns.findLast(({ said }) => said.by === 'user')?.id)}

@@ -76,8 +76,10 @@ export interface Attached {
   readonly images: readonly AttachedImage[];
 }
 
+export type UserSaid = { readonly by: 'user'; readonly text: string } & Partial<Attached>;
+
 export type Said =
-  | ({ readonly by: 'user'; readonly text: string } & Partial<Attached>)
+  | UserSaid
   | { readonly by: 'tools'; readonly lane: number; readonly results: readonly ToolResult[] };
 
 export interface ToolResult {
@@ -104,6 +106,15 @@ export interface Conversation {
   readonly turns: readonly Turn[];
   /** Which branch is shown, by the turn before it; otherwise the newest. */
   readonly chosen: Readonly<Record<string, string>>;
+}
+
+export function userSaid(text: string, { files, images }: Attached): UserSaid {
+  return {
+    by: 'user',
+    text,
+    ...(files.length === 0 ? {} : { files }),
+    ...(images.length === 0 ? {} : { images }),
+  };
 }
 
 const FIRST = '';

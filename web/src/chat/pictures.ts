@@ -11,11 +11,14 @@ const MOST_FILE_BYTES = 4 << 20;
 const MOST_GIVEN_BYTES = 64 << 20;
 const SENT_AS_THEY_ARE = ['image/png', 'image/jpeg', 'image/webp', 'image/gif'];
 
-export function isImage({ type }: File): boolean {
-  return type.startsWith('image/') && type !== 'image/svg+xml';
+/** By its type, or by its first bytes: systems go by a name, which may be wrong. An SVG is a text. */
+export async function isImage(file: File): Promise<boolean> {
+  if (file.type.startsWith('image/')) return file.type !== 'image/svg+xml';
+  const head = String.fromCharCode(...new Uint8Array(await file.slice(0, 12).arrayBuffer()));
+  return /^(\x89PNG\r\n|\xff\xd8\xff|GIF8|RIFF.{4}WEBP)/s.test(head);
 }
 
-/** The image, kept, or why it is none. */
+/** The image, or why it is none. It is kept once it is said. */
 export async function readImage(file: File): Promise<AttachedImage | string> {
   if (file.size > MOST_GIVEN_BYTES) return `${file.name} is too large.`;
   let bitmap: ImageBitmap;
@@ -31,7 +34,7 @@ export async function readImage(file: File): Promise<AttachedImage | string> {
   const thumbnail = drawn(bitmap, SMALL_PIXELS, 'image/jpeg', 0.7);
   bitmap.close();
   const id = randomId();
-  await keep(id, url);
+  known.set(id, url);
   return { id, name: file.name || 'image', thumbnail, width, height };
 }
 
@@ -62,13 +65,15 @@ const known = new Map<string, string>();
 
 /** By id; images that are gone are missing. */
 export async function picturesOf(turns: readonly Turn[]): Promise<ReadonlyMap<string, string>> {
-  const ids = imageIds(turns);
-  for (const id of ids) {
-    if (known.has(id)) continue;
-    const url = await inStore<string | undefined>('readonly', (store) => store.get(id));
-    if (typeof url === 'string') known.set(id, url);
-  }
+  for (const id of imageIds(turns)) await pictureOf(id);
   return known;
+}
+
+export async function pictureOf(id: string): Promise<string | undefined> {
+  if (known.has(id)) return known.get(id);
+  const url = await inStore<string | undefined>('readonly', (store) => store.get(id));
+  if (typeof url === 'string') known.set(id, url);
+  return known.get(id);
 }
 
 export function forgetPictures(turns: readonly Turn[]): void {
@@ -82,9 +87,24 @@ export function imageIds(turns: readonly Turn[]): string[] {
   return turns.flatMap(({ said }) => (said.by === 'user' ? (said.images ?? []).map(({ id }) => id) : []));
 }
 
-async function keep(id: string, url: string): Promise<void> {
-  known.set(id, url);
-  await inStore('readwrite', (store) => store.put(url, id));
+export function keepPictures(turns: readonly Turn[]): void {
+  for (const id of imageIds(turns)) {
+    const url = known.get(id);
+    if (url !== undefined) void inStore('readwrite', (store) => store.put(url, id));
+  }
+}
+
+/** By id, of a conversation that is imported; those that are here already stay as they are. */
+export async function takePictures(
+  turns: readonly Turn[],
+  images: ReadonlyMap<string, string>,
+): Promise<void> {
+  const here = await picturesOf(turns);
+  for (const id of imageIds(turns)) {
+    const url = images.get(id);
+    if (url !== undefined && !here.has(id)) known.set(id, url);
+  }
+  keepPictures(turns);
 }
 
 const DATABASE = 'chairlift';

@@ -7,8 +7,10 @@ import { formatBytes } from '../../../src/text/byte-size.ts';
 import { CopyButton } from '../text/code-block.tsx';
 import { LongText, SafeText } from '../text/safe-text.tsx';
 import { AnswerView } from './answer-view.tsx';
+import { AttachedView } from './attached-view.tsx';
 import type { ChatRoom } from './chat-room.ts';
-import type { Said, Turn } from './conversation.ts';
+import { type Attached, type Said, type Turn, type UserSaid, userSaid } from './conversation.ts';
+import { PictureView } from './picture-view.tsx';
 
 interface TurnViewProps {
   readonly room: ChatRoom;
@@ -40,10 +42,10 @@ function TurnViewNow({ room, conversationId, turn, branches, lanes, editing, onE
     <article class="turn">
       {editing && turn.said.by === 'user' ? (
         <EditForm
-          text={turn.said.text}
-          onSend={(text) => {
+          said={turn.said}
+          onSend={(said) => {
             onEditing(undefined);
-            room.edit(conversationId, turn, { ...turn.said, by: 'user', text });
+            room.edit(conversationId, turn, said);
           }}
           onCancel={() => onEditing(undefined)}
         />
@@ -134,8 +136,8 @@ function SaidView({ said, onEdit, children }: SaidViewProps) {
       <h3 class="offscreen">You</h3>
       {said.images !== undefined && (
         <div class="pictures">
-          {said.images.map(({ id, name, thumbnail }) => (
-            <img class="picture" key={id} src={thumbnail} alt={name} title={name} />
+          {said.images.map((image) => (
+            <PictureView key={image.id} image={image} />
           ))}
         </div>
       )}
@@ -164,15 +166,17 @@ function SaidView({ said, onEdit, children }: SaidViewProps) {
 }
 
 interface EditFormProps {
-  readonly text: string;
-  readonly onSend: (text: string) => void;
+  readonly said: UserSaid;
+  readonly onSend: (said: UserSaid) => void;
   readonly onCancel: () => void;
 }
 
-function EditForm({ text, onSend, onCancel }: EditFormProps) {
-  const [draft, setDraft] = useState(text);
+function EditForm({ said, onSend, onCancel }: EditFormProps) {
+  const [draft, setDraft] = useState(said.text);
+  const [attached, setAttached] = useState<Attached>({ files: said.files ?? [], images: said.images ?? [] });
   const send = () => {
-    if (draft.trim() !== '') onSend(draft);
+    const isEmpty = draft.trim() === '' && attached.files.length + attached.images.length === 0;
+    if (!isEmpty) onSend(userSaid(draft, attached));
   };
   return (
     <form
@@ -182,6 +186,9 @@ function EditForm({ text, onSend, onCancel }: EditFormProps) {
         send();
       }}
     >
+      <div class="attached">
+        <AttachedView attached={attached} onChange={setAttached} />
+      </div>
       <textarea
         aria-label="Your message"
         rows={3}
