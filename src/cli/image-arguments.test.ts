@@ -35,5 +35,7 @@ describe('withImages', () => {
     ]);
     expect(withImages('What?', [])).toBe('What?');
     expect(() => withImages('What?', [join(folder, 'none.png')])).toThrow(/--image: .*none\.png: ENOENT/);
+    expect(() => withImages('What?', [folder])).toThrow(/--image: .* is a folder/);
+    expect(() => withImages('What?', ['https://example.com/a.png'])).toThrow(/is not fetched; give the path/);
   });
 });

@@ -14,6 +14,12 @@ export function withImages(text: string, paths: readonly string[]): Content {
 }
 
 function imagePart(path: string) {
+  if (/^https?:\/\//i.test(path)) {
+    throw new UsageError(`--image: ${path.slice(0, 80)} is not fetched; give the path of a file`);
+  }
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new UsageError(`--image: ${path} is a folder; give the path of a file`);
+  }
   try {
     const url = `data:image/png;base64,${readFileSync(path).toString('base64')}`;
     return { type: 'image_url', image_url: { url } };

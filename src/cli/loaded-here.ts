@@ -2,6 +2,7 @@
 
 import type { BackendName } from '../compute/backend.ts';
 import { chooseBackend } from '../compute/choose-backend.ts';
+import { visionLimits } from '../engine/load-engine.ts';
 import { LocalEngine } from '../engine/local-engine.ts';
 import type { AdapterPath } from '../model/open-spec.ts';
 import { isEncoder, textOnlyNotice } from '../model/spec-walk.ts';
@@ -38,6 +39,7 @@ export async function loadHere(
       vocabSize: spec.vocabSize,
       contextLength: spec.contextLength,
       wholeTexts: isEncoder(spec),
+      vision: visionLimits(spec),
       endIds: [...tokenizer.eosIds],
       direct,
       ...(maxBatchSize === undefined ? {} : { maxBatchSize }),

@@ -41,7 +41,12 @@ export function addRun(program: Command): void {
     )
     .option('-m, --model <model>', 'the model, where it is not the first argument')
     .option('-p, --prompt <text>', 'the question')
-    .option('--image <file...>', 'images that the question is about, for a model that reads them');
+    .option(
+      '--image <file>',
+      'an image that the question is about, for a model that reads them; repeatable',
+      // As many as may follow would take the question for one.
+      (file: string, before: readonly string[] = []) => [...before, file],
+    );
   addChatOptions(command).action(run);
 }
 
