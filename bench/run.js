@@ -44,6 +44,7 @@ const benchmarks = {
   },
   scheduler: { file: built('scheduler'), says: 'planning a step' },
   fairness: { file: built('fairness'), says: 'how evenly ten kinds of tenants share a simulated machine' },
+  'block-store': { file: built('block-store'), says: 'KV blocks on disk: writing, reading, opening' },
   overhead: { file: built('overhead'), says: 'what a step costs besides forward pass and sampling' },
   viewers: { file: built('viewers'), says: 'what viewers of the live page cost 16 streams' },
   tracing: { file: built('tracing'), says: 'what traces cost a server, in turns' },

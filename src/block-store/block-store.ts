@@ -2,6 +2,7 @@
 // Several processes may use one folder; each finds what all have written for its model.
 
 import { Buffer } from 'node:buffer';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { BlockIndex, type EntryId } from './block-index.ts';
 import {
@@ -15,6 +16,7 @@ import { unpackSlots } from './index-slots.ts';
 import { KEY_FILE } from './key-file.ts';
 import { ReadQueue } from './read-queue.ts';
 import type { ReadBlock, WantedBlock } from './record-reader.ts';
+import { limitsOf } from './room.ts';
 import { type ModelIdentity, modelFolder } from './segments.ts';
 import { type QueuedBlock, WriteQueue } from './write-queue.ts';
 import type { PackedSegment } from './write-thread.ts';
@@ -31,6 +33,7 @@ export interface BlockStoreOptions {
   readonly keyFile?: string | undefined;
   /** What may wait to be written. */
   readonly queueBytes?: number;
+  /** Started when they are needed. */
   readonly readThreads?: number;
   /** How often it looks for what other processes have written. */
   readonly followMs?: number;
@@ -41,13 +44,9 @@ export interface BlockStoreOptions {
   readonly warn: (message: string) => void;
 }
 
-const MIB = 2 ** 20;
-const HOUR_MS = 3_600_000;
-const QUEUE_BYTES = 256 * MIB;
+const QUEUE_BYTES = 256 * 2 ** 20;
 const FOLLOW_MS = 5000;
 const PAUSE_MS = 30_000;
-/** A store has about so many when it is full. */
-const SEGMENTS = 128;
 
 export class BlockStore implements BlockTier {
   readonly #index = new BlockIndex();
@@ -72,13 +71,10 @@ export class BlockStore implements BlockTier {
   static async open(options: BlockStoreOptions): Promise<BlockStore> {
     const store = new BlockStore(options);
     const { folder, sizeBytes, ageMs, keyFile = join(folder, KEY_FILE) } = options;
-    const segmentBytes =
-      options.segmentBytes ?? Math.min(Math.max(Math.floor(sizeBytes / SEGMENTS), MIB), 1024 * MIB);
-    const segmentMs = Math.min(HOUR_MS, (ageMs ?? Number.POSITIVE_INFINITY) / 8);
     const model = modelFolder(options.model);
     const { queue, storeKey } = await WriteQueue.open(
       {
-        ...{ folder, model, keyFile, limits: { sizeBytes, ageMs, segmentBytes, segmentMs } },
+        ...{ folder, model, keyFile, limits: limitsOf(sizeBytes, ageMs, options.segmentBytes) },
         followMs: options.followMs ?? FOLLOW_MS,
         queueBytes: options.queueBytes ?? QUEUE_BYTES,
         pauseMs: options.pauseMs ?? PAUSE_MS,
@@ -97,7 +93,7 @@ export class BlockStore implements BlockTier {
       throw new Error(`the block store at ${folder} cannot be opened: ${error.message}`);
     });
     store.#writes = queue;
-    store.#reads = new ReadQueue({ folder, model, storeKey }, options.readThreads ?? 1);
+    store.#reads = new ReadQueue({ folder, model, storeKey }, options.readThreads ?? readThreadsHere());
     return store;
   }
 
@@ -233,6 +229,11 @@ export class BlockStore implements BlockTier {
       if (kind === 'new') this.#counts.dropped++;
     }
   }
+}
+
+/** Opening seals takes a thread a second for a GB or so. */
+function readThreadsHere(): number {
+  return Math.min(4, Math.max(1, Math.floor(availableParallelism() / 4)));
 }
 
 function nameOf(key: BlockKey): string {

@@ -13,8 +13,24 @@ export interface StoreLimits {
   readonly segmentMs: number;
 }
 
+const MIB = 2 ** 20;
+const HOUR_MS = 3_600_000;
+/** A store has about so many when it is full. */
+const SEGMENTS = 128;
+/** Part of the age for which a segment takes blocks at most. */
+const AGE_PARTS = 8;
+
+export function limitsOf(sizeBytes: number, ageMs: number | undefined, segmentBytes?: number): StoreLimits {
+  return {
+    sizeBytes,
+    ageMs,
+    segmentBytes: segmentBytes ?? Math.min(Math.max(Math.floor(sizeBytes / SEGMENTS), MIB), 1024 * MIB),
+    segmentMs: Math.min(HOUR_MS, (ageMs ?? Number.POSITIVE_INFINITY) / AGE_PARTS),
+  };
+}
+
 /** Left to others on the disk. */
-const FREE_BYTES = 256 * 2 ** 20;
+const FREE_BYTES = 256 * MIB;
 
 /** The disk is full, whoever filled it. */
 export class DiskFull extends Error {
@@ -56,7 +72,7 @@ export class Room {
     this.oldBefore = oldBefore(segments, sizeBytes / 2);
     const free = this.#files.freeBytes(this.#folder);
     if (free !== undefined && free < bytes + FREE_BYTES) {
-      throw new DiskFull(`no more than ${Math.floor(free / 2 ** 20)} MiB are free on its disk`);
+      throw new DiskFull(`no more than ${Math.floor(free / MIB)} MiB are free on its disk`);
     }
     return removed;
   }

@@ -27,8 +27,9 @@ interface SegmentLimits {
   readonly segmentMs: number;
 }
 
-/** Unwritten bytes that a system gathers for one segment at most. */
+/** What a system gathers of one segment at most before it is on the disk, and for how long. */
 const SYNC_EVERY_BYTES = 64 * 2 ** 20;
+const SYNC_EVERY_MS = 30_000;
 
 interface OpenSegment {
   readonly name: string;
@@ -39,6 +40,9 @@ interface OpenSegment {
   blockBytes: number;
   slots: number;
   unsyncedBytes: number;
+  syncedMs: number;
+  /** Its names outlive a loss of power. */
+  isNamed: boolean;
 }
 
 export class SegmentWriter {
@@ -70,7 +74,7 @@ export class SegmentWriter {
     try {
       const slots = this.#write(segment, records);
       segment.unsyncedBytes += bytes;
-      if (segment.unsyncedBytes >= SYNC_EVERY_BYTES) this.#sync(segment);
+      if (segment.unsyncedBytes >= SYNC_EVERY_BYTES) this.#syncOrClose(segment, nowMs);
       return { segment: segment.name, slots };
     } catch (error) {
       this.#giveUp(segment);
@@ -78,9 +82,14 @@ export class SegmentWriter {
     }
   }
 
-  /** Ends a segment that has been open for long, so that it can grow old. */
-  endOld(nowMs: number): void {
-    if (this.#open !== undefined && this.#isOld(this.#open, nowMs)) this.end();
+  /** Called every few seconds: ends a segment that has been open for long, so that it can grow old, and syncs one in between. */
+  tend(nowMs: number): void {
+    const segment = this.#open;
+    if (segment === undefined) return;
+    if (this.#isOld(segment, nowMs)) this.end();
+    else if (segment.unsyncedBytes > 0 && Math.abs(nowMs - segment.syncedMs) > SYNC_EVERY_MS) {
+      this.#syncOrClose(segment, nowMs);
+    }
   }
 
   /** What the segment has outlives a loss of power from here on. */
@@ -88,9 +97,7 @@ export class SegmentWriter {
     const segment = this.#open;
     if (segment === undefined) return;
     try {
-      this.#sync(segment);
-      this.#files.syncFolder(join(this.#folder, this.#model));
-      this.#files.syncFolder(this.#folder);
+      if (segment.unsyncedBytes > 0) this.#sync(segment);
     } finally {
       this.#close(segment);
     }
@@ -119,7 +126,8 @@ export class SegmentWriter {
     const blocks = this.#create(blocksPath(this.#folder, this.#model, name));
     try {
       const index = this.#create(indexPath(this.#folder, this.#model, name));
-      const segment = { name, beginMs, blocks, index, blockBytes: 0, slots: 1, unsyncedBytes: 0 };
+      const synced = { unsyncedBytes: 0, syncedMs: nowMs, isNamed: false };
+      const segment = { name, beginMs, blocks, index, blockBytes: 0, slots: 1, ...synced };
       try {
         this.#files.write(index, [writeHeader(this.#sealing.mark)], 0);
         return segment;
@@ -163,7 +171,22 @@ export class SegmentWriter {
   #sync(segment: OpenSegment): void {
     this.#files.sync(segment.blocks);
     this.#files.sync(segment.index);
+    if (!segment.isNamed) {
+      this.#files.syncFolder(join(this.#folder, this.#model));
+      this.#files.syncFolder(this.#folder);
+    }
+    segment.isNamed = true;
     segment.unsyncedBytes = 0;
+  }
+
+  /** What cannot be synced may be lost, and would not be missed by a later sync: the segment takes no more. */
+  #syncOrClose(segment: OpenSegment, nowMs: number): void {
+    try {
+      this.#sync(segment);
+      segment.syncedMs = nowMs;
+    } catch {
+      this.#close(segment);
+    }
   }
 
   /** Gives back what a failed write has taken. Slots are never written twice, for their cipher allows it once. */

@@ -63,7 +63,7 @@ export class StoreWriter {
 
   /** Everything at first; later what other processes did, and what has grown too old. */
   changes(nowMs: number): IndexChanges {
-    this.#segments.endOld(nowMs);
+    this.#segments.tend(nowMs);
     this.#room.expire(nowMs);
     return this.#index.changes();
   }

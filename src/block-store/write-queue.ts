@@ -2,6 +2,7 @@
 // for a while; then one block tries again.
 
 import { Worker } from 'node:worker_threads';
+import { Fifo } from './fifo.ts';
 import type { StoreLimits } from './room.ts';
 import type { BlockToWrite } from './store-writer.ts';
 import type { FromWriteThread, ToWriteThread, WriteThreadData } from './write-thread.ts';
@@ -55,7 +56,7 @@ export class WriteQueue {
   readonly #calls = new Map<number, Call>();
   #callCount = 0;
   /** Given to the thread, oldest first. */
-  readonly #queue: QueuedBlock[] = [];
+  readonly #queue = new Fifo<QueuedBlock>();
   #queuedBytes = 0;
   #pausedUntilMs = 0;
   /** The last write failed, and that was said. */
@@ -186,7 +187,7 @@ export class WriteQueue {
   }
 
   #take(count: number): QueuedBlock[] {
-    const blocks = this.#queue.splice(0, count);
+    const blocks = this.#queue.take(count);
     for (const { bytes } of blocks) this.#queuedBytes -= bytes;
     return blocks;
   }

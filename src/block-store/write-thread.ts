@@ -3,6 +3,7 @@
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../runtime/error-message.ts';
+import { Fifo } from './fifo.ts';
 import { packSlots } from './index-slots.ts';
 import { openStoreKey } from './key-file.ts';
 import { nodeFiles } from './node-files.ts';
@@ -60,7 +61,7 @@ export type FromWriteThread =
 const data = workerData as WriteThreadData;
 const BATCH_BYTES = Math.min(8 * 2 ** 20, data.limits.segmentBytes / 2);
 
-const waiting: ToWriteThread[] = [];
+const waiting = new Fifo<ToWriteThread>();
 let isScheduled = false;
 
 function send(message: FromWriteThread): void {
@@ -111,13 +112,13 @@ function schedule(writer: StoreWriter): void {
 }
 
 function work(writer: StoreWriter): void {
-  const message = waiting[0];
+  const message = waiting.peek();
   if (message === undefined) return;
   if (message.kind === 'new' || message.kind === 'again') {
     write(writer, takeBatch());
     return;
   }
-  waiting.shift();
+  waiting.take(1);
   if (message.kind === 'close') close(writer);
   else if (message.kind === 'flush') send({ kind: 'done', call: message.call, result: 0 });
   else send({ kind: 'done', call: message.call, result: removed(writer, message.tenant) });
@@ -134,13 +135,11 @@ function removed(writer: StoreWriter, tenant: string): number | string {
 function takeBatch(): BlockToWrite[] {
   const batch: BlockToWrite[] = [];
   let bytes = 0;
-  while (waiting.length > 0) {
-    const next = waiting[0] as ToWriteThread;
-    if (next.kind !== 'new' && next.kind !== 'again') break;
+  for (let next = waiting.peek(); next?.kind === 'new' || next?.kind === 'again'; next = waiting.peek()) {
     bytes += next.kind === 'new' ? next.bytes.length : next.place.bytes;
     if (batch.length > 0 && bytes > BATCH_BYTES) break;
     batch.push(next);
-    waiting.shift();
+    waiting.take(1);
   }
   return batch;
 }
