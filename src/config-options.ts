@@ -228,6 +228,11 @@ export const configOptions = {
     default: 30 * 86_400,
     meaning: 'how long blocks are kept there; 0 keeps them as long as there is room',
   },
+  cacheDiskKey: {
+    kind: text,
+    meaning:
+      'file of the key that [seals these blocks](security.md#kv-blocks-on-disk), made where it is absent; `store.key` in that folder where unset',
+  },
   context: {
     kind: count,
     meaning: 'longest prompt and answer together; the model’s own limit where unset',

@@ -249,13 +249,19 @@ function tierSettings({
   cacheDisk,
   cacheDiskSize: sizeBytes,
   cacheDiskAge,
+  cacheDiskKey,
 }: Config): EngineSettings['tiers'] {
   if (cacheHostSize === undefined && cacheDisk === undefined) return undefined;
   const hostBytes = cacheHostSize ?? 0;
   if (cacheDisk === undefined) return { hostBytes };
   return {
     hostBytes,
-    disk: defined({ folder: resolve(cacheDisk), sizeBytes, ageMs: orNever(cacheDiskAge) }),
+    disk: defined({
+      folder: resolve(cacheDisk),
+      sizeBytes,
+      ageMs: orNever(cacheDiskAge),
+      keyFile: cacheDiskKey && resolve(cacheDiskKey),
+    }),
   };
 }
 

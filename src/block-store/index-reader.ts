@@ -117,10 +117,10 @@ export class IndexReader {
     const numbers: number[] = [];
     let [damaged, damagedSince] = [0, 0];
     for (let index = 0; index < count; index++) {
-      const [from, to] = [index * SLOT_BYTES, (index + 1) * SLOT_BYTES];
+      const at = index * SLOT_BYTES;
       // The block was removed.
-      if (isZero(bytes.subarray(from, to))) continue;
-      const slot = readSlot(plain.subarray(from, to));
+      if (isZero(bytes, at, at + SLOT_BYTES)) continue;
+      const slot = readSlot(plain, at);
       if (slot === undefined || slot.offset + slot.bytes > blockBytes) {
         damagedSince++;
         continue;

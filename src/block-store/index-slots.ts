@@ -41,7 +41,7 @@ export function writeHeader(mark: Uint8Array): Buffer {
   slot.set(MAGIC);
   slot.writeUInt32LE(VERSION, VERSION_AT);
   slot.set(mark, MARK_AT);
-  slot.writeUInt32LE(checksum(slot), CHECKSUM_AT);
+  slot.writeUInt32LE(checksum(slot, 0), CHECKSUM_AT);
   return slot;
 }
 
@@ -50,50 +50,47 @@ export function isOwnHeader(slot: Uint8Array, mark: Uint8Array): boolean {
   return slot.length >= SLOT_BYTES && writeHeader(mark).equals(slot.subarray(0, SLOT_BYTES));
 }
 
-function writeSlot({ key, tenant, offset, bytes, createdS }: IndexSlot, into: Buffer): void {
-  into.fill(0);
-  into.set(key);
-  into.set(tenant, TENANT_AT);
-  into.writeDoubleLE(offset, OFFSET_AT);
-  into.writeUInt32LE(bytes, BYTES_AT);
-  into.writeUInt32LE(createdS, CREATED_AT);
-  into.writeUInt32LE(checksum(into), CHECKSUM_AT);
+/** `into` has zeros at `at`. */
+function writeSlot({ key, tenant, offset, bytes, createdS }: IndexSlot, into: Buffer, at: number): void {
+  into.set(key, at);
+  into.set(tenant, at + TENANT_AT);
+  into.writeDoubleLE(offset, at + OFFSET_AT);
+  into.writeUInt32LE(bytes, at + BYTES_AT);
+  into.writeUInt32LE(createdS, at + CREATED_AT);
+  into.writeUInt32LE(checksum(into, at), at + CHECKSUM_AT);
 }
 
 /** Undefined where the slot is damaged. */
-export function readSlot(slot: Buffer): IndexSlot | undefined {
-  return slot.readUInt32LE(CHECKSUM_AT) === checksum(slot) ? parseSlot(slot) : undefined;
+export function readSlot(slots: Buffer, at: number): IndexSlot | undefined {
+  return slots.readUInt32LE(at + CHECKSUM_AT) === checksum(slots, at) ? parseSlot(slots, at) : undefined;
 }
 
-function parseSlot(slot: Buffer): IndexSlot {
+function parseSlot(slots: Buffer, at: number): IndexSlot {
   return {
-    key: slot.subarray(0, BLOCK_KEY_BYTES),
-    tenant: slot.subarray(TENANT_AT, OFFSET_AT),
-    offset: slot.readDoubleLE(OFFSET_AT),
-    bytes: slot.readUInt32LE(BYTES_AT),
-    createdS: slot.readUInt32LE(CREATED_AT),
+    key: slots.subarray(at, at + BLOCK_KEY_BYTES),
+    tenant: slots.subarray(at + TENANT_AT, at + OFFSET_AT),
+    offset: slots.readDoubleLE(at + OFFSET_AT),
+    bytes: slots.readUInt32LE(at + BYTES_AT),
+    createdS: slots.readUInt32LE(at + CREATED_AT),
   };
 }
 
-/** For another thread: one buffer is handed over sooner than many objects are copied. */
+/** As they lie in an index, and as another thread has them soonest. */
 export function packSlots(slots: readonly IndexSlot[]): Uint8Array<ArrayBuffer> {
   const packed = Buffer.from(new ArrayBuffer(slots.length * SLOT_BYTES));
-  for (const [at, slot] of slots.entries()) {
-    writeSlot(slot, packed.subarray(at * SLOT_BYTES, (at + 1) * SLOT_BYTES));
-  }
+  for (const [number, slot] of slots.entries()) writeSlot(slot, packed, number * SLOT_BYTES);
   return new Uint8Array(packed.buffer);
 }
 
 export function* unpackSlots(packed: Uint8Array): Generator<IndexSlot> {
-  const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.length);
-  for (let from = 0; from < bytes.length; from += SLOT_BYTES) {
-    yield parseSlot(bytes.subarray(from, from + SLOT_BYTES));
-  }
+  const slots = Buffer.from(packed.buffer, packed.byteOffset, packed.length);
+  for (let at = 0; at < slots.length; at += SLOT_BYTES) yield parseSlot(slots, at);
 }
 
 /** What was removed is overwritten with zeros. */
-export function isZero(bytes: Uint8Array): boolean {
-  return bytes.every((byte) => byte === 0);
+export function isZero(bytes: Uint8Array, from = 0, to = bytes.length): boolean {
+  for (let at = from; at < to; at++) if (bytes[at] !== 0) return false;
+  return true;
 }
 
 const table = Uint32Array.from({ length: 256 }, (_, byte) => {
@@ -103,10 +100,11 @@ const table = Uint32Array.from({ length: 256 }, (_, byte) => {
 });
 
 /** CRC-32 of what stands before the checksum; `zlib.crc32` came with later versions of Node 20. */
-function checksum(slot: Uint8Array): number {
+function checksum(slots: Uint8Array, from: number): number {
+  const end = from + CHECKSUM_AT;
   let value = 0xffffffff;
-  for (let at = 0; at < CHECKSUM_AT; at++) {
-    value = (value >>> 8) ^ (table[(value ^ (slot[at] as number)) & 0xff] as number);
+  for (let at = from; at < end; at++) {
+    value = (value >>> 8) ^ (table[(value ^ (slots[at] as number)) & 0xff] as number);
   }
   return ~value >>> 0;
 }

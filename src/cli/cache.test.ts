@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { runCommand } from '../../test/support/run-command.ts';
 import { BlockStore } from '../block-store/block-store.ts';
 import { addCache } from './cache.ts';
@@ -27,6 +27,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'chairlift-cache-'));
 });
 afterEach(async () => {
+  vi.unstubAllEnvs();
   await Promise.all(stores.splice(0).map((store) => store.close()));
   rmSync(folder, { recursive: true });
 });
@@ -42,6 +43,19 @@ describe('chairlift cache', () => {
     expect(output).toMatch(/^other-[0-9a-f]{16} +1 /m);
     const models = JSON.parse((await run('ls', '--json')).output) as { blocks: number }[];
     expect(models.map(({ blocks }) => blocks).sort()).toEqual([1, 3]);
+  });
+
+  it('takes folder and key from the settings of servers where none are given', async () => {
+    await fill('small', ['a'], '');
+    vi.stubEnv('CHAIRLIFT_CACHE_DISK', folder);
+    expect((await runCommand(addCache, ['cache', 'ls'])).output).toContain('small-');
+    vi.stubEnv('CHAIRLIFT_CACHE_DISK_KEY', join(folder, 'elsewhere'));
+    const { error } = await runCommand(addCache, ['cache', 'verify']);
+    expect(error).toMatchObject({ message: expect.stringContaining('elsewhere cannot be read') });
+    expect((await run('verify')).output).toMatch(/small-\S+ +1 +0/);
+    vi.unstubAllEnvs();
+    const unset = await runCommand(addCache, ['cache', 'ls']);
+    expect(unset.error).toMatchObject({ message: expect.stringContaining('give --cache-disk') });
   });
 
   it('says that there is nothing where there is nothing', async () => {

@@ -9,6 +9,7 @@ import { removeSegments, removeTenant } from '../block-store/removal.ts';
 import { Sealing } from '../block-store/sealing.ts';
 import { beginMsOf, listModels } from '../block-store/segments.ts';
 import { type ModelCheck, type ModelSurvey, surveyStore, verifyModel } from '../block-store/survey.ts';
+import { processInputs, resolveConfig } from '../config.ts';
 import { messageOf } from '../runtime/error-message.ts';
 import { formatBytes } from '../text/byte-size.ts';
 import { parseNumber } from './flags.ts';
@@ -17,6 +18,7 @@ import { UsageError } from './usage-error.ts';
 
 interface CacheFlags {
   readonly cacheDisk: string;
+  readonly cacheDiskKey: string;
   readonly json?: true;
 }
 
@@ -45,12 +47,26 @@ export function addCache(program: Command): void {
     .action(verify);
 }
 
+/** What is not given is as servers are told it. */
 function withFolder(command: Command): Command {
-  return command.requiredOption('--cache-disk <folder>', 'the folder that servers were given');
+  return command
+    .option('--cache-disk <folder>', "the folder of blocks; the server's where unset")
+    .option('--cache-disk-key <file>', "the file of their key; the server's where unset")
+    .hook('preAction', () => {
+      const given = command.opts<Partial<CacheFlags>>();
+      const { config } = resolveConfig(processInputs({}));
+      const folder = given.cacheDisk ?? config.cacheDisk;
+      if (folder === undefined)
+        throw new UsageError('give --cache-disk: no setting names a folder of KV blocks');
+      // A key elsewhere belongs to the folder that it is set with.
+      const key = given.cacheDiskKey ?? (given.cacheDisk === undefined ? config.cacheDiskKey : undefined);
+      command.setOptionValue('cacheDisk', folder);
+      command.setOptionValue('cacheDiskKey', key ?? join(folder, KEY_FILE));
+    });
 }
 
-function list({ cacheDisk, json }: CacheFlags): void {
-  const models = asking(cacheDisk, () => surveyStore(nodeFiles, cacheDisk, sealingOf(cacheDisk)));
+function list({ cacheDisk, cacheDiskKey, json }: CacheFlags): void {
+  const models = asking(cacheDisk, () => surveyStore(nodeFiles, cacheDisk, sealingOf(cacheDiskKey)));
   process.stdout.write(`${json ? JSON.stringify(models) : layOut(models, cacheDisk)}\n`);
 }
 
@@ -79,12 +95,15 @@ function timeOf(seconds: number | undefined): string | undefined {
     : `${new Date(seconds * 1000).toISOString().slice(0, 16).replace('T', ' ')}Z`;
 }
 
-function remove(names: readonly string[], { cacheDisk, all, key, olderThan }: RemoveFlags): void {
+function remove(
+  names: readonly string[],
+  { cacheDisk, cacheDiskKey, all, key, olderThan }: RemoveFlags,
+): void {
   if (key !== undefined) {
     if (names.length > 0 || all || olderThan !== undefined) {
       throw new UsageError('--key removes the blocks of a key from all models: give nothing else with it');
     }
-    removeKey(cacheDisk, key);
+    removeKey(cacheDisk, cacheDiskKey, key);
     return;
   }
   if (names.length === 0 && !all && olderThan === undefined) {
@@ -100,21 +119,20 @@ function remove(names: readonly string[], { cacheDisk, all, key, olderThan }: Re
   process.stdout.write(`removed ${formatBytes(bytes)}\n`);
 }
 
-function removeKey(folder: string, key: string): void {
-  const sealing = sealingOf(folder);
-  if (sealing === undefined)
-    throw new UsageError(
-      `${join(folder, KEY_FILE)} cannot be read: whose blocks are whose is not known without it`,
-    );
+function removeKey(folder: string, keyFile: string, key: string): void {
+  const sealing = sealingOf(keyFile);
+  if (sealing === undefined) {
+    throw new UsageError(`${keyFile} cannot be read: whose blocks are whose is not known without it`);
+  }
   const blocks = asking(folder, () => removeTenant(nodeFiles, folder, sealing, key));
   process.stdout.write(`removed ${formatCount(blocks)} blocks of ${key}\n`);
 }
 
-function verify(names: readonly string[], { cacheDisk, json }: CacheFlags): void {
-  const sealing = sealingOf(cacheDisk);
+function verify(names: readonly string[], { cacheDisk, cacheDiskKey, json }: CacheFlags): void {
+  const sealing = sealingOf(cacheDiskKey);
   const models = asking(cacheDisk, () => modelsNamed(cacheDisk, names));
   if (sealing === undefined && models.length > 0) {
-    throw new UsageError(`${join(cacheDisk, KEY_FILE)} cannot be read: no block can be opened without it`);
+    throw new UsageError(`${cacheDiskKey} cannot be read: no block can be opened without it`);
   }
   const checks = models.map((model) => checked(cacheDisk, model, sealing as Sealing));
   process.stdout.write(`${json ? JSON.stringify(checks) : layOutChecks(checks, cacheDisk)}\n`);
@@ -156,17 +174,17 @@ function modelsNamed(folder: string, names: readonly string[]): string[] {
   return names.length === 0 ? all : [...new Set(named.flat())];
 }
 
-function sealingOf(folder: string): Sealing | undefined {
-  const key = asking(folder, () => readStoreKey(nodeFiles, join(folder, KEY_FILE)));
+function sealingOf(keyFile: string): Sealing | undefined {
+  const key = asking(keyFile, () => readStoreKey(nodeFiles, keyFile));
   return key && new Sealing(key);
 }
 
-/** A folder that may not be read is said in a line. */
-function asking<T>(folder: string, ask: () => T): T {
+/** What may not be read is said in a line. */
+function asking<T>(path: string, ask: () => T): T {
   try {
     return ask();
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    throw new UsageError(`${folder} cannot be used: ${messageOf(error)}`);
+    throw new UsageError(`${path} cannot be used: ${messageOf(error)}`);
   }
 }

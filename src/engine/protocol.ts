@@ -25,6 +25,8 @@ export interface DiskSettings {
   readonly sizeBytes: number;
   /** How long blocks are kept. Default: as long as there is room. */
   readonly ageMs?: number;
+  /** Of the key that seals blocks; in the folder where absent. */
+  readonly keyFile?: string;
 }
 
 /** All that an engine process must know to serve a model. Plain data. */
