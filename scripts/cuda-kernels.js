@@ -1,6 +1,7 @@
 // Compiles the kernels of the CUDA backend with NVIDIA's compiler. Usage: node scripts/cuda-kernels.js writes the PTX that the
-// repository keeps, native/cuda/kernels.ptx.br, and the compiler's report, kernels.txt; with --check it only says whether both are of
-// the present sources, and where there is a compiler of the report's release, whether that still reports the same.
+// repository keeps, native/cuda/kernels.ptx.br and vision.ptx.br, and the compiler's reports, kernels.txt and vision.txt, where sources
+// have changed; with --check it only says whether these are of the present sources, and where there is a compiler of the reports'
+// release, whether that still reports the same.
 
 import { spawnSync } from 'node:child_process';
 import {
@@ -22,9 +23,23 @@ import { readReport, releaseOf, reportOf } from './cuda-report.js';
 import { Progress } from './progress.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const source = 'cuda/kernels/kernels.cu';
-const output = join(nativeFolder, 'cuda', 'kernels.ptx.br');
-const report = join(nativeFolder, 'cuda', 'kernels.txt');
+/**
+ * Kernels that are compiled together.
+ * @typedef {{ name: string, source: string, ptx: string, report: string }} Unit
+ */
+
+const unitOf = (name) => ({
+  name,
+  source: `cuda/kernels/${name}.cu`,
+  ptx: join(nativeFolder, 'cuda', `${name}.ptx.br`),
+  report: join(nativeFolder, 'cuda', `${name}.txt`),
+});
+
+/** @type {Unit} */
+export const mainUnit = unitOf('kernels');
+/** Of models that see.
+ * @type {Unit} */
+export const visionUnit = unitOf('vision');
 
 /** Each runs on every GPU of this compute capability or a higher one: the driver compiles it for that. */
 const portableTargets = [75, 80, 90];
@@ -41,7 +56,7 @@ const compilerPackages = ['cuda-nvcc', 'nvvm', 'cuda-crt', 'cuda-runtime', 'cuda
 const flags = ['-O3', '-std=c++17', '-fmad=false', '-I', nativeFolder];
 
 /** Changes with the kernels, with what they include and with how they are compiled. */
-export function kernelSourcesHash() {
+export function kernelSourcesHash({ source }) {
   const texts = textsOf(nativeFolder, source, new Set([join(nativeFolder, 'cuda/simulator/threads.h')]));
   return hashOf([...texts, ptxVersion, ...flags.filter((flag) => flag !== nativeFolder)]);
 }
@@ -58,7 +73,7 @@ function pack(sources, images) {
 }
 
 /** What a packed file holds, and the hash of the sources that it was compiled from. */
-function unpack(path = output) {
+function unpack(path) {
   const all = brotliDecompressSync(readFileSync(path));
   const header = all.indexOf('\n');
   const { sources, images } = JSON.parse(all.subarray(0, header).toString());
@@ -73,8 +88,8 @@ function unpack(path = output) {
 }
 
 /** Of the PTX that the repository keeps. */
-function ownReport(compiler) {
-  const { sources, images } = unpack();
+function ownReport(compiler, unit) {
+  const { sources, images } = unpack(unit.ptx);
   const texts = images.map(({ capability, content }) => ({
     capability,
     text: content.toString().slice(0, -1),
@@ -118,7 +133,7 @@ export const noCudaCompiler =
 
 const slots = new Slots();
 
-function compile(compiler, target, path) {
+function compile(compiler, { source }, target, path) {
   const include = ['-I', join(dirname(compiler), '..', 'include')];
   const args = [...flags, ...include, ...target, join(nativeFolder, source), '-o', path];
   return slots.run(async () => {
@@ -158,7 +173,7 @@ async function inTemporaryFolder(use) {
 }
 
 /** PTX for every GPU, in the file that the repository keeps. */
-export function writePtx(compiler, { log = (_line) => {}, path = output } = {}) {
+export function writePtx(compiler, unit, { log = (_line) => {}, path = unit.ptx } = {}) {
   const assembler = fromPyPi('cuda-oldest', ['--no-deps', oldestAssembler], 'ptxas');
   if (assembler === undefined) {
     log(`PTX was not checked with ${oldestAssembler}, which could not be installed.`);
@@ -166,13 +181,13 @@ export function writePtx(compiler, { log = (_line) => {}, path = output } = {}) 
   return inTemporaryFolder(async (folder) => {
     const imageFor = async (capability) => {
       const target = ['-ptx', `-arch=compute_${capability}`];
-      const written = await compile(compiler, target, join(folder, `kernels-${capability}.ptx`));
+      const written = await compile(compiler, unit, target, join(folder, `kernels-${capability}.ptx`));
       const text = inOlderPtx(written.toString());
       if (assembler !== undefined) await checkPtx(assembler, capability, text, folder);
       return { kind: 'ptx', capability, content: Buffer.from(text) };
     };
     const images = await Promise.all(portableTargets.map(imageFor));
-    writeFileSync(path, pack(kernelSourcesHash(), images));
+    writeFileSync(path, pack(kernelSourcesHash(unit), images));
     return path;
   });
 }
@@ -181,9 +196,9 @@ export function writePtx(compiler, { log = (_line) => {}, path = output } = {}) 
  * Machine code for packages, which spares GPUs' drivers the compiling at the first start. What the present sources were compiled to is
  * kept in build/: seven targets take two cores a quarter of an hour.
  */
-export async function writeMachineCode(compiler, path) {
-  const sources = kernelSourcesHash();
-  const folder = join(root, 'build', 'cuda-kernels');
+export async function writeMachineCode(compiler, unit, path) {
+  const sources = kernelSourcesHash(unit);
+  const folder = join(root, 'build', `cuda-${unit.name}`);
   mkdirSync(folder, { recursive: true });
   for (const stale of readdirSync(folder).filter((name) => !name.startsWith(`${sources}-`))) {
     rmSync(join(folder, stale));
@@ -191,7 +206,7 @@ export async function writeMachineCode(compiler, path) {
   const imageFor = async (capability) => {
     const kept = join(folder, `${sources}-${capability}.cubin`);
     if (!existsSync(kept)) {
-      await compile(compiler, ['-cubin', `-arch=sm_${capability}`], `${kept}.part`);
+      await compile(compiler, unit, ['-cubin', `-arch=sm_${capability}`], `${kept}.part`);
       renameSync(`${kept}.part`, kept);
     }
     return { kind: 'cubin', capability, content: readFileSync(kept) };
@@ -208,38 +223,42 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     progress.log(line);
     process.exit(1);
   };
-  const isOf = (path, sourcesOf) => existsSync(path) && sourcesOf(path) === kernelSourcesHash();
-  const compiled = isOf(output, (path) => unpack(path).sources);
-  const reported = isOf(report, (path) => readReport(readFileSync(path, 'utf8')).sources);
+  const isOf = (unit, path, sourcesOf) => existsSync(path) && sourcesOf(path) === kernelSourcesHash(unit);
+  const isCompiled = (unit) => isOf(unit, unit.ptx, (path) => unpack(path).sources);
+  const isReported = (unit) =>
+    isOf(unit, unit.report, (path) => readReport(readFileSync(path, 'utf8')).sources);
   const during = (name, work) => progress.during(name, work).catch((error) => fail(error.message));
-  const writeReport = async (compiler) => {
-    writeFileSync(report, await ownReport(compiler));
-    return report;
+  const writeReport = async (compiler, unit) => {
+    writeFileSync(unit.report, await ownReport(compiler, unit));
+    return unit.report;
   };
-  const check = async () => {
-    if (!compiled || !reported) {
+  const check = async (unit) => {
+    if (!isCompiled(unit) || !isReported(unit)) {
       fail('the sources have changed since: node scripts/cuda-kernels.js compiles them again.');
     }
     const compiler = findCudaCompiler();
-    const kept = readFileSync(report, 'utf8');
+    const kept = readFileSync(unit.report, 'utf8');
     const release = compiler && (await releaseOf(assemblerOf(compiler)));
     if (release !== readReport(kept).release) {
       progress.log(
-        `the report was not checked: ${compiler ? `the compiler is of ${release}` : noCudaCompiler}`,
+        `${unit.report} was not checked: ${compiler ? `the compiler is of ${release}` : noCudaCompiler}`,
       );
-    } else if ((await during('assembling CUDA kernels', () => ownReport(compiler))) !== kept) {
-      fail(`${report} is not what the compiler reports: node scripts/cuda-kernels.js writes it again.`);
+    } else if ((await during('assembling CUDA kernels', () => ownReport(compiler, unit))) !== kept) {
+      fail(`${unit.report} is not what the compiler reports: node scripts/cuda-kernels.js writes it again.`);
     }
-    progress.log('the kernels are up to date.');
   };
-  if (process.argv.includes('--check')) {
-    await check();
-  } else if (compiled && reported) {
-    progress.log('the kernels are up to date.');
-  } else {
+  const write = async (unit) => {
+    const compiled = isCompiled(unit);
+    if (compiled && isReported(unit)) return;
     const compiler = findCudaCompiler() ?? fail(noCudaCompiler);
     const log = (line) => progress.log(line);
-    if (!compiled) progress.log(await during('compiling CUDA kernels', () => writePtx(compiler, { log })));
-    progress.log(await during('assembling CUDA kernels', () => writeReport(compiler)));
+    if (!compiled)
+      progress.log(await during('compiling CUDA kernels', () => writePtx(compiler, unit, { log })));
+    progress.log(await during('assembling CUDA kernels', () => writeReport(compiler, unit)));
+  };
+  for (const unit of [mainUnit, visionUnit]) {
+    if (process.argv.includes('--check')) await check(unit);
+    else await write(unit);
   }
+  progress.log('the kernels are up to date.');
 }

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { buildNative } from './build-native.js';
 import { checkAddonFile } from './check-addon.js';
 import { crossCompiler, crossFlags, crossLinkFlags, crossSharedFlags, targetSets } from './cross-compiler.js';
-import { findCudaCompiler, noCudaCompiler, writeMachineCode } from './cuda-kernels.js';
+import { findCudaCompiler, mainUnit, noCudaCompiler, visionUnit, writeMachineCode } from './cuda-kernels.js';
 import { writeFormula } from './homebrew.js';
 import { packageNeeds } from './package-needs.js';
 import { Progress } from './progress.js';
@@ -64,7 +64,6 @@ async function buildAddons({ targets, zig, compiler }) {
 
 /** Without them the package is as good but for its first start on a GPU: drivers compile the PTX that it has. */
 async function buildCudaKernels() {
-  const output = join(root, 'prebuilt', 'cuda-kernels.br');
   if (isThisPlatform) {
     log("no machine code for NVIDIA's GPUs: drivers compile the kernels at their first start.");
     return;
@@ -74,8 +73,15 @@ async function buildCudaKernels() {
     log(`no machine code for NVIDIA's GPUs: ${noCudaCompiler}.`);
     return;
   }
-  await progress.during('compiling CUDA kernels', () => writeMachineCode(compiler, output));
-  log(`cuda-kernels.br, ${sizeOf(output)}`);
+  const files = [
+    { unit: mainUnit, file: 'cuda-kernels.br' },
+    { unit: visionUnit, file: 'cuda-vision.br' },
+  ];
+  for (const { unit, file } of files) {
+    const output = join(root, 'prebuilt', file);
+    await progress.during('compiling CUDA kernels', () => writeMachineCode(compiler, unit, output));
+    log(`${file}, ${sizeOf(output)}`);
+  }
 }
 
 function setUp() {

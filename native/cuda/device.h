@@ -74,6 +74,8 @@ class Device {
   /** Within the device. */
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
 
+  /** Kernels beside those that it was opened with: an image as openDevice takes it. */
+  virtual void addKernels(const void*) {}
   /** Products of this kind of matrices will be launched: their kernels can be compiled now. */
   virtual void prepareProducts(const std::string&) {}
   virtual void launch(const char* kernel, const Grid& grid, const void* args, size_t argBytes) = 0;

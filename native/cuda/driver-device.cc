@@ -63,7 +63,7 @@ class DriverDevice final : public Device {
     check(driver.cuDevicePrimaryCtxRetain(&context_, device), "cuDevicePrimaryCtxRetain");
     try {
       use();
-      kernels_.emplace(driver, image);
+      kernels_.push_back(std::make_unique<KernelModules>(driver, image));
       check(driver.cuStreamCreate(&stream_, 1), "cuStreamCreate");
     } catch (...) {
       driver.cuDevicePrimaryCtxRelease(device);
@@ -79,13 +79,17 @@ class DriverDevice final : public Device {
     }
     if (downloads_) driver_.cuMemFreeHost(downloads_);
     driver_.cuStreamDestroy(stream_);
-    kernels_.reset();
+    kernels_.clear();
     driver_.cuDevicePrimaryCtxRelease(device_);
   }
 
+  void addKernels(const void* image) override {
+    use();
+    kernels_.push_back(std::make_unique<KernelModules>(driver_, image));
+  }
   void prepareProducts(const std::string& format) override {
     use();
-    kernels_->load(format);
+    kernels_.front()->load(format);
   }
 
   const std::string& name() const override { return name_; }
@@ -307,12 +311,19 @@ class DriverDevice final : public Device {
     return event;
   }
 
+  CUfunction find(const char* kernel) {
+    for (const auto& modules : kernels_) {
+      if (const CUfunction found = modules->find(kernel)) return found;
+    }
+    throw DeviceError(std::string("CUDA: no kernel named ") + kernel);
+  }
+
   Function& functionOf(const char* kernel) {
     auto found = functions_.find(kernel);
     if (found == functions_.end()) {
       Function function{};
       function.sharedBytes = 48 << 10;
-      function.handle = kernels_->find(kernel);
+      function.handle = find(kernel);
       found = functions_.emplace(kernel, function).first;
     }
     return found->second;
@@ -321,7 +332,7 @@ class DriverDevice final : public Device {
   const Driver& driver_;
   const CUdevice device_;
   CUcontext context_ = nullptr;
-  std::optional<KernelModules> kernels_;
+  std::vector<std::unique_ptr<KernelModules>> kernels_;
   CUstream stream_ = nullptr;
   std::string name_;
   int capability_ = 0, multiprocessors_ = 0;

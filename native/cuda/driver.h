@@ -21,7 +21,8 @@ using CUgraph = struct CUgrph*;
 using CUgraphExec = struct CUgrphExec*;
 using CUmemHandle = unsigned long long;
 
-constexpr CUresult CUDA_SUCCESS = 0, CUDA_ERROR_OUT_OF_MEMORY = 2, CUDA_ERROR_NOT_READY = 600;
+constexpr CUresult CUDA_SUCCESS = 0, CUDA_ERROR_OUT_OF_MEMORY = 2, CUDA_ERROR_NOT_FOUND = 500,
+                   CUDA_ERROR_NOT_READY = 600;
 
 struct CUlaunchAttribute {
   int id;

@@ -65,10 +65,14 @@ void KernelModules::load(const std::string& format) {
 
 CUfunction KernelModules::find(const std::string& kernel) {
   const auto entry = entries_.find(kernel);
+  // Machine code has no list of entries.
+  if (entry == entries_.end() && !entries_.empty()) return nullptr;
   const std::string format = entry == entries_.end() ? "" : entry->second.format;
   load(format);
   CUfunction function = nullptr;
-  driver_.check(driver_.cuModuleGetFunction(&function, modules_.at(format), kernel.c_str()), kernel.c_str());
+  const CUresult result = driver_.cuModuleGetFunction(&function, modules_.at(format), kernel.c_str());
+  if (result == CUDA_ERROR_NOT_FOUND) return nullptr;
+  driver_.check(result, kernel.c_str());
   return function;
 }
 

@@ -17,6 +17,7 @@ class KernelModules {
   ~KernelModules();
   KernelModules(const KernelModules&) = delete;
 
+  /** Null where it is none of these. */
   CUfunction find(const std::string& kernel);
   /** Loads the products of a kind of matrices, so that no step waits for them; without a name all that are no products. */
   void load(const std::string& format);

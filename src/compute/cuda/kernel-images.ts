@@ -25,8 +25,22 @@ interface Header {
 
 const pathOf = (name: string) => fileURLToPath(new URL(`../../../${name}`, import.meta.url));
 
-export const ptxPath = pathOf('native/cuda/kernels.ptx.br');
-const machineCodePath = pathOf('prebuilt/cuda-kernels.br');
+/** Files of kernels that are compiled together. */
+interface KernelFiles {
+  readonly ptx: string;
+  readonly machineCode: string;
+}
+
+/** What every model needs. */
+export const mainFiles: KernelFiles = {
+  ptx: pathOf('native/cuda/kernels.ptx.br'),
+  machineCode: pathOf('prebuilt/cuda-kernels.br'),
+};
+/** What models that see need besides. */
+export const visionFiles: KernelFiles = {
+  ptx: pathOf('native/cuda/vision.ptx.br'),
+  machineCode: pathOf('prebuilt/cuda-vision.br'),
+};
 
 /** GPUs before Turing lack the integer matrix instructions that the kernels are made of. */
 export const LEAST_CAPABILITY = 75;
@@ -64,10 +78,19 @@ export function fittingImage(images: readonly KernelImage[], gpu: number): Kerne
     );
 }
 
-/** What a GPU of this capability runs. Machine code of other sources than the PTX's is stale and not used. */
+/** What a GPU of this capability runs. */
 export function kernelsFor(capability: number): KernelImage {
-  const ptx = readKernelFile(ptxPath);
-  const machineCode = existsSync(machineCodePath) ? readKernelFile(machineCodePath) : undefined;
+  return imageFor(capability, mainFiles);
+}
+
+export function visionKernelsFor(capability: number): KernelImage {
+  return imageFor(capability, visionFiles);
+}
+
+/** Machine code of other sources than the PTX's is stale and not used. */
+function imageFor(capability: number, files: KernelFiles): KernelImage {
+  const ptx = readKernelFile(files.ptx);
+  const machineCode = existsSync(files.machineCode) ? readKernelFile(files.machineCode) : undefined;
   const images = [...ptx.images, ...(machineCode?.sources === ptx.sources ? machineCode.images : [])];
   const image = fittingImage(images, capability);
   if (image !== undefined) return image;
