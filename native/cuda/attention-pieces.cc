@@ -44,6 +44,9 @@ struct ManyForm {
 constexpr ManyForm narrow{"128_narrow", 128, 32, 128, 3}, widest{"256", 256, 32, 256, 2};
 constexpr std::array<ManyForm, 4> halfForms{ManyForm{"64", 64, 64, 128, 4}, ManyForm{"128", 128, 64, 128, 2}, narrow, widest};
 constexpr std::array<ManyForm, 4> byteForms{ManyForm{"64", 64, 64, 128, 4}, ManyForm{"128", 128, 128, 128, 2}, narrow, widest};
+// Of views: see kernels/vision.cu.
+constexpr std::array<ManyForm, 4> floatForms{ManyForm{"64", 64, 64, 128, 3}, ManyForm{"64_narrow", 64, 32, 128, 3},
+                                             ManyForm{"128", 128, 64, 256, 2}, ManyForm{"128_narrow", 128, 32, 256, 2}};
 
 size_t powerOfTwoFrom(size_t n) {
   size_t power = 1;
@@ -65,12 +68,12 @@ AttentionPiece pieceOf(const AttentionShape& shape, const SequenceRows& sequence
   AttentionPiece piece{};
   piece.firstRow = sequence.firstRow;
   piece.position = sequence.start;
-  piece.end = sequence.end();
+  piece.end = sequence.end;
   piece.tableStart = sequence.tableStart;
   piece.firstQuery = firstQuery;
   piece.queries = queries;
-  piece.firstSegment = piece.firstOfAll = shape.view.of(first, sequence.end()).first / tokensOfSegment;
-  piece.endSegment = shape.view.of(last, sequence.end()).last / tokensOfSegment + 1;
+  piece.firstSegment = piece.firstOfAll = shape.view.of(first, sequence.end).first / tokensOfSegment;
+  piece.endSegment = shape.view.of(last, sequence.end).last / tokensOfSegment + 1;
   piece.parts = 1;
   return piece;
 }
@@ -141,7 +144,7 @@ AttentionLoad attentionLoad(const std::vector<SequenceRows>& sequences) {
     if (sequence.rows > mostFewRows) {
       load.hasMany = true;
     } else {
-      load.fewSegments += (sequence.end() + tokensOfSegment - 1) / tokensOfSegment;
+      load.fewSegments += (sequence.end + tokensOfSegment - 1) / tokensOfSegment;
       load.fewRows = std::max(load.fewRows, sequence.rows);
     }
   }
@@ -152,10 +155,10 @@ AttentionLoad attentionLoad(const std::vector<SequenceRows>& sequences) {
   return load;
 }
 
-void AttentionPieces::beginStep(Work& work, std::vector<SequenceRows> sequences, const int32_t* tables) {
+void AttentionPieces::beginStep(Work& work, StepSequences sequences, const int32_t* tables) {
   sequences_ = std::move(sequences);
   tables_ = tables;
-  load_ = attentionLoad(sequences_);
+  for (size_t rows = 0; rows < 3; rows++) loads_[rows] = attentionLoad(sequences_.of[rows]);
   for (auto& [shape, lists] : lists_) make(work, shape, lists);
 }
 
@@ -170,15 +173,16 @@ PieceLists AttentionPieces::lists(Work& work, const AttentionShape& shape) {
 }
 
 std::optional<int64_t> AttentionPieces::fewBlocks(const AttentionShape& shape, int queries) const {
-  if (load_.hasMany && !shape.hasMany) return std::nullopt;
+  const AttentionLoad& load = loadOf(shape);
+  if (load.hasMany && !shape.hasMany) return std::nullopt;
   const int group = shape.headCount / shape.kvHeadCount;
-  return int64_t(load_.fewSegments) * shape.kvHeadCount * ((load_.fewRows * group + queries - 1) / queries);
+  return int64_t(load.fewSegments) * shape.kvHeadCount * ((load.fewRows * group + queries - 1) / queries);
 }
 
 int AttentionPieces::queriesOfPiece(const Work& work, const AttentionShape& shape) const {
   if (shape.isLarge || !fewBlocks(shape, 1)) return shape.fewQueries;
   // Where there are few, each has fewer queries, so that more multiprocessors take part; they read keys and values several times.
-  const int all = load_.fewRows * shape.headCount / shape.kvHeadCount;
+  const int all = loadOf(shape).fewRows * shape.headCount / shape.kvHeadCount;
   int queries = 1;
   while (queries < std::min(all, shape.fewQueries) && *fewBlocks(shape, queries) > work.device.multiprocessors()) queries *= 2;
   return queries;
@@ -186,7 +190,7 @@ int AttentionPieces::queriesOfPiece(const Work& work, const AttentionShape& shap
 
 std::optional<int> AttentionPieces::oneBlocks(const Work& work, const AttentionShape& shape) const {
   const int queries = queriesOfPiece(work, shape), multiprocessors = work.device.multiprocessors();
-  if (shape.isLarge || load_.hasMany || load_.fewRows != 1 || queries > mostQueriesOfOne) return std::nullopt;
+  if (shape.isLarge || loadOf(shape).hasMany || loadOf(shape).fewRows != 1 || queries > mostQueriesOfOne) return std::nullopt;
   const int64_t blocks = *fewBlocks(shape, queries);
   return blocks <= multiprocessors ? std::optional<int>(int(blocks)) : std::nullopt;
 }
@@ -194,8 +198,8 @@ std::optional<int> AttentionPieces::oneBlocks(const Work& work, const AttentionS
 void AttentionPieces::make(Work& work, const AttentionShape& shape, Lists& lists) {
   std::vector<AttentionPiece> few, single, many;
   const int queries = queriesOfPiece(work, shape);
-  for (const SequenceRows& sequence : sequences_) {
-    if (sequence.rows <= mostFewRows) addPieces(single, shape, sequence, queries);
+  for (const SequenceRows& sequence : sequences_.of[size_t(shape.rows)]) {
+    if (sequence.rows <= mostFewRows && !shape.isFloat) addPieces(single, shape, sequence, queries);
     else if (shape.hasMany) addPieces(many, shape, sequence, manyQueries);
     else addPieces(few, shape, sequence, queries);
   }
@@ -218,16 +222,25 @@ void AttentionPieces::make(Work& work, const AttentionShape& shape, Lists& lists
 }
 
 bool AttentionPieces::placesHeads(int headSize) const {
-  return load_.fewSegments > 0 && !load_.hasMany && headSize <= mostStagedValues;
+  const AttentionLoad& load = loads_[size_t(RowsOf::All)];
+  return load.fewSegments > 0 && !load.hasMany && headSize <= mostStagedValues;
 }
 
-void AttentionPieces::launch(Work& work, AttentionArgs args) {
+bool AttentionPieces::takesFloats(const Device& device, int headSize) {
+  const size_t size = size_t(headSize), padded = roundUp(size, 16);
+  return std::any_of(floatForms.begin(), floatForms.end(), [&](const ManyForm& form) {
+    return headSize <= form.headSize && form.sharedBytes(size, padded, sizeof(float)) <= device.sharedBytes();
+  });
+}
+
+void AttentionPieces::launch(Work& work, AttentionArgs args, RowsOf rows) {
+  if (sequences_.of[size_t(rows)].empty()) return;
   Device& device = work.device;
-  const bool isHalf = args.kvType == int32_t(KvType::F16);
-  const size_t element = isHalf ? 2 : 1, size = size_t(args.headSize), keyRow = roundUp(size, 16);
+  const bool isHalf = args.kvType == int32_t(KvType::F16), isFloat = args.kvType == int32_t(KvType::F32);
+  const size_t element = isFloat ? 4 : isHalf ? 2 : 1, size = size_t(args.headSize), keyRow = roundUp(size, 16);
   const size_t padded = roundUp(size_t(args.valuesInKeys > 0 ? args.valuesInKeys : args.headSize), 16);
   const size_t valueBytes = padded * tokensOfBlock * element;
-  AttentionShape shape{args.view, args.headCount, args.kvHeadCount, int(padded), fewQueries, false, false};
+  AttentionShape shape{args.view, args.headCount, args.kvHeadCount, int(padded), fewQueries, false, false, rows, isFloat};
   shape.isLarge = args.valuesInKeys > 0 || padded > mostStagedValues;
   // See FewShared and ManyShared of the kernels.
   const auto fewBytes = [&](int queries, int stages) {
@@ -242,19 +255,22 @@ void AttentionPieces::launch(Work& work, AttentionArgs args) {
   // A warp of few rows adds up to eight times 64 values of two queries.
   const bool isTooWide = (padded + 63) / 64 * size_t(fewQueries) / 2 > 32;
   if (isTooWide || fewBytes(fewQueries, leastStages) > device.sharedBytes()) shape.fewQueries = fewQueries / 2;
-  if (fewBytes(shape.fewQueries, leastStages) > device.sharedBytes()) {
+  const auto refuse = [&] {
     throw DeviceError("heads of " + std::to_string(size) + " values need more shared memory than " + device.name() + " has");
-  }
-  const auto& manyForms = isHalf ? halfForms : byteForms;
+  };
+  if (!isFloat && fewBytes(shape.fewQueries, leastStages) > device.sharedBytes()) refuse();
+  const auto& manyForms = isFloat ? floatForms : isHalf ? halfForms : byteForms;
   const auto many = std::find_if(manyForms.begin(), manyForms.end(), [&](const ManyForm& form) {
     return size <= size_t(form.headSize) && form.sharedBytes(size, padded, element) <= device.sharedBytes();
   });
   shape.hasMany = args.valuesInKeys == 0 && many != manyForms.end();
+  if (isFloat && !shape.hasMany) refuse();
+  const AttentionLoad& load = loadOf(shape);
   const PieceLists made = lists(work, shape);
   args.states = states_.as<float>();
   args.counters = counters_.as<int32_t>();
   const int multiprocessors = device.multiprocessors();
-  if (load_.fewSegments > 0 || !shape.hasMany) {
+  if (!isFloat && (load.fewSegments > 0 || !shape.hasMany)) {
     args.pieces = made.few.pieces;
     args.pieceCount = made.few.count;
     const int queries = queriesOfPiece(work, shape);
@@ -286,12 +302,12 @@ void AttentionPieces::launch(Work& work, AttentionArgs args) {
     const std::string name = std::string(isHalf ? "attend_few_f16_" : "attend_few_q8_") + (shape.isLarge ? "large" : "128");
     device.launch(name.c_str(), {int(std::min(most, blocks.value_or(most))), 1, form.warps * 32, bytes}, args);
   }
-  if (load_.hasMany && shape.hasMany) {
+  if (isFloat || (load.hasMany && shape.hasMany)) {
     args.pieces = made.many.pieces;
     args.pieceCount = made.many.count;
     const size_t bytes = many->sharedBytes(size, padded, element);
     args.sharedBytes = int32_t(bytes);
-    const std::string name = std::string(isHalf ? "attend_many_f16_" : "attend_many_q8_") + many->name;
+    const std::string name = std::string(isFloat ? "attend_view_" : isHalf ? "attend_many_f16_" : "attend_many_q8_") + many->name;
     device.launch(name.c_str(), {multiprocessors * many->blocksOfMultiprocessor, 1, many->threads, bytes}, args);
   }
 }

@@ -13,13 +13,25 @@
 namespace chairlift {
 namespace cuda {
 
-/** Rows of one sequence in a step. */
+/** Rows of one sequence in a step, in all or in part. */
 struct SequenceRows {
   int firstRow, rows, start;
   // Where its block table starts.
   int tableStart;
+  // One past the last position that there is for them.
+  int end;
+};
 
-  int end() const { return start + rows; }
+/**
+ * Rows of a step that a launch takes: all; or, where images are seen both ways, those of images apart from all others. Positions of
+ * the former are `imageShift` higher, and so is a window, which then ends nothing that they see after them.
+ */
+enum class RowsOf { All, Text, Images };
+constexpr int imageShift = 1 << 28;
+
+struct StepSequences {
+  // By RowsOf.
+  std::vector<SequenceRows> of[3];
 };
 
 /** Layers that agree in this have the same pieces. */
@@ -31,12 +43,15 @@ struct AttentionShape {
   bool hasMany;
   // Whether keys of few rows are not copied to shared memory: see kernels/attention-few.h.
   bool isLarge;
+  RowsOf rows;
+  // Whether all rows go to the kernels of many: there are no others for floats.
+  bool isFloat;
 
   bool operator<(const AttentionShape& other) const { return key() < other.key(); }
 
  private:
-  std::tuple<int, int, bool, int, int, int, int, bool, bool> key() const {
-    return {view.window, view.chunk, view.isBidirectional, headCount, kvHeadCount, padded, fewQueries, hasMany, isLarge};
+  std::tuple<int, int, bool, int, int, int, int, bool, bool, RowsOf, bool> key() const {
+    return {view.window, view.chunk, view.isBidirectional, headCount, kvHeadCount, padded, fewQueries, hasMany, isLarge, rows, isFloat};
   }
 };
 
@@ -61,11 +76,15 @@ AttentionLoad attentionLoad(const std::vector<SequenceRows>& sequences);
 class AttentionPieces {
  public:
   /** Makes the lists of all shapes that layers have asked for; `tables` are the block tables on the host. */
-  void beginStep(Work& work, std::vector<SequenceRows> sequences, const int32_t* tables);
+  void beginStep(Work& work, StepSequences sequences, const int32_t* tables);
   /** Whether attention itself can place the queries, keys and values of all rows of the step: `args.place`. */
   bool placesHeads(int headSize) const;
-  /** Launches the attention of a layer over all rows of the step; `args` without pieces. */
-  void launch(Work& work, AttentionArgs args);
+  /** Whether there are rows of images that see each other. */
+  bool hasImages() const { return !sequences_.of[size_t(RowsOf::Images)].empty(); }
+  /** Whether a device has room for heads of this size with keys and values of float32. */
+  static bool takesFloats(const Device& device, int headSize);
+  /** Launches the attention of a layer over rows of the step; `args` without pieces. */
+  void launch(Work& work, AttentionArgs args, RowsOf rows = RowsOf::All);
 
  private:
   struct Lists {
@@ -83,9 +102,12 @@ class AttentionPieces {
   /** The blocks of kernels/attention-one.h where it serves this step; each has one piece and one KV head. */
   std::optional<int> oneBlocks(const Work& work, const AttentionShape& shape) const;
 
-  std::vector<SequenceRows> sequences_;
+  const AttentionLoad& loadOf(const AttentionShape& shape) const { return loads_[size_t(shape.rows)]; }
+
+  StepSequences sequences_;
   const int32_t* tables_ = nullptr;
-  AttentionLoad load_;
+  // By RowsOf.
+  AttentionLoad loads_[3];
   std::map<AttentionShape, Lists> lists_;
   Growing states_, counters_;
 };

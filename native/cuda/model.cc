@@ -37,15 +37,6 @@ int blockOfRow(const StepInput& input, size_t sequence, int position) {
   return input.blocks[size_t(input.blockStarts[sequence]) + size_t(position / blockTokens)];
 }
 
-std::vector<SequenceRows> sequencesOf(const StepInput& input) {
-  std::vector<SequenceRows> sequences;
-  for (size_t i = 0; i + 1 < input.rowStarts.size(); i++) {
-    const int first = input.rowStarts[i];
-    sequences.push_back({first, input.rowStarts[i + 1] - first, input.starts[i], input.blockStarts[i]});
-  }
-  return sequences;
-}
-
 }  // namespace
 
 CudaModel::CudaModel(std::unique_ptr<Device> device, std::unique_ptr<DeviceWeights> weights, ModelParts parts, int blockCount,
@@ -57,6 +48,7 @@ CudaModel::CudaModel(std::unique_ptr<Device> device, std::unique_ptr<DeviceWeigh
       stateSlots_(stateSlots),
       work_(*device_, *weights_, parts_.kv, parts_.normEpsilon),
       recurrentSlots_(parts_.recurrentStates, stateSlots, work_),
+      imageRows_(parts_, work_),
       sampler_(work_, parts_.vocabSize) {
   weights_->endFilling();
   if (parts_.finalNorm) noteNorm(*parts_.finalNorm);
@@ -132,7 +124,7 @@ void CudaModel::readBlock(int block, uint8_t* to) {
 void CudaModel::writeBlock(int block, const uint8_t* from) { device_->upload(kv_ + size_t(block) * kvStride_, from, blockBytes()); }
 
 CudaModel::Shape CudaModel::shapeOf(const StepInput& input, const SamplingInput* sampling) const {
-  const AttentionLoad attention = attentionLoad(sequencesOf(input));
+  const AttentionLoad attention = attentionLoad(allSequences(input));
   return {padded(int(input.tokens.size())),
           padded(int(input.logitRows.size())),
           padded(int(input.stateRows.size())),
@@ -141,12 +133,19 @@ CudaModel::Shape CudaModel::shapeOf(const StepInput& input, const SamplingInput*
           attention.hasMany,
           padded(int(input.recurrentFrom.size())),
           work_.adapters.used.empty() ? -1 : work_.adapters.used.front(),
-          sampling ? sampling->lists : -1};
+          sampling ? sampling->lists : -1,
+          turnsOtherwise(input)};
+}
+
+bool CudaModel::canRecord(const StepInput& input, const Shape& shape) const {
+  // Several adapters at once make more shapes than are worth recording, and so do images.
+  return shape.rows <= mostRecordedRows && work_.adapters.used.size() <= 1 && !imageRows_.isIn(input);
 }
 
 void CudaModel::prepare(const StepInput& input, const SamplingInput* sampling, const Shape& shape) {
   const size_t rows = size_t(shape.rows), wanted = size_t(shape.logitRows), kept = size_t(shape.stateRows);
-  const size_t placeAt = 3 * rows + wanted + kept, tablesAt = placeAt + 2, jobsAt = tablesAt + input.blocks.size();
+  const size_t turnsAt = 3 * rows + wanted + kept, placeAt = turnsAt + (shape.isTurned ? 3 * rows : 0);
+  const size_t tablesAt = placeAt + 2, jobsAt = tablesAt + input.blocks.size();
   words_.assign(jobsAt, 0);
   if (sampling) {
     words_[placeAt] = int32_t(jobsAt - placeAt);
@@ -160,6 +159,10 @@ void CudaModel::prepare(const StepInput& input, const SamplingInput* sampling, c
   int32_t* const stateRows = logitRows + wanted;
   std::fill(blocks, blocks + rows, -1);
   std::copy(input.tokens.begin(), input.tokens.end(), tokens);
+  if (parts_.perLayerInputs) {
+    for (const int32_t row : input.images.rows) tokens[row] = parts_.perLayerInputs->imageToken;
+  }
+  if (shape.isTurned) std::copy(input.rotaryPositions.begin(), input.rotaryPositions.end(), words_.begin() + std::ptrdiff_t(turnsAt));
   std::copy(input.logitRows.begin(), input.logitRows.end(), logitRows);
   std::copy(input.stateRows.begin(), input.stateRows.end(), stateRows);
   std::copy(input.blocks.begin(), input.blocks.end(), words_.begin() + std::ptrdiff_t(tablesAt));
@@ -172,6 +175,7 @@ void CudaModel::prepare(const StepInput& input, const SamplingInput* sampling, c
     }
     end = std::max(end, start + after - first);
   }
+  if (shape.isTurned) end = std::max(end, *std::max_element(input.rotaryPositions.begin(), input.rotaryPositions.end()) + 1);
   // Room for the tables of longer sequences, so that steps of one shape keep their addresses.
   size_t room = leastTableWords;
   while (room < words_.size()) room *= 2;
@@ -179,7 +183,7 @@ void CudaModel::prepare(const StepInput& input, const SamplingInput* sampling, c
   device_->upload(device, words_.data(), words_.size() * sizeof(int32_t));
   work_.rows = shape.rows;
   work_.extendPositions(end);
-  work_.attention.beginStep(work_, sequencesOf(input), input.blocks.data());
+  work_.attention.beginStep(work_, imageRows_.sequencesOf(input), input.blocks.data());
   work_.tables = {device, device + rows, device + 2 * rows, device + tablesAt, device + 3 * rows, device + 3 * rows + wanted};
   recurrentSlots_.beginStep(input, shape.rows, shape.sequences);
   adapterTable_.beginStep(input, shape.rows, work_);
@@ -201,6 +205,7 @@ void CudaModel::prepare(const StepInput& input, const SamplingInput* sampling, c
     }));
     work_.rotationPairs.push_back(int(pairs));
   }
+  imageRows_.beginStep(input, shape.isTurned ? device + turnsAt : nullptr);
   logits_.room(work_, wanted * size_t(parts_.vocabSize) * sizeof(float));
   states_.room(work_, kept * size_t(parts_.hiddenSize) * sizeof(float));
   samplingJobs_ = device + placeAt;
@@ -213,8 +218,7 @@ void CudaModel::run(const StepInput& input, const SamplingInput* sampling) {
   work_.adapters.used = usedAdapters(input);
   const Shape shape = shapeOf(input, sampling);
   prepare(input, sampling, shape);
-  // Several adapters at once make more shapes than are worth recording.
-  if (shape.rows > mostRecordedRows || work_.adapters.used.size() > 1) {
+  if (!canRecord(input, shape)) {
     launchStep(shape);
   } else {
     Recorded& recorded = graphs_[shape];
@@ -257,8 +261,9 @@ void CudaModel::start(const StepInput& input, const SamplingInput& sampling, uin
 
 bool CudaModel::isRecorded(const StepInput& input, const SamplingInput& sampling) {
   work_.adapters.used = usedAdapters(input);
-  const auto found = graphs_.find(shapeOf(input, &sampling));
-  return work_.adapters.used.size() <= 1 && found != graphs_.end() && found->second.graph &&
+  const Shape shape = shapeOf(input, &sampling);
+  const auto found = graphs_.find(shape);
+  return canRecord(input, shape) && found != graphs_.end() && found->second.graph &&
          found->second.generation == work_.generation;
 }
 
@@ -298,10 +303,14 @@ void CudaModel::readLogits(const std::vector<int32_t>& rows, float* to) {
 void CudaModel::launchStep(const Shape& shape) {
   work_.adapters.gathered.clear();
   work_.multiplier.dropNextInput();
+  imageRows_.turn();
   embed();
   if (parts_.perLayerInputs) makePerLayerInputs(*parts_.perLayerInputs, work_);
   if (parts_.altUp) altUp_.emplace(*parts_.altUp, work_).spread();
-  for (size_t i = 0; i < parts_.layers.size(); i++) launchLayer(i);
+  for (size_t i = 0; i < parts_.layers.size(); i++) {
+    launchLayer(i);
+    imageRows_.addAfter(i);
+  }
   if (altUp_) altUp_->gather();
   launchHead(shape);
 }
@@ -311,7 +320,7 @@ const Norm* CudaModel::normAfter(size_t layer, size_t branch) const {
   const Branch* next = nullptr;
   if (branch + 1 < own.branches.size()) {
     next = &own.branches[branch + 1];
-  } else if (layer + 1 < parts_.layers.size() && !own.altUp && !parts_.layers[layer + 1].altUp) {
+  } else if (layer + 1 < parts_.layers.size() && !imageRows_.addsAfter(layer) && !own.altUp && !parts_.layers[layer + 1].altUp) {
     const std::vector<Branch>& branches = parts_.layers[layer + 1].branches;
     if (!branches.empty()) next = &branches[0];
   }
@@ -351,6 +360,7 @@ void CudaModel::embed() {
     finish.norm = work_.maybeNorm(parts_.embeddingNorm);
     device_->launch("finish_embedding", {work_.rows, 1, 256, (size_t(parts_.hiddenSize) + 64) * sizeof(float)}, finish);
   }
+  imageRows_.embed();
   work_.measureStream();
 }
 

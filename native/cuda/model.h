@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cuda/adapters.h"
+#include "cuda/image-rows.h"
 #include "cuda/layers/altup.h"
 #include "cuda/recurrent-slots.h"
 #include "cuda/sampling.h"
@@ -26,6 +27,7 @@ class CudaModel {
   int blockCount() const { return blockCount_; }
   bool isRecurrent() const { return !parts_.recurrentStates.empty(); }
   Device& device() { return *device_; }
+  DeviceWeights& weights() { return *weights_; }
 
   /** As Model::step. */
   void step(const StepInput& input, float* logits, float* states);
@@ -71,18 +73,20 @@ class CudaModel {
  private:
   /**
    * What makes steps alike: numbers of rows, and of sequences with recurrent states, padded; what attention has to do; the one
-   * adapter in use, or -1; what is sampled (see SamplingInput), or -1.
+   * adapter in use, or -1; what is sampled (see SamplingInput), or -1; turns.
    */
   struct Shape {
     int rows, logitRows, stateRows;
     int fewSegments, fewRows;
     bool hasMany;
     int sequences, adapter, lists;
+    // Whether rows turn by other positions than their own.
+    bool isTurned;
 
     bool operator<(const Shape& other) const {
-      return std::tie(rows, logitRows, stateRows, fewSegments, fewRows, hasMany, sequences, adapter, lists) <
+      return std::tie(rows, logitRows, stateRows, fewSegments, fewRows, hasMany, sequences, adapter, lists, isTurned) <
              std::tie(other.rows, other.logitRows, other.stateRows, other.fewSegments, other.fewRows, other.hasMany,
-                      other.sequences, other.adapter, other.lists);
+                      other.sequences, other.adapter, other.lists, other.isTurned);
     }
   };
   struct Recorded {
@@ -99,6 +103,8 @@ class CudaModel {
   void noteNorm(const Norm& norm) { readsStream_[size_t(norm.kind)] = true; }
   void noteNorms(const Part& part);
   Shape shapeOf(const StepInput& input, const SamplingInput* sampling) const;
+  /** Whether steps like this one are replayed. */
+  bool canRecord(const StepInput& input, const Shape& shape) const;
   /** Launches a step, sampling with it where that is wanted. */
   void run(const StepInput& input, const SamplingInput* sampling);
   void prepare(const StepInput& input, const SamplingInput* sampling, const Shape& shape);
@@ -120,6 +126,7 @@ class CudaModel {
   Work work_;
   RecurrentSlots recurrentSlots_;
   AdapterTable adapterTable_;
+  ImageRowsOfStep imageRows_;
   uint8_t* kv_ = nullptr;
   size_t kvStride_ = 0, kvBytes_ = 0, committedBytes_ = 0;
   int capacity_ = 0;

@@ -51,13 +51,13 @@ void Work::extend(PositionTable& table) {
   table.filled = end;
 }
 
-void Work::launchAttention(AttentionArgs args, int cache) {
+void Work::launchAttention(AttentionArgs args, int cache, RowsOf rows) {
   args.tables = tables.tables;
   args.kv = kv + kvLayout.cacheAt(size_t(cache));
   args.blockStride = int64_t(kvStride);
   args.headBytes = int64_t(kvLayout.headBytes(size_t(cache)));
   args.kvType = int32_t(kvLayout.type);
-  attention.launch(*this, args);
+  attention.launch(*this, args, rows);
 }
 
 }  // namespace cuda

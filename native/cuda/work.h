@@ -35,6 +35,14 @@ struct StepTables {
   const int32_t* stateRows;
 };
 
+/** Turns of rows that are not those of their positions: see TurnRowsArgs. */
+struct RowTurns {
+  // Three for each row; null: all rows turn by their positions.
+  const int32_t* positions = nullptr;
+  // By rope.
+  std::vector<const float*> turns;
+};
+
 /** Recurrent states, in slots, and the runs of a step over them: see StateView. */
 struct DeviceStates {
   float* slots = nullptr;
@@ -219,7 +227,7 @@ class Work {
   /** Extends all tables by position to `end`: steps that are replayed do not ask for them. */
   void extendPositions(int end);
   /** Fills in what attentions share, and launches. */
-  void launchAttention(AttentionArgs args, int cache);
+  void launchAttention(AttentionArgs args, int cache, RowsOf rows = RowsOf::All);
 
   Device& device;
   DeviceWeights& weights;
@@ -246,6 +254,7 @@ class Work {
   // By rope: by position, cosines then sines of all pairs.
   std::vector<const float*> rotations;
   std::vector<int> rotationPairs;
+  RowTurns turned;
   Multiplier multiplier;
   AttentionPieces attention;
 

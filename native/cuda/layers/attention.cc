@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "cuda/kernels/vision-args.h"
 #include "cuda/layers/registry.h"
 
 namespace chairlift {
@@ -42,6 +43,13 @@ void setNorm(const std::optional<HeadNorm>& norm, NormArgs& to, bool& hasOwn, Wo
   to = work.norm(norm->norm);
   // Weights of a norm over all heads differ from head to head, too.
   hasOwn = norm->over != HeadNorm::Over::Head;
+}
+
+/** Rows of images see all of theirs, and all others what they see anyway. */
+void attendBothWays(AttentionArgs attend, const Attention& attention, Work& work) {
+  work.launchAttention(attend, attention.cache, RowsOf::Text);
+  attend.view = {attention.window > 0 ? attention.window + imageShift : 0, 0, true};
+  work.launchAttention(attend, attention.cache, RowsOf::Images);
 }
 
 }  // namespace
@@ -87,10 +95,14 @@ void launch(const Attention& attention, const Input& input, Work& work, float* o
   place.blockStride = int64_t(work.kvStride);
   place.headBytes = int64_t(work.kvLayout.headBytes(size_t(attention.cache)));
   place.kvType = int32_t(work.kvLayout.type);
+  const bool isTurned = attention.rope && work.turned.positions;
+  const bool hasImages = attention.imagesBothWays && work.attention.hasImages();
   const int heads = attention.headCount + (attention.stores ? attention.kvHeadCount : 0);
   const auto launchPlace = [&] {
     const size_t shared = size_t(2 * headWarps * attention.headSize) * sizeof(float);
-    work.device.launch("place_heads", {work.rows, (heads + headWarps - 1) / headWarps, headWarps * 32, shared}, place);
+    const Grid grid{work.rows, (heads + headWarps - 1) / headWarps, headWarps * 32, shared};
+    if (!isTurned) return work.device.launch("place_heads", grid, place);
+    work.device.launch("place_turned_heads", grid, PlaceTurnedArgs{place, work.turned.turns[size_t(*attention.rope)]});
   };
   measureValues();
   if (attention.normsAfterRope && (isOverAll(attention.queryNorm) || isOverAll(attention.keyNorm))) {
@@ -100,7 +112,7 @@ void launch(const Attention& attention, const Input& input, Work& work, float* o
   }
   measure();
   AttentionArgs attend{};
-  attend.places = work.attention.placesHeads(attention.headSize);
+  attend.places = !isTurned && !hasImages && work.attention.placesHeads(attention.headSize);
   if (attend.places) attend.place = place;
   else launchPlace();
 
@@ -115,7 +127,8 @@ void launch(const Attention& attention, const Input& input, Work& work, float* o
   attend.scale = attention.scale;
   attend.softcap = attention.softcap;
   attend.sinks = work.weights.vector(attention.sinks);
-  work.launchAttention(attend, attention.cache);
+  if (hasImages) attendBothWays(attend, attention, work);
+  else work.launchAttention(attend, attention.cache);
 
   Input attendedRows{attended, attendedStride, attention.querySize()};
   if (attention.hasGate) {
