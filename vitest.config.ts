@@ -13,7 +13,7 @@ const replacingModules = ['src/store/key-ring.test.ts', 'src/cli/bench-offline-f
 
 /** Strike a whole server, a fleet, a simulated one or a page for minutes, or run every CUDA kernel on a simulated GPU: `npm run test:system`. */
 const ofTheSystem = [
-  'test/cuda/{adapters,attention,contract,products,recovery}.test.ts',
+  'test/cuda/{adapters,attention,contract,images,products,recovery}.test.ts',
   'test/{chaos,clients,fleet,simulation,web}/**/*.test.ts',
   'test/end-to-end/{hostile-grammars,load,recovery,shutdown,survival,twin,upstreams}.test.ts',
 ];

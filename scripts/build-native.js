@@ -27,7 +27,7 @@ const setFlags = {
 };
 
 // Each folder is compiled as one unit: headers are most of the cost of small files.
-const unitNames = ['layers', 'model', 'sampling', 'system', 'tower', 'cuda', 'cuda/layers'];
+const unitNames = ['layers', 'model', 'sampling', 'system', 'tower', 'cuda', 'cuda/layers', 'cuda/tower'];
 // The GPU that tests run kernels on; a build that has it uses it alone. It is compiled in half the time with few optimisations.
 const simulatorUnits = ['cuda/simulator', 'cuda/simulator/vision'];
 // A simulated thread asks for its block at every step: with this model that is a load, and no call.

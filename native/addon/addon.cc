@@ -13,6 +13,7 @@
 #include "cuda/driver-device.h"
 #include "cuda/model.h"
 #include "cuda/probe.h"
+#include "cuda/tower/view-run.h"
 #include "kernels/dispatch.h"
 #include "model/model.h"
 #include "model/reader.h"
@@ -37,6 +38,7 @@ struct Handle {
   std::unique_ptr<cuda::Device> device;
   std::unique_ptr<cuda::DeviceWeights> weights;
   std::shared_ptr<cuda::CudaModel> cudaModel;
+  std::shared_ptr<cuda::CudaTower> cudaTower;
   // Set while a task runs off the JavaScript thread, or a step on a GPU: nothing else may touch the model.
   bool busy = false;
   // The latter: the next step may be prepared meanwhile.
@@ -184,6 +186,17 @@ napi_value createOnGpu(napi_env env, napi_callback_info info) {
   });
 }
 
+/** addKernels(handle, kernels: Uint8Array): beside those of `createOnGpu` */
+napi_value addKernels(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 2);
+    Handle& handle = toHandle(env, args[0]);
+    if (!handle.device) throw ScriptError("native addon: no GPU that takes kernels");
+    handle.device->addKernels(toByteArray(env, args[1], "kernels").data);
+    return undefinedValue(env);
+  });
+}
+
 /** gpus(): what NVIDIA's driver finds; throws where there is none */
 napi_value gpus(napi_env env, napi_callback_info) {
   return guarded(env, [&] {
@@ -307,6 +320,9 @@ napi_value assemble(napi_env env, napi_callback_info info) {
     if (handle.device) {
       handle.cudaModel = std::make_shared<cuda::CudaModel>(std::move(handle.device), std::move(handle.weights), std::move(parts),
                                                            toInt(env, args[3]), toInt(env, args[4]));
+      if (const Record* tower = description.maybe("tower")) {
+        handle.cudaTower = std::make_shared<cuda::CudaTower>(handle.cudaModel, readTower(*tower, handle.matrices));
+      }
       handle.matrices.clear();
       return undefinedValue(env);
     }
@@ -392,9 +408,10 @@ napi_value step(napi_env env, napi_callback_info info) {
   });
 }
 
-/** What JavaScript holds of a view on its way through a tower; null once it was ended. */
+/** What JavaScript holds of a view on its way through a tower, on the processor or on a GPU; both null once it was ended. */
 struct ViewHandle {
   std::shared_ptr<TowerRun> run;
+  std::shared_ptr<cuda::ViewRun> gpuRun;
 };
 
 ViewHandle& toViewHandle(napi_env env, napi_value value) {
@@ -403,10 +420,10 @@ ViewHandle& toViewHandle(napi_env env, napi_value value) {
   return *static_cast<ViewHandle*>(data);
 }
 
-TowerRun& toTowerRun(napi_env env, napi_value value) {
+const ViewHandle& toOpenView(napi_env env, napi_value value) {
   const ViewHandle& view = toViewHandle(env, value);
-  if (!view.run) throw ScriptError("native addon: the view was ended");
-  return *view.run;
+  if (!view.run && !view.gpuRun) throw ScriptError("native addon: the view was ended");
+  return view;
 }
 
 /** beginView(handle, program, rgb: Uint8Array): view; `program` is that of src/compute/tower/program.ts */
@@ -414,10 +431,16 @@ napi_value beginView(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 3);
     const Handle& handle = toAnyHandle(env, args[0]);
-    if (!handle.tower) throw ScriptError("native addon: the model has no vision tower");
+    if (!handle.tower && !handle.cudaTower) throw ScriptError("native addon: the model has no vision tower");
     auto view = std::make_unique<ViewHandle>();
-    view->run = std::make_shared<TowerRun>(handle.tower, readProgram(toRecord(env, args[1], "program"), *handle.tower),
-                                           toByteArray(env, args[2], "rgb").copy(), *handle.kernels, handle.pool);
+    const Tower& tower = handle.tower ? *handle.tower : handle.cudaTower->tower();
+    TowerProgram program = readProgram(toRecord(env, args[1], "program"), tower);
+    std::vector<uint8_t> rgb = toByteArray(env, args[2], "rgb").copy();
+    if (handle.tower) {
+      view->run = std::make_shared<TowerRun>(handle.tower, std::move(program), std::move(rgb), *handle.kernels, handle.pool);
+    } else {
+      view->gpuRun = std::make_shared<cuda::ViewRun>(handle.cudaTower, std::move(program), std::move(rgb));
+    }
     napi_value external;
     check(napi_create_external(
               env, view.get(), [](napi_env, void* data, void*) { delete static_cast<ViewHandle*>(data); }, nullptr, &external),
@@ -427,38 +450,57 @@ napi_value beginView(napi_env env, napi_callback_info info) {
   });
 }
 
-/** runView(handle, view, operation, first, count): Promise<void>; some rows of an operation */
+/** runView(handle, view, operation, first, count): Promise<void>; some rows of an operation, which a GPU may not have done yet */
 napi_value runView(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 5);
     Handle& handle = toHandle(env, args[0]);
-    toTowerRun(env, args[1]);
+    const ViewHandle view = toOpenView(env, args[1]);
     const int operation = toInt(env, args[2]), first = toInt(env, args[3]), count = toInt(env, args[4]);
-    return runOffThread(env, handle, "chairlift.runView", {args[0], args[1]},
-                        [run = toViewHandle(env, args[1]).run, operation, first, count] { run->run(operation, first, count); });
+    return runOffThread(env, handle, "chairlift.runView", {args[0], args[1]}, [view, operation, first, count] {
+      if (view.run) view.run->run(operation, first, count);
+      else view.gpuRun->run(operation, first, count);
+    });
   });
 }
 
-/** readView(handle, view, output, values: Float32Array); between operations */
+/** settleView(handle, view): Promise<void>; once a GPU has done what was asked of it */
+napi_value settleView(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 2);
+    Handle& handle = toHandle(env, args[0]);
+    const ViewHandle view = toOpenView(env, args[1]);
+    return runOffThread(env, handle, "chairlift.settleView", {args[0], args[1]}, [view] {
+      if (view.gpuRun) view.gpuRun->wait();
+    });
+  });
+}
+
+/** readView(handle, view, output, values: Float32Array): Promise<void>; between operations */
 napi_value readView(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 4);
-    toHandle(env, args[0]);
-    const TowerRun& run = toTowerRun(env, args[1]);
+    Handle& handle = toHandle(env, args[0]);
+    const ViewHandle view = toOpenView(env, args[1]);
+    const TowerProgram& program = view.run ? view.run->program() : view.gpuRun->program();
     const int output = toInt(env, args[2]);
     const auto values = toFloatArray(env, args[3], "values");
-    if (output < 0 || size_t(output) >= run.program().outputs.size()) throw ScriptError("native addon: no such output");
-    const BufferRows& rows = run.program().outputs[size_t(output)];
+    if (output < 0 || size_t(output) >= program.outputs.size()) throw ScriptError("native addon: no such output");
+    const BufferRows& rows = program.outputs[size_t(output)];
     if (values.length != size_t(rows.rows) * size_t(rows.size)) throw ScriptError("native addon: values of another size");
-    run.read(output, values.data);
-    return undefinedValue(env);
+    return runOffThread(env, handle, "chairlift.readView", {args[0], args[1], args[3]}, [view, output, to = values.data] {
+      if (view.run) view.run->read(output, to);
+      else view.gpuRun->read(output, to);
+    });
   });
 }
 
 /** endView(view): gives its memory back, or lets its last operation do so. */
 napi_value endView(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
-    toViewHandle(env, arguments(env, info, 1)[0]).run.reset();
+    ViewHandle& view = toViewHandle(env, arguments(env, info, 1)[0]);
+    view.run.reset();
+    view.gpuRun.reset();
     return undefinedValue(env);
   });
 }
@@ -513,6 +555,8 @@ napi_value stepAndSample(napi_env env, napi_callback_info info) {
     cuda::CudaModel& model = toCudaModel(env, args[0]);
     Handle& handle = toHandle(env, args[0]);
     StepInput input = readBatch(env, args[1], model.isRecurrent());
+    std::vector<napi_value> held{args[0], args[4], args[5]};
+    readImages(env, args[1], input, held);
     cuda::SamplingInput sampling = readSampling(env, args[2], args[3], input.logitRows.size());
     const auto found = toWordArray(env, args[4], "found");
     const auto states = toFloatArray(env, args[5], "states");
@@ -526,11 +570,11 @@ napi_value stepAndSample(napi_env env, napi_callback_info info) {
       check(napi_get_undefined(env, &nothing), "cannot make undefined");
       return nothing;
     }
-    return runOffThread(env, handle, "chairlift.stepAndSample", {args[0], args[4], args[5]},
-                        [held = handle.cudaModel, input = std::move(input), sampling = std::move(sampling), to = found.data,
+    return runOffThread(env, handle, "chairlift.stepAndSample", held,
+                        [model = handle.cudaModel, input = std::move(input), sampling = std::move(sampling), to = found.data,
                          into = states.data] {
-                          held->start(input, sampling, to, into);
-                          held->finish();
+                          model->start(input, sampling, to, into);
+                          model->finish();
                         });
   });
 }
@@ -562,7 +606,10 @@ napi_value prepareStep(napi_env env, napi_callback_info info) {
     Handle& handle = toAnyHandle(env, args[0]);
     if (!handle.isComputing) throw ScriptError("native addon: no step is under way on a GPU");
     cuda::CudaModel& model = *handle.cudaModel;
-    const StepInput input = readBatch(env, args[1], model.isRecurrent());
+    StepInput input = readBatch(env, args[1], model.isRecurrent());
+    // Steps with rows of images are not prepared: their values are read by none.
+    std::vector<napi_value> values;
+    readImages(env, args[1], input, values);
     const cuda::SamplingInput sampling = readSampling(env, args[2], args[3], input.logitRows.size());
     napi_value result;
     check(napi_get_boolean(env, model.prepareNext(input, sampling), &result), "cannot make a boolean");
@@ -727,6 +774,7 @@ napi_value destroy(napi_env env, napi_callback_info info) {
     handle.matrices.clear();
     handle.model.reset();
     handle.tower.reset();
+    handle.cudaTower.reset();
     handle.cudaModel.reset();
     handle.weights.reset();
     handle.device.reset();
@@ -880,14 +928,14 @@ NAPI_MODULE_INIT() {
       {"unpack", unpack},         {"multiply", multiply},
       {"timeMultiply", timeMultiply}, {"readBandwidth", readBandwidth},
       {"createSampler", createSampler}, {"sampleRows", sampleRows},
-      {"gpus", gpus},             {"createOnGpu", createOnGpu},  {"fitBlocks", fitBlocks},
+      {"gpus", gpus},             {"createOnGpu", createOnGpu},  {"addKernels", addKernels},   {"fitBlocks", fitBlocks},
       {"profileStep", profileStep},
       {"gpuFreeBytes", gpuFreeBytes}, {"moveBlocks", moveBlocks},
       {"timeGpuCopy", timeGpuCopy},
       {"canSample", canSample},   {"stepAndSample", stepAndSample}, {"isStepDone", isStepDone}, {"prepareStep", prepareStep},
       {"startPrepared", startPrepared}, {"readLogits", readLogits},
       {"probeSampling", probeSampling},
-      {"beginView", beginView},   {"runView", runView},         {"readView", readView},         {"endView", endView},
+      {"beginView", beginView},   {"runView", runView},         {"settleView", settleView},   {"readView", readView},         {"endView", endView},
       {"multiplyOnGpu", multiplyOnGpu}, {"timeMultiplyOnGpu", timeMultiplyOnGpu},
   };
   for (const auto& function : functions) {

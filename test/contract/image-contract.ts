@@ -4,6 +4,8 @@ import { describe, expect, it } from 'vitest';
 import type { Backend, ImageFeatures } from '../../src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
 import { imageSpans, type SequenceImages } from '../../src/compute/batch-images.ts';
+import type { ImageInput } from '../../src/model/vision/vision-spec.ts';
+import type { TensorType } from '../../src/weights/tensor-type.ts';
 import { blocksFor, cosine } from '../support/backend-properties.ts';
 import { seededRandom } from '../support/random-blocks.ts';
 import { seeingModel, tiledImage } from '../support/seeing-model.ts';
@@ -30,7 +32,17 @@ interface Text {
   readonly images?: SequenceImages;
 }
 
-export function imageContract(open: OpenBackend, { settings }: Pick<ContractModels, 'settings'>): void {
+interface Images extends Pick<ContractModels, 'settings'> {
+  /** A picture whose views are joined; smaller where kernels are simulated. */
+  readonly pictureOf?: (seed: number) => ImageInput;
+  /** Of towers. */
+  readonly types?: readonly TensorType[];
+}
+
+export function imageContract(
+  open: OpenBackend,
+  { settings, pictureOf = tiledImage, types = ['F32', 'F16', 'Q8_0'] }: Images,
+): void {
   describe.each(models)('in a batch: $name', ({ make, bothWays }) => {
     const model = make();
     const texts = textsOf(model);
@@ -68,9 +80,9 @@ export function imageContract(open: OpenBackend, { settings }: Pick<ContractMode
     });
   });
 
-  describe.each(['F32', 'F16', 'Q8_0'] as const)('by a tower of %s', (type) => {
+  describe.each(types)('by a tower of %s', (type) => {
     const model = seeingModel({ type });
-    const image = tiledImage(3);
+    const image = pictureOf(3);
 
     it('have the features of the reference backend', async () => {
       const expected = await withBackend(onReference, model, {}, (backend) => featuresOf(backend));
@@ -117,12 +129,12 @@ export function imageContract(open: OpenBackend, { settings }: Pick<ContractMode
     await withBackend(open, model, {}, async (backend) => {
       const [text] = textsOf(model) as [Text];
       const [expected] = await inPieces(backend, [text]);
-      const runs = [3, 4].map((seed) => backend.beginImage?.(tiledImage(seed)));
+      const runs = [3, 4].map((seed) => backend.beginImage?.(pictureOf(seed)));
       while (runs.some((run) => run !== undefined && run.features === undefined)) {
         for (const run of runs) await run?.advance(2e6);
         expect(await inPieces(backend, [text])).toEqual([expected]);
       }
-      const again = backend.beginImage?.(tiledImage(4));
+      const again = backend.beginImage?.(pictureOf(4));
       await again?.advance(Number.POSITIVE_INFINITY);
       expect(again?.features).toEqual(runs[1]?.features);
       for (const run of [...runs, again]) run?.close();

@@ -1,11 +1,11 @@
-// Two backends as one: every step runs on both, and what differs between them, be it in the last bit, is recorded.
+// Two backends as one: every step and every image runs on both, and what differs between them, be it in the last bit, is recorded.
 
-import type { Backend, CreateBackend } from '../../src/compute/backend.ts';
+import type { Backend, CreateBackend, ImageFeatures, ImageRun } from '../../src/compute/backend.ts';
 
 export interface Difference {
   /** Its number among all that were compared. */
   readonly step: number;
-  readonly of: 'logits' | 'states';
+  readonly of: 'logits' | 'states' | 'features';
   readonly values: number;
   readonly different: number;
   readonly largest: number;
@@ -52,6 +52,12 @@ export class BitComparison {
         this.#compare('states', known.states, found.states);
         return found;
       },
+      ...(backend.beginImage === undefined
+        ? {}
+        : {
+            beginImage: (image) =>
+              this.#both(oracle.beginImage?.(image) as ImageRun, backend.beginImage?.(image) as ImageRun),
+          }),
       releaseBlocks: (blocks) => {
         oracle.releaseBlocks(blocks);
         backend.releaseBlocks(blocks);
@@ -63,12 +69,41 @@ export class BitComparison {
     } satisfies Backend;
   };
 
+  #both(oracle: ImageRun, run: ImageRun): ImageRun {
+    return {
+      get left() {
+        return run.left;
+      },
+      get features() {
+        return run.features;
+      },
+      advance: async (work) => {
+        const isNew = run.features === undefined;
+        await oracle.advance(work);
+        await run.advance(work);
+        if (!isNew || run.features === undefined) return;
+        const known = outputsOf(oracle.features);
+        for (const [at, values] of outputsOf(run.features).entries()) {
+          this.#compare('features', known[at] ?? new Float32Array(), values);
+        }
+      },
+      close: () => {
+        oracle.close();
+        run.close();
+      },
+    };
+  }
+
   #compare(of: Difference['of'], known: Float32Array, found: Float32Array): void {
     const { different, largest } = differenceOf(known, found);
     this.#values += known.length;
     if (different === 0) return;
     this.#differences.push({ step: this.#steps, of, values: known.length, different, largest });
   }
+}
+
+function outputsOf(features: ImageFeatures | undefined): readonly Float32Array[] {
+  return features === undefined ? [] : [features.embeddings, ...features.deepstack];
 }
 
 /** How many values have other bits, and by how much they differ at most. */

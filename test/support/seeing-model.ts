@@ -6,6 +6,7 @@ import { gridRope } from '../../src/model/vision/grid-rope.ts';
 import type {
   GridAttentionSpec,
   ImageInput,
+  ImageView,
   TowerBranchSpec,
   TowerMlpSpec,
   TowerStep,
@@ -197,13 +198,22 @@ function towerLinear(tensor: string, rows: number, columns: number): LinearSpec 
 
 /** The whole, and tiles in two rows of three. */
 export function tiledImage(seed: number): ImageInput {
-  const random = seededRandom(seed);
-  const views = [[52, 36], ...Array.from({ length: 6 }, () => [32, 32])].map(([width = 0, height = 0]) => ({
-    width,
-    height,
-    rgb: noise(random, 3 * width * height),
-  }));
+  const views = noisyViews(seed, [[52, 36], ...Array.from({ length: 6 }, () => [32, 32] as const)]);
   return { views, tiles: { rows: 2, columns: 3, picture: { width: 300, height: 180 } } };
+}
+
+/** The whole, whose rows are more than a piece's and no whole tiles, and one tile. */
+export function smallImage(seed: number): ImageInput {
+  const views = noisyViews(seed, [
+    [36, 28],
+    [16, 16],
+  ]);
+  return { views, tiles: { rows: 1, columns: 1, picture: { width: 16, height: 16 } } };
+}
+
+function noisyViews(seed: number, sizes: readonly (readonly [width: number, height: number])[]): ImageView[] {
+  const random = seededRandom(seed);
+  return sizes.map(([width, height]) => ({ width, height, rgb: noise(random, 3 * width * height) }));
 }
 
 function noise(random: Random, count: number): Uint8Array {

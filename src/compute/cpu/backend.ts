@@ -1,9 +1,7 @@
 // The `cpu` backend: the Backend contract over the C++ addon.
 
-import { mapLeaves } from '../../model/leaves.ts';
 import type { ModelSpec } from '../../model/spec.ts';
-import type { ImageInput, ImageView, JoinSpec, VisionSpec } from '../../model/vision/vision-spec.ts';
-import { readVector } from '../../model/weight-reader.ts';
+import type { ImageInput, ImageView, VisionSpec } from '../../model/vision/vision-spec.ts';
 import { machineLimits } from '../../runtime/limits.ts';
 import type { SampleRows } from '../../sampling/sample-row.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
@@ -20,6 +18,7 @@ import {
 import { type BatchLimits, BlockUses, batchLimits, checkBatch } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import type { Join } from '../tower/join-views.ts';
+import { loadJoin } from '../tower/load-join.ts';
 import type { TowerProgram } from '../tower/program.ts';
 import { ProgramRun, type ViewRun } from '../tower/program-run.ts';
 import type { Addon, ModelHandle } from './binding.ts';
@@ -55,18 +54,6 @@ export async function createCpuBackend(
   const sampleRows = createNativeSampler(addon, handle);
   const { kvType = 'f16' } = options;
   return new CpuBackend(addon, handle, spec, { blockCount, stateSlots, kvType, join, sampleRows });
-}
-
-function loadJoin(join: JoinSpec, weights: WeightSource): Join {
-  const load = (leaf: unknown): never => {
-    throw new Error(`features are joined by vectors alone, not by ${JSON.stringify(leaf)}`);
-  };
-  return mapLeaves<JoinSpec, { linear: never; norm: never; table: never; vector: Float32Array }>(join, {
-    linear: load,
-    norm: load,
-    table: load,
-    vector: (vector) => readVector(weights, vector),
-  });
 }
 
 interface Parts extends Pick<Backend, 'blockCount' | 'stateSlots' | 'sampleRows'> {
@@ -160,7 +147,10 @@ class CpuBackend implements Backend {
         this.#requireIdle('compute images between steps');
         return this.#compute(() => this.#addon.runView(this.#handle, view, operation, firstRow, count));
       },
-      read: (output, into) => this.#addon.readView(this.#handle, view, output, into),
+      read: (output, into) => {
+        this.#requireIdle('read images between steps');
+        return this.#compute(() => this.#addon.readView(this.#handle, view, output, into));
+      },
       close: () => this.#addon.endView(view),
     };
   }

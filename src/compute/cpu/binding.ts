@@ -80,6 +80,8 @@ export interface Addon {
   gpus(): readonly { readonly name: string; readonly capability: number; readonly bytes: number }[];
   /** The model is on a GPU; `kernels` is a cubin for it, or PTX that ends with a zero. */
   createOnGpu(threads: number, gpu: number, kernels: Uint8Array): ModelHandle;
+  /** Adds kernels to those of `createOnGpu`, before the model is assembled. */
+  addKernels(model: ModelHandle, kernels: Uint8Array): void;
   /** Seconds that a GPU takes to copy as much within its memory. */
   timeGpuCopy(gpu: number, kernels: Uint8Array, megabytes: number): number;
   /** What is free of a GPU's memory. */
@@ -121,7 +123,7 @@ export interface Addon {
   step(model: ModelHandle, batch: Batch, logits: Float32Array, states: Float32Array): Promise<void>;
   /** Begins to run the vision tower over a view of three bytes a pixel; may be called during a step. */
   beginView(model: ModelHandle, program: TowerProgram, rgb: Uint8Array): ViewHandle;
-  /** Computes `count` rows of an operation of the program. Never during a step. */
+  /** Computes `count` rows of an operation of the program; on a GPU it launches them. Never during a step. */
   runView(
     model: ModelHandle,
     view: ViewHandle,
@@ -129,9 +131,11 @@ export interface Addon {
     firstRow: number,
     count: number,
   ): Promise<void>;
+  /** Waits until a GPU has computed what was launched. */
+  settleView(model: ModelHandle, view: ViewHandle): Promise<void>;
   /** Values of one of the program's outputs. */
-  readView(model: ModelHandle, view: ViewHandle, output: number, values: Float32Array): void;
-  /** Gives its memory back, as soon as nothing computes it. */
+  readView(model: ModelHandle, view: ViewHandle, output: number, values: Float32Array): Promise<void>;
+  /** Gives its memory back, as soon as nothing computes it; that of a GPU never during a step. */
   endView(view: ViewHandle): void;
   /** Whether a model on a GPU takes `stepAndSample`. */
   canSample(model: ModelHandle): boolean;

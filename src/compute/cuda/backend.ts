@@ -1,6 +1,7 @@
 // The `cuda` backend: the Backend contract over the C++ addon and NVIDIA's driver.
 
 import type { ModelSpec } from '../../model/spec.ts';
+import type { ImageInput, ImageView, VisionSpec } from '../../model/vision/vision-spec.ts';
 import { messageOf } from '../../runtime/error-message.ts';
 import { machineLimits } from '../../runtime/limits.ts';
 import type { SampleRow, SampleRows } from '../../sampling/sample-row.ts';
@@ -10,6 +11,7 @@ import {
   type BackendOptions,
   type Batch,
   type BlockMemory,
+  type ImageRun,
   type KvContent,
   type KvType,
   type StartStep,
@@ -17,15 +19,19 @@ import {
   stateSlotsOf,
 } from '../backend.ts';
 import { type BatchLimits, BlockUses, batchLimits, checkBatch, checkRange } from '../batch.ts';
-import type { Addon, ModelHandle } from '../cpu/binding.ts';
+import type { Addon, ModelHandle, ViewHandle } from '../cpu/binding.ts';
 import { nativeContent } from '../cpu/native-content.ts';
 import { createNativeSampler } from '../cpu/sample-rows.ts';
 import { uploadModel } from '../cpu/upload.ts';
 import { HeldBlocks } from '../held-blocks.ts';
+import { BackendFailedError } from '../image-failures.ts';
 import { recurrentStateBytes, weightBytes } from '../memory.ts';
-import { refuseVision } from '../vision-support.ts';
+import type { Join } from '../tower/join-views.ts';
+import { loadJoin } from '../tower/load-join.ts';
+import type { TowerProgram } from '../tower/program.ts';
+import { ProgramRun, type ViewRun } from '../tower/program-run.ts';
 import { type CudaGpu, findCudaGpu } from './gpu.ts';
-import { kernelsFor } from './kernel-images.ts';
+import { kernelsFor, visionKernelsFor } from './kernel-images.ts';
 import { KvMemory } from './kv-memory.ts';
 import { GpuSampler } from './sampling.ts';
 
@@ -35,7 +41,7 @@ export interface CudaOptions extends BackendOptions {
   readonly kvType?: KvType;
   /** One of several GPUs, by its number or a part of its name. */
   readonly gpu?: string;
-  /** A cubin or PTX for that GPU, in place of what belongs to it. */
+  /** A cubin or PTX for that GPU, in place of all that belongs to it. */
   readonly kernels?: Uint8Array;
 }
 
@@ -55,7 +61,6 @@ export async function createCudaBackend(
   weights: WeightSource,
   options: CudaOptions,
 ): Promise<CudaBackend> {
-  refuseVision(spec, 'cuda');
   const gpu = findCudaGpu(addon, options.gpu);
   const kernels = options.kernels ?? kernelsFor(gpu.capability).content;
   const stateSlots = stateSlotsOf(spec, options);
@@ -67,6 +72,9 @@ export async function createCudaBackend(
     // Asked after the GPU is open, which takes some itself.
     freeBytes = addon.gpuFreeBytes(gpu.number);
     if (neededBytes > freeBytes) throw noRoom(gpu, neededBytes, freeBytes);
+    if (spec.vision !== undefined && options.kernels === undefined) {
+      addon.addKernels(handle, visionKernelsFor(gpu.capability).content);
+    }
     const model = await uploadModel(addon, handle, spec, weights, options.onProgress ?? (() => {}));
     addon.assemble(handle, model, options.kvType ?? 'f16', options.blockCount, stateSlots ?? 0);
     const first = Math.min(FIRST_BLOCKS, options.blockCount);
@@ -76,7 +84,8 @@ export async function createCudaBackend(
     throw isOutOfMemory(error) ? noRoom(gpu, neededBytes, freeBytes) : error;
   }
   const { blockCount, kvType = 'f16' } = options;
-  return new CudaBackend(addon, handle, gpu, spec, { blockCount, stateSlots, kvType });
+  const join = spec.vision && loadJoin(spec.vision.tower.join, weights);
+  return new CudaBackend(addon, handle, gpu, spec, { blockCount, stateSlots, kvType, join });
 }
 
 /** By the driver's name for it, which its errors end with. */
@@ -91,6 +100,11 @@ function noRoom({ name }: CudaGpu, neededBytes: number, freeBytes: number): Cuda
   );
 }
 
+interface Parts extends Pick<Backend, 'blockCount' | 'stateSlots'> {
+  readonly kvType: KvType;
+  readonly join: Join | undefined;
+}
+
 export class CudaBackend implements Backend {
   readonly name = 'cuda';
   readonly device: string;
@@ -99,6 +113,7 @@ export class CudaBackend implements Backend {
   readonly sampleRows: SampleRows;
   readonly blockMemory: BlockMemory;
   readonly content: KvContent;
+  readonly beginImage?: (image: ImageInput) => ImageRun;
   readonly #addon: Addon;
   readonly #handle: ModelHandle;
   readonly #kv: KvMemory;
@@ -107,6 +122,7 @@ export class CudaBackend implements Backend {
   readonly #uses: BlockUses;
   readonly #held: HeldBlocks;
   readonly #sampler: GpuSampler;
+  readonly #endedViews: ViewHandle[] = [];
   #logits = new Float32Array(0);
   #states = new Float32Array(0);
   #running = false;
@@ -119,7 +135,7 @@ export class CudaBackend implements Backend {
     handle: ModelHandle,
     { name }: CudaGpu,
     spec: ModelSpec,
-    { blockCount, stateSlots, kvType }: Pick<Backend, 'blockCount' | 'stateSlots'> & { kvType: KvType },
+    { blockCount, stateSlots, kvType, join }: Parts,
   ) {
     this.device = name;
     this.blockCount = blockCount;
@@ -153,6 +169,10 @@ export class CudaBackend implements Backend {
         return kv.fit(needed, most);
       },
     };
+    const { vision } = spec;
+    if (vision !== undefined && join !== undefined) {
+      this.beginImage = (image) => this.#beginImage(vision, join, image);
+    }
   }
 
   async step(batch: Batch, rows?: readonly SampleRow[]): Promise<StepResult> {
@@ -183,7 +203,7 @@ export class CudaBackend implements Backend {
         this.#checkIdle();
         checkRange('token', tokens, this.#spec.vocabSize);
         this.#held.hold(batch);
-        const sampled = await this.#run(placed, () => this.#sampler.startPrepared(prepared, tokens));
+        const sampled = await this.#run(tokensOf(batch), () => this.#sampler.startPrepared(prepared, tokens));
         return { logits: new Float32Array(0), sampled, states: new Float32Array(0) };
       })
     );
@@ -192,7 +212,7 @@ export class CudaBackend implements Backend {
   async #computeAndSample(batch: Batch, rows: readonly SampleRow[]): Promise<StepResult> {
     const states = batch.stateRows.length * this.#spec.hiddenSize;
     this.#states = withRoom(this.#states, states);
-    const sampled = await this.#run(batch, () => this.#sampler.step(batch, rows, this.#states));
+    const sampled = await this.#run(tokensOf(batch), () => this.#sampler.step(batch, rows, this.#states));
     return { logits: new Float32Array(0), sampled, states: this.#states.subarray(0, states) };
   }
 
@@ -201,27 +221,60 @@ export class CudaBackend implements Backend {
     const states = batch.stateRows.length * this.#spec.hiddenSize;
     this.#logits = withRoom(this.#logits, logits);
     this.#states = withRoom(this.#states, states);
-    await this.#run(batch, () => this.#addon.step(this.#handle, batch, this.#logits, this.#states));
+    await this.#run(tokensOf(batch), () => this.#addon.step(this.#handle, batch, this.#logits, this.#states));
     return { logits: this.#logits.subarray(0, logits), states: this.#states.subarray(0, states) };
   }
 
-  /** A backend closed meanwhile frees its model afterwards. */
-  async #run<Result>(batch: Batch, start: () => Promise<Result>): Promise<Result> {
+  #beginImage({ tower, preprocessing }: VisionSpec, join: Join, image: ImageInput): ImageRun {
+    return new ProgramRun(image, { steps: tower.steps, join }, preprocessing, (program, view) =>
+      this.#beginView(program, view),
+    );
+  }
+
+  #beginView(program: TowerProgram, { rgb, width, height }: ImageView): ViewRun {
+    const [addon, handle] = [this.#addon, this.#handle];
+    const view = addon.beginView(handle, program, rgb);
+    const alone = async (start: () => Promise<void>) => {
+      try {
+        this.#checkIdle();
+        await this.#run(`an image of ${width} x ${height} pixels`, start);
+      } catch (error) {
+        // No image is to blame for it.
+        throw error === this.#lost ? new BackendFailedError(messageOf(error)) : error;
+      }
+    };
+    return {
+      run: (operation, firstRow, count) =>
+        alone(() => addon.runView(handle, view, operation, firstRow, count)),
+      settle: () => alone(() => addon.settleView(handle, view)),
+      read: (output, into) => alone(() => addon.readView(handle, view, output, into)),
+      close: () => this.#endView(view),
+    };
+  }
+
+  /** Memory of a GPU is given back between steps. */
+  #endView(view: ViewHandle): void {
+    if (this.#running) this.#endedViews.push(view);
+    else this.#addon.endView(view);
+  }
+
+  /** `of` is what memory may be missing for. A backend closed meanwhile frees its model afterwards. */
+  async #run<Result>(of: string, start: () => Promise<Result>): Promise<Result> {
     this.#running = true;
     try {
       return await start();
     } catch (error) {
-      throw this.#stepError(error, batch);
+      throw this.#runError(error, of);
     } finally {
       this.#running = false;
+      for (const view of this.#endedViews.splice(0)) this.#addon.endView(view);
       if (this.#closed) this.#addon.destroy(this.#handle);
     }
   }
 
-  #stepError(error: unknown, { tokens }: Batch): unknown {
+  #runError(error: unknown, of: string): unknown {
     const message = messageOf(error);
-    if (isOutOfMemory(error))
-      return new CudaMemoryError(`the GPU has no memory for a step of ${tokens.length} tokens`);
+    if (isOutOfMemory(error)) return new CudaMemoryError(`the GPU has no memory for ${of}`);
     if (!message.startsWith(DRIVER_ERROR)) return error;
     this.#lost = new Error(`the GPU was lost: ${message}`);
     return this.#lost;
@@ -253,6 +306,10 @@ export class CudaBackend implements Backend {
     this.#closed = true;
     if (!this.#running) this.#addon.destroy(this.#handle);
   }
+}
+
+function tokensOf({ tokens }: Batch): string {
+  return `a step of ${tokens.length} tokens`;
 }
 
 function withRoom(values: Float32Array<ArrayBuffer>, length: number): Float32Array<ArrayBuffer> {

@@ -9,10 +9,12 @@ import { programWork, type TowerOperation, type TowerProgram } from './program.t
 
 /** A view whose program a backend runs. */
 export interface ViewRun {
-  /** Some rows of an operation. */
+  /** Some rows of an operation, which may not be done yet. */
   run(operation: number, firstRow: number, count: number): Promise<void>;
+  /** Waits for them, where `run` does not. */
+  settle?(): Promise<void>;
   /** Values of an output, once all operations are done. */
-  read(output: number, into: Float32Array): void | Promise<void>;
+  read(output: number, into: Float32Array): Promise<void>;
   /** Gives its memory back. */
   close(): void;
 }
@@ -67,6 +69,7 @@ export class ProgramRun implements ImageRun {
       let left = work;
       do left -= await this.#runPiece(left);
       while (left > 0 && this.features === undefined);
+      await this.#view?.run.settle?.();
     } finally {
       this.#isRunning = false;
       if (this.#isClosed) this.#closeView();
