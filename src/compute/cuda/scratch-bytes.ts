@@ -3,6 +3,7 @@
 
 import type { ModelSpec } from '../../model/spec.ts';
 import { bodiesOf, layerMatrices } from '../../model/spec-walk.ts';
+import { viewBytes } from './view-bytes.ts';
 
 /** Rows of a step, as many as engines plan by default, */
 const ROWS = 2048;
@@ -25,5 +26,5 @@ export function scratchBytes(spec: ModelSpec): number {
   const floats =
     ROWS * (STREAM_ROWS * hiddenSize + LAYER_ROWS * layer) +
     (spec.headless === true ? 0 : LOGIT_ROWS * vocabSize);
-  return floats * Float32Array.BYTES_PER_ELEMENT;
+  return floats * Float32Array.BYTES_PER_ELEMENT + (spec.vision === undefined ? 0 : viewBytes(spec.vision));
 }
