@@ -15,7 +15,7 @@ const benchmarks = {
     says: 'matrix products of every kernel table',
     setup: ['--all-kernels'],
   },
-  towers: { file: built('towers'), says: 'how long the CPU takes to see, in shapes of published towers' },
+  towers: { file: built('towers'), says: 'how long the CPU or an NVIDIA GPU takes to see' },
   'cuda-products': { file: built('cuda-products'), says: 'matrix products on an NVIDIA GPU' },
   'cuda-bits': { file: built('cuda-bits'), says: "whether an NVIDIA GPU gives the processor's bits" },
   'cuda-steps': { file: built('cuda-steps'), says: 'steps on an NVIDIA GPU, kernel by kernel if asked' },

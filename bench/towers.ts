@@ -1,8 +1,10 @@
-// `npm run bench -- towers [TYPE] [LAYERS] [ISA]`: how long the CPU takes to see, with random weights in the shapes of published vision
-// towers; layers that are not run count as those that are. Ends in one JSON line.
+// `npm run bench -- towers [TYPE] [LAYERS] [ISA or cuda]`: how long the CPU or an NVIDIA GPU takes to see, with random weights in the
+// shapes of published vision towers; layers that are not run count as those that are. Ends in one JSON line.
 
 import { availableParallelism } from 'node:os';
+import type { Backend } from '#src/compute/backend.ts';
 import { createCpuBackend } from '#src/compute/cpu/backend.ts';
+import { createCudaBackend } from '#src/compute/cuda/backend.ts';
 import { tableSpec } from '#src/model/leaves.ts';
 import type { LinearSpec, ModelSpec, NormSpec } from '#src/model/spec.ts';
 import { gridRope } from '#src/model/vision/grid-rope.ts';
@@ -14,7 +16,8 @@ import { countFrom, kernelsFrom, openAddon, print, report } from './harness.ts';
 const [type = 'F16', layersText = '3', isaText] = process.argv.slice(2);
 const ran = countFrom(layersText, 'layers');
 const addon = openAddon();
-const isa = kernelsFrom(isaText, addon);
+const onGpu = isaText === 'cuda';
+const isa = onGpu ? 'cuda' : kernelsFrom(isaText, addon);
 const threads = availableParallelism();
 
 interface TowerShape {
@@ -174,12 +177,22 @@ function modelWith(spec: TowerSpec, hiddenSize: number, weights: RandomWeights):
 }
 
 /** A piece that waits between steps. */
-const PIECE_WORK = 2e8;
+const PIECE_WORK = onGpu ? 2e10 : 2e8;
 
 async function measure(shape: TowerShape) {
   const weights = new RandomWeights();
   const spec = modelWith(tower(shape, weights), shape.hidden, weights);
-  const backend = await createCpuBackend(addon, spec, weights, { blockCount: 1, threads, isa });
+  const backend = onGpu
+    ? await createCudaBackend(addon, spec, weights, { blockCount: 1 })
+    : await createCpuBackend(addon, spec, weights, { blockCount: 1, threads, isa });
+  // The first picture makes a GPU take memory, and its driver load kernels.
+  if (onGpu) await look(backend, shape);
+  const measured = await look(backend, shape);
+  backend.close();
+  return measured;
+}
+
+async function look(backend: Backend, shape: TowerShape) {
   const rgb = Uint8Array.from({ length: 3 * shape.side ** 2 }, (_, at) => (at * 37) & 0xff);
   const view = { width: shape.side, height: shape.side, rgb };
   const picture = { width: shape.side, height: shape.side };
@@ -197,7 +210,6 @@ async function measure(shape: TowerShape) {
   const milliseconds = performance.now() - began;
   const { user, system } = process.cpuUsage(usedBefore);
   run.close();
-  backend.close();
   pieces.sort((one, other) => one - other);
   const { name, layers } = shape;
   return {
