@@ -114,10 +114,10 @@ export const nodeFiles: StoreFiles = {
   remove: (path) => unless([...ABSENT, 'ENOTDIR'], () => unlinkSync(path)),
   removeFolder: (path) => unless([...ABSENT, 'ENOTEMPTY', 'EEXIST', 'ENOTDIR'], () => rmdirSync(path)),
 
-  freeBytes(folder) {
+  room(folder) {
     return unless(['ENOSYS', ...ABSENT], () => {
-      const { bavail, bsize } = statfsSync(folder);
-      return bavail * bsize;
+      const { blocks, bavail, bsize } = statfsSync(folder);
+      return { bytes: blocks * bsize, freeBytes: bavail * bsize };
     });
   },
 };

@@ -29,8 +29,9 @@ export function limitsOf(sizeBytes: number, ageMs: number | undefined, segmentBy
   };
 }
 
-/** Left to others on the disk. */
-const FREE_BYTES = 256 * MIB;
+/** Left to others on the disk; of a small one, a part. */
+const LEFT_BYTES = 256 * MIB;
+const LEFT_PART = 1 / 20;
 
 /** The disk is full, whoever filled it. */
 export class DiskFull extends Error {
@@ -70,9 +71,9 @@ export class Room {
     if (used + bytes > sizeBytes)
       throw new DiskFull(`more than the ${sizeBytes} bytes that the store may take`);
     this.oldBefore = oldBefore(segments, sizeBytes / 2);
-    const free = this.#files.freeBytes(this.#folder);
-    if (free !== undefined && free < bytes + FREE_BYTES) {
-      throw new DiskFull(`no more than ${Math.floor(free / MIB)} MiB are free on its disk`);
+    const disk = this.#files.room(this.#folder);
+    if (disk !== undefined && disk.freeBytes < bytes + Math.min(LEFT_BYTES, disk.bytes * LEFT_PART)) {
+      throw new DiskFull(`no more than ${Math.floor(disk.freeBytes / MIB)} MiB are free on its disk`);
     }
     return removed;
   }

@@ -10,6 +10,12 @@ export interface FileState {
   readonly links: number;
 }
 
+export interface DiskRoom {
+  readonly bytes: number;
+  /** That this user may still write. */
+  readonly freeBytes: number;
+}
+
 /** An absent file is a result; every other failure is thrown. */
 export interface StoreFiles {
   /** Names in a folder; none where it is absent. */
@@ -40,6 +46,6 @@ export interface StoreFiles {
   remove(path: string): void;
   /** A folder that is empty. */
   removeFolder(path: string): void;
-  /** What this user may still write on the folder's disk; undefined where that is unknown. */
-  freeBytes(folder: string): number | undefined;
+  /** Of the folder's disk; undefined where that is unknown. */
+  room(folder: string): DiskRoom | undefined;
 }

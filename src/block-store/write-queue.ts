@@ -59,8 +59,11 @@ export class WriteQueue {
   readonly #queue = new Fifo<QueuedBlock>();
   #queuedBytes = 0;
   #pausedUntilMs = 0;
-  /** The last write failed, and that was said. */
+  /** The last write failed. */
   #isFailing = false;
+  /** Since a write failed and that was said; until writes have worked for a while, so that a disk at its brink is told of once. */
+  #isReported = false;
+  #worksSinceMs = 0;
   #isClosed = false;
   #isOpening = true;
   #opening: Opening = { resolve: () => {}, reject: () => {} };
@@ -164,15 +167,22 @@ export class WriteQueue {
   }
 
   #hearWritten(message: Written): void {
-    if (this.#isFailing) this.#listener.warn('blocks can be written again');
+    const nowMs = performance.now();
+    if (this.#isFailing) this.#worksSinceMs = nowMs;
     this.#isFailing = false;
+    if (this.#isReported && nowMs - this.#worksSinceMs > 2 * this.#options.pauseMs) {
+      this.#isReported = false;
+      this.#listener.warn('blocks can be written again');
+    }
     this.#listener.written(message, this.#take(message.count));
   }
 
   #hearDropped(count: number, message: string | undefined): void {
     if (message !== undefined) {
-      if (!this.#isFailing)
+      if (!this.#isReported) {
         this.#listener.warn(`blocks cannot be written: ${message}; tried again every now and then`);
+      }
+      this.#isReported = true;
       this.#isFailing = true;
       this.#pausedUntilMs = performance.now() + this.#options.pauseMs;
     }

@@ -229,7 +229,7 @@ export class SimulatedProcess implements StoreFiles {
     this.#live();
   }
 
-  freeBytes(): undefined {
+  room(): undefined {
     return undefined;
   }
 
