@@ -343,19 +343,19 @@ export const configOptions = {
   },
   archive: {
     kind: { type: 'choice', values: ['memory', 'file', 'off'] },
-    default: 'memory',
     meaning:
-      'where the message system keeps streams that have begun, so that clients can resume them at any gateway: in its memory, on its disks (which needs `archiveKey`), or nowhere',
+      'where streams that have begun are kept, so that clients can resume them: `file`, `memory` or `off`. A server alone has them in its database (`file`, its default; one in Postgres needs `archiveKey`) or in its memory, where a restart loses them; a fleet in its message system, in memory (its default) or on disks (which needs `archiveKey`)',
   },
   archiveBytes: {
     kind: bytes,
     default: 512 * 1024 ** 2,
-    meaning: 'what such requests may take there, of the whole fleet; the last gateway that started decides',
+    meaning:
+      'what such requests may take there; in a fleet all together, as the last gateway that started says',
   },
   archiveKey: {
     kind: text,
     meaning:
-      'seals them (AES-256-GCM): the same at every gateway, and given to no worker; better given as `CHAIRLIFT_ARCHIVE_KEY`',
+      'seals them (AES-256-GCM): the same at every gateway, and given to no worker; a server alone has one in a file beside its database; better given as `CHAIRLIFT_ARCHIVE_KEY`',
     secret: true,
   },
   natsUser: { kind: text, meaning: 'user at the message system; needs its password' },

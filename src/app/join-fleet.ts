@@ -16,6 +16,7 @@ import { nodeClock } from '../runtime/clock.ts';
 import type { KeptRequest, RequestArchive } from '../server/context.ts';
 import { isLoopback } from '../server/request/auth.ts';
 import type { Tracer } from '../tracing/tracer.ts';
+import { checkArchiveKey, requireArchiveKey } from './archive-settings.ts';
 import { natsAccess, refuseWithoutServers } from './nats-access.ts';
 import { isNobodyThere, natsProblem } from './nats-problem.ts';
 import { chosenFormats, chosenTemplates, pinnedContents } from './pool-settings.ts';
@@ -25,7 +26,6 @@ const MOST_RUNNING = 256;
 /** The message system may start together with this node. */
 const STARTUP_WAIT_MS = 30_000;
 const RETRY_MS = 500;
-const SHORTEST_ARCHIVE_KEY = 16;
 
 export interface FleetRoles {
   readonly worker: boolean;
@@ -160,18 +160,10 @@ export async function joinFleet(
 }
 
 /** Prompts never lie on the message system's disks as they are. */
-function archiveOf({ archive, archiveBytes, archiveKey }: Config) {
+function archiveOf({ archive = 'memory', archiveBytes, archiveKey }: Config) {
   if (archive === 'off') return undefined;
-  if (archive === 'file' && archiveKey === undefined) {
-    throw new ConfigError(
-      '--archive: file needs CHAIRLIFT_ARCHIVE_KEY, or prompts would lie on disks in clear text',
-    );
-  }
-  if (archiveKey !== undefined && archiveKey.length < SHORTEST_ARCHIVE_KEY) {
-    throw new ConfigError(
-      `--archive-key: has fewer than ${SHORTEST_ARCHIVE_KEY} characters; openssl rand -base64 32 makes one`,
-    );
-  }
+  if (archive === 'file') requireArchiveKey(archiveKey);
+  checkArchiveKey(archiveKey);
   return { storage: archive as 'memory' | 'file', maxBytes: archiveBytes };
 }
 

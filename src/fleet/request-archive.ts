@@ -1,18 +1,15 @@
 // Requests that have begun, kept in the message system so that clients can resume them at any gateway: sealed with a key that
 // gateways alone have, where they have one, and in parts where they are larger than a message.
 
-import { createCipheriv, createDecipheriv, createHash, hkdfSync } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { Clock, RandomBytes } from '../runtime/clock.ts';
+import { Seal } from '../runtime/seal.ts';
 import { within } from '../runtime/timers.ts';
 import type { KeptValues } from './bucket.ts';
 import { fromWire, toWire } from './wire.ts';
 
 export const KEEP_MS = 900_000;
 
-const CIPHER = 'aes-256-gcm';
-const KEY_BYTES = 32;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
 /** What the client library calls an error of a subject that no stream takes. */
 const NOBODY_TAKES_IT = 'JetStreamNotEnabled';
 const HEAL_MS = 1000;
@@ -49,18 +46,20 @@ export class FleetArchive<Request extends Kept> {
     this.#surroundings = surroundings;
   }
 
-  async keep(request: Request): Promise<void> {
+  async keep(request: Request): Promise<true> {
     const name = nameOf(request.keyId, request.id);
     const plain = toWire(request);
     const content = this.#seal?.close(plain, name) ?? plain;
     try {
       await this.#put(name, content);
+      return true;
     } catch (error) {
       // The bucket may be gone: then it is made anew. The client's first token waits for this, and not for long.
       const healed = this.#bucket.heal();
       if ((error as Error).name !== NOBODY_TAKES_IT) throw error;
       await within(healed, HEAL_MS, this.#surroundings.clock);
       await this.#put(name, content);
+      return true;
     }
   }
 
@@ -109,38 +108,6 @@ export class FleetArchive<Request extends Kept> {
     if (this.#reported) return;
     this.#reported = true;
     this.#surroundings.onProblem('a kept request cannot be read: gateways need the same --archive-key');
-  }
-}
-
-class Seal {
-  readonly #key: Uint8Array;
-  readonly #randomBytes: RandomBytes;
-
-  constructor(secret: string, randomBytes: RandomBytes) {
-    this.#randomBytes = randomBytes;
-    this.#key = new Uint8Array(hkdfSync('sha256', secret, '', 'chairlift request archive', KEY_BYTES));
-  }
-
-  /** Bound to its name, so that nobody can put one in the place of another. */
-  close(plain: Uint8Array, name: string): Uint8Array {
-    const nonce = this.#randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv(CIPHER, this.#key, nonce).setAAD(Buffer.from(name));
-    const sealed = [cipher.update(plain), cipher.final()];
-    return Buffer.concat([nonce, cipher.getAuthTag(), ...sealed]);
-  }
-
-  /** Undefined where it was closed with another key, or is not whole. */
-  open(sealed: Uint8Array, name: string): Uint8Array | undefined {
-    const start = NONCE_BYTES + TAG_BYTES;
-    if (sealed.length < start) return undefined;
-    try {
-      const decipher = createDecipheriv(CIPHER, this.#key, sealed.subarray(0, NONCE_BYTES))
-        .setAAD(Buffer.from(name))
-        .setAuthTag(sealed.subarray(NONCE_BYTES, start));
-      return Buffer.concat([decipher.update(sealed.subarray(start)), decipher.final()]);
-    } catch {
-      return undefined;
-    }
   }
 }
 

@@ -29,6 +29,7 @@ export function chatPrompt(
   { name, template }: Pick<ServedModel, 'name' | 'template'>,
   conversation: Conversation,
   limits?: TextLimits,
+  now?: Date,
 ): string {
   const { messages, tools = [], continueFinalMessage = false, variables } = conversation;
   const { addGenerationPrompt = !continueFinalMessage } = conversation;
@@ -55,6 +56,7 @@ export function chatPrompt(
       addGenerationPrompt,
       continueFinalMessage,
       variables,
+      now,
     });
   } catch (error) {
     if (error instanceof ChatTemplateError) throw invalid('messages', error.message);

@@ -17,6 +17,8 @@ export interface GenerationRequest {
   readonly parameters: readonly SamplingParameters[];
   /** For each prompt. Default: any text. */
   readonly plans?: readonly AnswerPlan[] | undefined;
+  /** Of each choice, the first tokens: what was sampled before, by whatever computes the same. Default: none. */
+  readonly known?: readonly (readonly number[])[] | undefined;
   /** Predicted output, in tokens, for draft tokens. */
   readonly expected?: Int32Array | undefined;
   /** How many alternatives are reported with each token of the prompts. Default: prompts are not scored. */

@@ -57,6 +57,7 @@ class Choice {
     const parameters = generation.parameters[prompt] as SamplingParameters;
     this.prompt = prompt;
     this.index = prompt * choices + choice;
+    const known = generation.known?.[this.index] ?? [];
     const { grammar, newReader, thinking } = generation.plans?.[prompt] ?? plainAnswer;
     const offset = generation.scoredEchoes?.[prompt]?.length ?? 0;
     const showing = { stops, minTokens: parameters.minTokens, special, continuation, offset, showsStop };
@@ -67,6 +68,7 @@ class Choice {
       prompt: ids,
       ...(images === undefined ? {} : { images }),
       choice,
+      ...(known.length === 0 ? {} : { answer: known }),
       parameters,
       ...queueFields(generation),
       ...(generation.takeover === undefined ? {} : { takeover: generation.takeover }),
@@ -263,7 +265,7 @@ export class Generation implements AnswerSource {
       const { engine } = this.#request.model;
       const events = engine.submit(choice.request);
       void engine.accepted?.(choice.request.id).then(this.#accept);
-      yield events;
+      yield afterKnown(choice.request, events);
     }
   }
 
@@ -355,6 +357,15 @@ export class Generation implements AnswerSource {
       rejected: known.reduce((sum, { draftTokens }) => sum + (draftTokens?.rejected ?? 0), 0),
     };
   }
+}
+
+/** An engine reports what it samples; tokens that exist already are reported here. */
+async function* afterKnown(
+  { id, answer = [] }: AnswerRequest,
+  events: AsyncGenerator<RequestEvent, void, void>,
+): AsyncGenerator<RequestEvent, void, void> {
+  for (const token of answer) yield { kind: 'token', id, token };
+  yield* events;
 }
 
 function finishOf({ index, parts }: Choice, reason: FinishReason): GenerationEvent {

@@ -54,6 +54,7 @@ export interface PicturedPromptOptions extends ImageReading {
   readonly parameter: string;
   readonly mustFit?: boolean;
   readonly textLimits?: TextLimits | undefined;
+  readonly now?: Date | undefined;
   readonly bos?: boolean | undefined;
   /** Tokens that come before the conversation's. */
   readonly before?: ((ids: Int32Array) => Int32Array) | undefined;
@@ -122,12 +123,12 @@ function renderedPrompt(
   model: SeeingModel,
   conversation: Conversation,
   { prompt: { marker } }: VisionSpec,
-  { limits: { maxImages } = defaultImageLimits, textLimits, parameter }: PicturedPromptOptions,
+  { limits: { maxImages } = defaultImageLimits, textLimits, parameter, now }: PicturedPromptOptions,
 ): Rendered {
   const parts = pictureParts(conversation.messages);
   checkCount(parts, maxImages, parameter);
   const render = (messages: Conversation['messages']) =>
-    chatPrompt(model, { ...conversation, messages, images: true }, textLimits);
+    chatPrompt(model, { ...conversation, messages, images: true }, textLimits, now);
   const shown = (text: string) => text.split(marker).length - 1;
   const rendered = render(conversation.messages);
   if (shown(rendered) === parts.length) return { rendered, parts };

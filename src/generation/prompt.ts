@@ -60,6 +60,8 @@ interface PromptOptions {
   /** Refuses what cannot fit the model before encoding it. Default true. */
   readonly mustFit?: boolean;
   readonly limits?: TextLimits;
+  /** What templates take for the present. Default: the present. */
+  readonly now?: Date | undefined;
   /** Default: `data:` URLs alone, read in the calling thread. */
   readonly images?: ImageReading | undefined;
 }
@@ -79,7 +81,7 @@ export async function readPrompt(
   if (input.kind === 'pair') return { ids: await encodePair(input, model, options), continuation: true };
   // An encoder has no template, so this error comes first.
   if (input.kind !== 'text' && model.spec.headless === true) throw notContinued(model.name);
-  const { encoder, account, signal, parameter, mustFit = true, limits } = options;
+  const { encoder, account, signal, parameter, mustFit = true, limits, now } = options;
   if (input.kind === 'gap') {
     const encode: Encode = (text, how) => encoder.encode(model, text, how, { account, signal });
     const ids = await infillPrompt(input, model, encode, parameter, limits);
@@ -93,7 +95,7 @@ export async function readPrompt(
   }
   if (input.kind === 'chat' && model.spec.vision !== undefined) return seenPrompt(input, model, options);
   if (input.kind === 'chat') refusePictures(input, model, options.images);
-  const text = textOf(input, model, parameter, limits);
+  const text = textOf(input, model, parameter, limits, now);
   if (mustFit) checkTextFits(text, model, parameter);
   // Chat templates write BOS themselves.
   const bos = input.bos ?? input.kind === 'text';
@@ -186,8 +188,9 @@ function textOf(
   model: PromptModel,
   parameter: string,
   limits: TextLimits | undefined,
+  now: Date | undefined,
 ): string {
-  if (input.kind === 'chat') return chatPrompt(model, input, limits);
+  if (input.kind === 'chat') return chatPrompt(model, input, limits, now);
   checkText(parameter, input.text, limits);
   return input.text;
 }

@@ -1,13 +1,20 @@
 // What an engine owes to its clients, though the engine itself may come and go: when one is lost, the next takes over
 // every unfinished request with the tokens it already had. A client's stream pauses and goes on.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineStats } from '../engine/engine.ts';
 import type { EngineClient } from '../engine/engine-client.ts';
 import { EnginePublisher } from '../engine/engine-monitor.ts';
 import type { EngineSnapshot } from '../engine/live/snapshot.ts';
 import type { EngineSettings, ToEngine } from '../engine/protocol.ts';
 import type { EngineRequest, FinishEvent, RequestError, RequestEvent } from '../engine/request.ts';
-import { cancelledEvent, drainingError, failedEvent, unloadedError } from '../engine/request-errors.ts';
+import {
+  cancelledEvent,
+  drainingError,
+  failedEvent,
+  supersededError,
+  unloadedError,
+} from '../engine/request-errors.ts';
 import { RequestStreams } from '../engine/request-streams.ts';
 import type { StepReport } from '../engine/step-report.ts';
 import type { ModelIdentity } from '../engine/tiers/block-keys.ts';
@@ -20,6 +27,7 @@ import { DEATHS_TO_GIVE_UP, UnfinishedRequests } from './unfinished-requests.ts'
 const REQUESTS_A_TURN = 128;
 const IDS_A_TURN = 1024;
 const EVENTS_A_TURN = 256;
+const AGAIN_MS = 10;
 
 interface Waiter<Answer> {
   resolve(answer: Answer): void;
@@ -42,6 +50,8 @@ export class SupervisedEngine implements EngineClient {
   readonly #whenDrained: (() => void)[] = [];
   /** Cancelled but not ended: an engine may be lost before it hears of it. */
   readonly #cancelled = new Set<string>();
+  /** Wait until the engine has let go of one with the same id. */
+  readonly #takingOver = new Set<EngineRequest>();
   /** Not sent to the engine yet. */
   #cancels: string[] = [];
   /** From the engine, not delivered yet. */
@@ -95,7 +105,44 @@ export class SupervisedEngine implements EngineClient {
     return this.#keeper.start();
   }
 
+  /** A request that runs under this id already ends: its client has come back by another connection. */
   submit(request: EngineRequest): AsyncGenerator<RequestEvent, void, void> {
+    return this.#runs(request.id) ? this.#takeOver(request) : this.#begin(request);
+  }
+
+  #runs(id: string): boolean {
+    return this.#streams.has(id) || this.#unfinished.has(id);
+  }
+
+  async *#takeOver(request: EngineRequest): AsyncGenerator<RequestEvent, void, void> {
+    const { id } = request;
+    this.#takingOver.add(request);
+    try {
+      while (this.#runs(id)) {
+        const before = this.#unfinished.find(id);
+        if ((before?.takeover ?? 0) > (request.takeover ?? 0)) {
+          yield failedEvent(request, supersededError);
+          return;
+        }
+        if (before !== undefined) this.#supersede(before);
+        await sleep(AGAIN_MS);
+      }
+      if (!this.#takingOver.has(request)) {
+        yield cancelledEvent(request);
+        return;
+      }
+    } finally {
+      this.#takingOver.delete(request);
+    }
+    yield* this.#begin(request);
+  }
+
+  #supersede(request: EngineRequest): void {
+    this.#streams.deliver([failedEvent(request, supersededError)]);
+    this.#cancelRunning(request.id);
+  }
+
+  #begin(request: EngineRequest): AsyncGenerator<RequestEvent, void, void> {
     const events = this.#streams.open(request.id, () => this.cancel(request.id));
     this.#unfinished.add(request);
     const refusal = this.#refusal();
@@ -105,6 +152,15 @@ export class SupervisedEngine implements EngineClient {
   }
 
   cancel(id: string): void {
+    for (const one of this.#takingOver) {
+      if (one.id !== id) continue;
+      this.#takingOver.delete(one);
+      return;
+    }
+    this.#cancelRunning(id);
+  }
+
+  #cancelRunning(id: string): void {
     if (!this.#unfinished.has(id) || this.#cancelled.has(id)) return;
     const unsubmitted = this.#unfinished.unsubmitted(id);
     if (unsubmitted !== undefined) {

@@ -44,6 +44,12 @@ export class UnfinishedRequests {
     return this.#unfinished.has(id);
   }
 
+  /** As it stands. */
+  find(id: string): EngineRequest | undefined {
+    const one = this.#unfinished.get(id);
+    return one && asItStands(one);
+  }
+
   /** As it stands, where the engine has not been given it. */
   unsubmitted(id: string): EngineRequest | undefined {
     const one = this.#unfinished.get(id);

@@ -6,6 +6,7 @@ import type { PictureWorkers } from '../images/picture-workers.ts';
 import type { Hub } from '../pool/hub.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
 import type { ModelOnDisk } from '../pool/model-registry.ts';
+import type { ServedModel } from '../pool/served-model.ts';
 import type { ShortNames } from '../pool/short-names.ts';
 import type { Seed } from '../sampling/random.ts';
 import type { BatchLines } from '../store/batch-lines.ts';
@@ -53,6 +54,24 @@ export interface KeptRequest {
   /** The name of the model that was meant, and the settings that decided the answer where the request said nothing. */
   readonly model: string;
   readonly settings: AnswerSettings;
+  /** What else the answer follows from. Absent where an older version kept it. */
+  readonly basis?: AnswerBasis | undefined;
+  /** How the answer ended here. Absent while it is given. */
+  readonly ended?: 'whole' | 'cut' | undefined;
+  /** Tokens of each choice, as far as is known. Absent where those that compute keep them. */
+  readonly tokens?: readonly (readonly number[])[] | undefined;
+}
+
+export interface AnswerBasis {
+  /** A hash of the prompts' tokens and images: templates and settings may read the same body otherwise. */
+  readonly prompts: string;
+  /** Tokens of each prompt. */
+  readonly promptTokens: readonly number[];
+  /** Answers to each prompt. */
+  readonly choices: number;
+  /** What the model's files are and what computes. Absent where engines are chosen by that. */
+  readonly origin?: string | undefined;
+  readonly fingerprint: string;
 }
 
 export type AnswerSettings = Pick<ServerSettings, 'samplingDefaults' | 'useModelSampling' | 'thinking'>;
@@ -64,7 +83,10 @@ export interface CountedTokens {
 }
 
 export interface RequestArchive {
-  keep(request: KeptRequest): Promise<void>;
+  /** Resolves with false where it is not kept and the archive has said why. */
+  keep(request: KeptRequest): Promise<boolean>;
+  /** What it returns is called with each token that a client was sent. Absent where those that compute keep tokens. */
+  follow?(answerId: string): (choice: number, token: number) => void;
   /** Finds requests of this key alone; undefined where there is none, or none any more. */
   find(keyId: string, id: string): Promise<KeptRequest | undefined>;
 }
@@ -120,6 +142,8 @@ export interface ServerDeps {
   readonly responses?: ResponseStore<ConversationItem> | undefined;
   /** Archives requests, so that clients can resume them; without it they cannot. */
   readonly archive?: RequestArchive | undefined;
+  /** What a model's answers follow from, beside the request: they cannot be gone on with where it is something else. */
+  readonly originOf?: ((model: ServedModel) => string | undefined) | undefined;
   readonly fleet?: Fleet | undefined;
   /** Of a fleet: the largest difference between this node's clock and another's. */
   readonly clockSkewMs?: (() => number) | undefined;

@@ -172,6 +172,34 @@ export const MIGRATIONS: readonly Migration[] = [
   alter table charged_request add column cached_tokens integer not null default 0;
   alter table charged_request add column completion_tokens integer not null default 0;
   `,
+  `
+  -- Streams that have begun, so that their clients can resume them.
+  create table kept_request (
+    name text primary key,
+    key_id text not null,
+    owner text not null,
+    ended integer not null,
+    at_ms integer not null,
+    bytes integer not null,
+    prompt_tokens integer,
+    cached_tokens integer,
+    completion_tokens integer,
+    body blob not null,
+    tokens blob
+  ) strict;
+
+  create index kept_request_end on kept_request (ended, at_ms);
+  create index kept_request_key on kept_request (key_id);
+
+  -- Tokens of answers as they come, of all answers of a server together: one row for each time it writes.
+  create table kept_tokens (
+    owner text not null,
+    position integer not null,
+    at_ms integer not null,
+    body blob not null,
+    primary key (owner, position)
+  ) strict;
+  `,
 ];
 
 export function embeddedText(step: Migration): string {

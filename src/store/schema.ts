@@ -130,6 +130,35 @@ interface ChargedRequestTable {
   readonly completion_tokens: number;
 }
 
+/** A stream that has begun, so that its client can resume it. */
+export interface KeptRequestTable {
+  /** A hash of its key and its id. */
+  readonly name: string;
+  readonly key_id: string;
+  /** The server that answers it, or did so last. */
+  readonly owner: string;
+  /** 0 while it is answered, 1 where its answer was cut short, 2 where its client was sent all of it. */
+  readonly ended: number;
+  readonly at_ms: number;
+  readonly bytes: number;
+  /** What its key was charged for; null until that is known. */
+  readonly prompt_tokens: number | null;
+  readonly cached_tokens: number | null;
+  readonly completion_tokens: number | null;
+  /** Sealed, as the next. */
+  readonly body: Uint8Array;
+  /** Of an answer that was cut short. */
+  readonly tokens: Uint8Array | null;
+}
+
+/** Tokens of the answers that a server gives, as they come. */
+interface KeptTokensTable {
+  readonly owner: string;
+  readonly position: number;
+  readonly at_ms: number;
+  readonly body: Uint8Array;
+}
+
 export interface Schema {
   readonly api_key: ApiKeyTable;
   readonly key_usage: KeyUsageTable;
@@ -142,4 +171,6 @@ export interface Schema {
   readonly batch_line: BatchLineTable;
   readonly usage_flush: UsageFlushTable;
   readonly charged_request: ChargedRequestTable;
+  readonly kept_request: KeptRequestTable;
+  readonly kept_tokens: KeptTokensTable;
 }

@@ -121,6 +121,13 @@ export function endedByShutdown(): ApiError {
   );
 }
 
+/** Of a stream that is kept: after the restart it goes on where it was. */
+export function pausedByShutdown(requestId: string, eventId: string): ApiError {
+  return shuttingDown(
+    `the server is shutting down and keeps this request: send it again with 'x-request-id: ${requestId}' and 'Last-Event-ID: ${eventId}', and its answer goes on where it was`,
+  );
+}
+
 export function deadlineExceeded(limitMs: number): ApiError {
   const message = `the answer was not complete within ${limitMs} ms; ask for fewer tokens or allow more time`;
   return new ApiError(408, message, { code: 'deadline_exceeded', headers: { 'x-should-retry': 'false' } });

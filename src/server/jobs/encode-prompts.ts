@@ -7,17 +7,18 @@ import type { RequestScope } from '../request/request-scope.ts';
 
 /**
  * Encodes one prompt after the other, so that other requests get a turn between two of them. `nameOf`: what the client calls
- * each of them; `mustFit` refuses what cannot fit before it is encoded.
+ * each of them; `mustFit` refuses what cannot fit before it is encoded; `now`: what templates take for the present.
  */
 export async function encodePrompts(
   { context, request, caller, model, signal }: RequestScope,
   inputs: readonly PromptInput[],
   nameOf: (at: number) => string,
   mustFit = true,
+  now?: Date,
 ): Promise<readonly Prompt[]> {
   const { encoders: encoder, settings: limits } = context;
   const images = requestImages(context);
-  const options = { encoder, account: caller.keyId, signal, limits, images, mustFit };
+  const options = { encoder, account: caller.keyId, signal, limits, images, mustFit, now };
   const prompts: Prompt[] = [];
   for (const [at, input] of inputs.entries()) {
     prompts.push(await readPrompt(input, model, { ...options, parameter: nameOf(at) }));

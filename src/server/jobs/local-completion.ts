@@ -1,6 +1,5 @@
 // Answers a completion with a model that is here: encodes the prompts, reserves their tokens, generates, and records what was used.
 
-import { createHash } from 'node:crypto';
 import { type AnswerPlan, planAnswer } from '../../generation/answer-plan.ts';
 import type { Prompt } from '../../generation/context-room.ts';
 import { fitToContext, roomOf, withImages } from '../../generation/context-room.ts';
@@ -9,7 +8,7 @@ import { expectedIds, type PromptInput } from '../../generation/prompt.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { SamplingParameters } from '../../sampling/parameters.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
-import type { ServerContext } from '../context.ts';
+import type { AnswerBasis } from '../context.ts';
 import { warn } from '../http/errors.ts';
 import type { AnswerBudget } from '../limits/answer-budget.ts';
 import { truncated } from '../openai/schemas/request-options.ts';
@@ -20,7 +19,7 @@ import { type RequestScope, reserveTokens } from '../request/request-scope.ts';
 import { CAPPED_HEADER, demandOf, grantAnswers } from './answer-terms.ts';
 import type { CompletionRequest } from './completion-request.ts';
 import { encodePrompts, recordedPrompts, tokensOf } from './encode-prompts.ts';
-import { archiveRequest } from './resumption.ts';
+import { archiveRequest, basisOf, checkBasis, knownTokens } from './resumption.ts';
 import { checkScoring } from './scored-prompts.ts';
 import { answerBase, sendAnswer, shapeBasis } from './send-answer.ts';
 
@@ -32,6 +31,7 @@ interface CompletionJob extends CompletionRequest, RequestScope {
   readonly expected: Int32Array | undefined;
   /** Set where only the limits of the key say how long answers may be. */
   readonly budget: AnswerBudget | undefined;
+  readonly basis: AnswerBasis;
 }
 
 export async function serveLocal(completion: CompletionRequest, scope: RequestScope): Promise<void> {
@@ -41,7 +41,7 @@ export async function serveLocal(completion: CompletionRequest, scope: RequestSc
   const { inputs, edits } = await completion.edited(scope);
   const sampling = endingWithGap(samplingFor(completion, model), inputs, model);
   const isWhole = body.truncate_prompt_tokens === undefined;
-  const encoded = await encodePrompts(scope, inputs, () => names.prompt, isWhole);
+  const encoded = await encodePrompts(scope, inputs, () => names.prompt, isWhole, arrivalOf(completion));
   const prompts = truncated(body, encoded, roomOf(model));
   checkScoring(completion.scoring, tokensOf(prompts), completion.choices);
   const asked = prompts.map(({ ids }) => fitToContext(sampling, ids.length, roomOf(model), names));
@@ -54,7 +54,14 @@ export async function serveLocal(completion: CompletionRequest, scope: RequestSc
   const { cappedTokens, ...granted } = grantAnswers(lengths, scope.permit, reserved);
   if (cappedTokens !== undefined) reply.header(CAPPED_HEADER, String(cappedTokens));
   const seen = await Promise.all(prompts.map((prompt) => withImages(prompt, signal)));
-  await run({ ...answers, ...granted, prompts: seen, plans, expected });
+  const basis = basisOf(completion, model, seen, completion.choices);
+  checkBasis(completion.resumption, basis);
+  await run({ ...answers, ...granted, prompts: seen, plans, expected, basis });
+}
+
+/** A template that shows the date shows a resumed request the one of the first time. */
+function arrivalOf({ request, resumption }: CompletionRequest): Date {
+  return new Date(resumption?.kept.arrivedMs ?? Date.now() - (performance.now() - request.arrivedMs));
 }
 
 /** A resumed request keeps the seed of the first time, so that it has the same answer. */
@@ -90,7 +97,7 @@ async function planAnswers(
 }
 
 async function run(job: CompletionJob): Promise<void> {
-  const { caller, body, prompts, choices, parameters } = job;
+  const { caller, body, prompts, choices, parameters, basis } = job;
   const record = new RequestRecord({
     ...job,
     ...recordedPrompts(prompts),
@@ -100,17 +107,22 @@ async function run(job: CompletionJob): Promise<void> {
   });
   const echoes = await echoesOf(job);
   const generation = generationOf(job, record, echoes);
-  const seed = (parameters[0] as SamplingParameters).seed;
-  const archived = archiveRequest(job, record, seed);
+  const start = { ...basis, seed: (parameters[0] as SamplingParameters).seed };
+  const archived = archiveRequest(job, record, start);
+  let isSent = false;
   // A client that resumes the request later is charged only for the rest.
   const archiveUsage = async () => {
     // What is kept is the affair of the connection that has it now.
-    if ((await archived) && !record.isSuperseded) await archiveRequest(job, record, seed, generation.usage);
+    if (!(await archived) || record.isSuperseded) return;
+    // Nothing that is not in the books is told to be over: what a process leaves in mid-answer is charged later.
+    await record.charged();
+    await archiveRequest(job, record, start, { usage: generation.usage, isWhole: isSent });
   };
   const answer = async () => {
     const reasons = await respond(job, generation, record, echoes, archived);
     record.answered(reasons);
     const isWhole = reasons.length === prompts.length * choices;
+    isSent = isWhole && !job.signal.aborted;
     if (parameters[0]?.maxTokens === undefined && isWhole) recordLength(job, generation);
   };
   await recorded(record, generation, job, answer, () => void archiveUsage());
@@ -142,6 +154,7 @@ function generationOf(job: CompletionJob, record: RequestRecord, echoes: readonl
       choices,
       parameters,
       plans,
+      known: knownTokens(job.resumption, parameters[0] as SamplingParameters),
       expected,
       scoring: job.scoring?.alternatives,
       scoredEchoes: showsScores(job) ? prompts.map((_, at) => echoes[at * choices] as string) : undefined,
@@ -179,10 +192,10 @@ function respond(
   echoes: readonly string[],
   archived: Promise<boolean>,
 ): Promise<FinishReason[]> {
-  const { context, model } = job;
+  const { model } = job;
   const shape = job.shape({
     ...shapeBasis(job, record, generation),
-    base: answerBase(job, record, model.name, fingerprint(context, model)),
+    base: answerBase(job, record, model.name, job.basis.fingerprint),
     model,
     logprobs: job.parameters[0]?.logprobs !== undefined,
     prompts: job.prompts,
@@ -192,7 +205,8 @@ function respond(
     promptText: (prompt) => promptText(job, prompt),
   });
   const shown = showsScores(job) ? echoes.map(() => '') : echoes;
-  return sendAnswer(job, { source: generation, shape, record, echoes: shown, archived });
+  const follow = job.resumable ? job.context.archive?.follow?.(record.id) : undefined;
+  return sendAnswer(job, { source: generation, shape, record, echoes: shown, archived, follow });
 }
 
 async function echoesOf(job: CompletionJob): Promise<readonly string[]> {
@@ -209,15 +223,4 @@ async function echoesOf(job: CompletionJob): Promise<readonly string[]> {
 function promptText({ context, caller, model, prompts, signal }: CompletionJob, at: number): Promise<string> {
   const { ids } = prompts[at] as Prompt;
   return context.encoders.decode(model, ids, { special: true }, { account: caller.keyId, signal });
-}
-
-/** Changes with whatever may change an answer: this program and the model's file. The same at every gateway of a fleet. */
-export function fingerprint(
-  { version, pool }: Pick<ServerContext, 'version' | 'pool'>,
-  { name, path, content }: Pick<ServedModel, 'name' | 'path' | 'content'>,
-): string {
-  const entry = pool.list().find((one) => one.name === name);
-  const file = content === undefined ? [path, entry?.createdSeconds] : [content];
-  const text = JSON.stringify([version, name, ...file]);
-  return `fp_${createHash('sha256').update(text).digest('hex').slice(0, 12)}`;
 }

@@ -6,7 +6,7 @@ import type { AnswerSource } from '../../generation/answer-source.ts';
 import type { GenerationEvent } from '../../generation/generation-event.ts';
 import { WholeAnswer } from '../../generation/whole-answer.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
-import { toApiError } from '../http/errors.ts';
+import { pausedByShutdown, toApiError } from '../http/errors.ts';
 import { type Framing, SseStream } from '../http/sse.ts';
 import { type Queued, queueHeaders, reportPosition } from '../request/queue-position.ts';
 import type { AnswerShape, StreamMessage } from './answer-shape.ts';
@@ -49,6 +49,7 @@ interface StreamOptions {
   readonly signal: AbortSignal;
   readonly archived: Promise<boolean>;
   readonly after?: StreamPosition | undefined;
+  readonly follow?: ((choice: number, token: number) => void) | undefined;
   /** Called with a failure that is sent inside the stream. */
   readonly onFailure: (error: unknown) => void;
 }
@@ -56,7 +57,7 @@ interface StreamOptions {
 export async function respondStream(
   reply: FastifyReply,
   { generation, shape, echoes, queued, charge }: Answer,
-  { framing, keepAliveMs, signal, archived, after, onFailure }: StreamOptions,
+  { framing, keepAliveMs, signal, archived, after, follow, onFailure }: StreamOptions,
 ): Promise<FinishReason[]> {
   const events = generation.events();
   const first = events.next();
@@ -90,6 +91,9 @@ export async function respondStream(
       const isEnd = step.value.kind === 'finish' && whole.complete;
       if (isEnd) await charge();
       await sendAll(step.value.index, messagesOf(shape, step.value));
+      if (step.value.kind === 'piece' && step.value.token !== undefined) {
+        follow?.(step.value.index, step.value.token);
+      }
     }
     await shape.settled?.(whole.choices, generation.usage);
     await sendAll(undefined, shape.closing(generation.usage));
@@ -98,7 +102,11 @@ export async function respondStream(
     onFailure(error);
     await shape.broken?.(error, generation.usage);
     // The status is sent already: the stream itself says what went wrong, and ends.
-    stream.fail(...shape.failure(toApiError(error)));
+    const failure = toApiError(error);
+    const isPaused = resumable && failure.code === 'shutting_down';
+    stream.fail(
+      ...shape.failure(isPaused ? pausedByShutdown(reply.request.id, position.toString()) : failure),
+    );
   } finally {
     await events.return();
   }

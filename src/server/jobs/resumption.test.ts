@@ -2,6 +2,7 @@
 
 import { describe, expect, it, vi } from 'vitest';
 import { messages, startWithKeys } from '../../../test/support/keyed-server.ts';
+import type { TestServerOptions } from '../../../test/support/test-server.ts';
 import { reportUsage } from '../../store/usage-report.ts';
 import type { KeptRequest, RequestArchive } from '../context.ts';
 import type { ServerSettings } from '../settings.ts';
@@ -10,8 +11,9 @@ import { StreamPosition } from './resumption.ts';
 class MemoryArchive implements RequestArchive {
   readonly kept = new Map<string, KeptRequest>();
 
-  async keep(request: KeptRequest): Promise<void> {
+  async keep(request: KeptRequest): Promise<true> {
     this.kept.set(`${request.keyId} ${request.id}`, request);
+    return true;
   }
 
   async find(keyId: string, id: string): Promise<KeptRequest | undefined> {
@@ -19,11 +21,37 @@ class MemoryArchive implements RequestArchive {
   }
 }
 
+/** Knows the first tokens of each choice. */
+class KnowingArchive extends MemoryArchive {
+  readonly followed: number[][] = [];
+  readonly #known: number;
+
+  constructor(known: number) {
+    super();
+    this.#known = known;
+  }
+
+  follow(): (choice: number, token: number) => void {
+    this.followed.length = 0;
+    return (choice, token) => {
+      this.followed[choice] ??= [];
+      this.followed[choice].push(token);
+    };
+  }
+
+  override async find(keyId: string, id: string): Promise<KeptRequest | undefined> {
+    const kept = await super.find(keyId, id);
+    return kept && { ...kept, tokens: this.followed.map((tokens) => tokens.slice(0, this.#known)) };
+  }
+}
+
 const body = { messages, max_tokens: 40, temperature: 1, ignore_eos: true, stream: true };
 
-async function begin() {
-  const archive = new MemoryArchive();
-  const { server, secrets, usage, database } = await startWithKeys({ mine: {}, other: {} }, { archive });
+async function begin(options: TestServerOptions = {}, archive = new MemoryArchive()) {
+  const { server, secrets, usage, database } = await startWithKeys(
+    { mine: {}, other: {} },
+    { ...options, archive },
+  );
   const post = (
     key: string,
     id: string,
@@ -160,6 +188,51 @@ describe('an answer that a client comes back to', () => {
     expect((await post(secrets.other, 'one', undefined, '0')).statusCode).toBe(404);
     expect((await post(secrets.mine, 'two', undefined, '0')).statusCode).toBe(404);
     expect((await post(secrets.mine, 'one', undefined, '0', '/v1/completions')).statusCode).toBe(404);
+  });
+
+  it('is refused where it would be the rest of another answer, with what to do', async () => {
+    let origin = 'these weights';
+    const { post, secrets, archive } = await begin({ originOf: () => origin });
+    await post(secrets.mine, 'one', body);
+    origin = 'other weights';
+    const changed = await post(secrets.mine, 'one', undefined, '5');
+    expect(changed.statusCode).toBe(409);
+    expect(changed.json().error).toMatchObject({
+      code: 'answer_changed',
+      message: expect.stringMatching(/the model.*without Last-Event-ID/),
+    });
+    origin = 'these weights';
+    expect((await post(secrets.mine, 'one', undefined, '5')).statusCode).toBe(200);
+    // As where a chat template was changed meanwhile.
+    const [[name, kept] = []] = [...archive.kept];
+    if (name === undefined || kept?.basis === undefined) throw new Error('nothing was kept');
+    archive.kept.set(name, { ...kept, basis: { ...kept.basis, prompts: 'another prompt' } });
+    expect((await post(secrets.mine, 'one', undefined, '5')).json().error.message).toMatch(/its prompt/);
+  });
+
+  it.each([
+    ['one token', 1, {}],
+    ['all but the last token', 39, {}],
+    ['every token', 40, {}],
+    ['tokens of several choices', 12, { n: 2 }],
+    ['tokens and a stop string to come', 2, { stop: ['the'], max_tokens: 200, seed: 3 }],
+    ['tokens of a schema', 3, { ignore_eos: false, seed: 3, response_format: { type: 'json_object' } }],
+    ['tokens without their log-probabilities', 9, { logprobs: true }],
+    ['tokens that samplers look back on', 20, { frequency_penalty: 1, dry_multiplier: 1, mirostat: 2 }],
+  ])('is the same where its archive knows %s', async (_, known, change) => {
+    const archive = new KnowingArchive(known);
+    const { post, secrets } = await begin({}, archive);
+    const whole = eventsOf((await post(secrets.mine, 'one', { ...body, ...change })).body);
+    expect(archive.followed.flat().length).toBeGreaterThanOrEqual(known);
+    const again = eventsOf((await post(secrets.mine, 'one', undefined, '0')).body);
+    const shown = (events: typeof whole) => {
+      const choices = events
+        .filter(({ data }) => data !== '[DONE]')
+        .flatMap(({ data }) => JSON.parse(data).choices as { index: number }[]);
+      return choices.toSorted((a, b) => a.index - b.index);
+    };
+    expect(shown(again)).toEqual(shown(whole));
+    expect(again.at(-1)?.data).toBe('[DONE]');
   });
 
   it('is refused with another body, or an id that is none', async () => {

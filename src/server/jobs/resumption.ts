@@ -1,11 +1,16 @@
 // Resumes streams: a client names its request and the last event it has, at this server or at another one with the same
 // archive, and receives the rest. The seed is archived with the request, so that the answer is the same.
 
+import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
+import type { Prompt } from '../../generation/context-room.ts';
 import type { ModelEntry } from '../../pool/model-pool.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import type { SamplingParameters } from '../../sampling/parameters.ts';
 import type { Seed } from '../../sampling/random.ts';
-import type { AnswerSettings, CountedTokens, KeptRequest, ServerContext } from '../context.ts';
+import type { AnswerTokens } from '../archive/answer-log.ts';
+import type { AnswerBasis, AnswerSettings, CountedTokens, KeptRequest, ServerContext } from '../context.ts';
 import { ApiError, badRequest } from '../http/errors.ts';
 import { callerOf } from '../request/auth.ts';
 import type { RequestContext } from '../request/request-scope.ts';
@@ -85,20 +90,20 @@ export async function resumptionOf(
 }
 
 /**
- * Whether the client may resume the request. A request that cannot be archived is answered all the same. `counted` is absent
- * the first time, before anything is used.
+ * Whether the client may resume the request. A request that cannot be archived is answered all the same. `end` is absent the
+ * first time, before anything is used.
  */
 export async function archiveRequest(
   { context, request, caller, entry, resumable, resumption }: ArchivedRequest,
   { id: answerId, arrivedMs }: { readonly id: string; readonly arrivedMs: number },
-  seed: Seed,
-  counted?: CountedTokens,
+  { seed, ...basis }: AnswerStart,
+  end?: AnswerEnd,
 ): Promise<boolean> {
   if (context.archive === undefined || !resumable) return false;
   // The request itself goes first: a connection that carries both would hold it up.
   await setImmediate();
   try {
-    await context.archive.keep({
+    return await context.archive.keep({
       id: request.id,
       keyId: caller.keyId,
       route: request.routeOptions.url ?? '',
@@ -107,16 +112,78 @@ export async function archiveRequest(
       seed,
       arrivedMs,
       takeovers: resumption?.takeover,
-      counted: counted ?? resumption?.kept.counted,
+      counted: end?.usage ?? resumption?.kept.counted,
       model: entry.name,
       settings: answerSettings(context.settings),
+      basis,
+      ended: end && (end.isWhole ? 'whole' : 'cut'),
+      tokens: resumption?.kept.tokens,
     });
-    return true;
   } catch (error) {
     request.log.warn({ err: error }, 'a request cannot be kept: its client cannot come back to it');
     // What was kept the first time still is.
     return resumption !== undefined;
   }
+}
+
+/** What a resumed answer must follow from, too. */
+export function basisOf(
+  { context, resumption }: Pick<ArchivedRequest, 'context' | 'resumption'>,
+  model: ServedModel,
+  prompts: readonly Prompt[],
+  choices: number,
+): AnswerBasis {
+  return {
+    prompts: digestOf(prompts),
+    promptTokens: prompts.map(({ ids }) => ids.length),
+    choices,
+    origin: context.originOf?.(model),
+    fingerprint: resumption?.kept.basis?.fingerprint ?? fingerprint(context, model),
+  };
+}
+
+/** Throws where the rest of the answer would not be the rest of what its client has. */
+export function checkBasis(resumption: Resumption | undefined, now: AnswerBasis): void {
+  const before = resumption?.kept.basis;
+  if (before === undefined) return;
+  const changed =
+    before.origin !== now.origin
+      ? 'the model, or what computes it, is another one now'
+      : before.prompts !== now.prompts
+        ? 'its prompt reads otherwise now: a chat template, a setting or an image behind an address has changed'
+        : undefined;
+  if (changed === undefined) return;
+  const message = `the answer cannot be gone on with, because ${changed}; send the request again, without Last-Event-ID`;
+  throw new ApiError(409, message, { code: 'answer_changed', headers: { 'x-should-retry': 'false' } });
+}
+
+/** The last token is sampled again: so the engine says how the answer ends. Nobody has kept log-probabilities. */
+export function knownTokens(
+  resumption: Resumption | undefined,
+  { logprobs }: Pick<SamplingParameters, 'logprobs'>,
+): AnswerTokens | undefined {
+  if (logprobs !== undefined) return undefined;
+  return resumption?.kept.tokens?.map((tokens) => tokens.slice(0, -1));
+}
+
+function digestOf(prompts: readonly Prompt[]): string {
+  const hash = createHash('sha256');
+  for (const { ids, images } of prompts) {
+    hash.update(`${ids.length} `).update(ids);
+    for (const { key } of images?.images ?? []) hash.update(`${key} `);
+  }
+  return hash.digest('base64url');
+}
+
+/** Changes with whatever may change an answer: this program and the model's file. The same at every gateway of a fleet. */
+export function fingerprint(
+  { version, pool }: Pick<ServerContext, 'version' | 'pool'>,
+  { name, path, content }: Pick<ServedModel, 'name' | 'path' | 'content'>,
+): string {
+  const entry = pool.list().find((one) => one.name === name);
+  const file = content === undefined ? [path, entry?.createdSeconds] : [content];
+  const text = JSON.stringify([version, name, ...file]);
+  return `fp_${createHash('sha256').update(text).digest('hex').slice(0, 12)}`;
 }
 
 /** With the settings under which the answer began: those of this server may be others, and would give another answer. */
@@ -128,6 +195,15 @@ export function resumedContext(context: ServerContext, resumption: Resumption | 
 
 function answerSettings({ samplingDefaults, useModelSampling, thinking }: AnswerSettings): AnswerSettings {
   return { samplingDefaults, useModelSampling, thinking };
+}
+
+interface AnswerStart extends AnswerBasis {
+  readonly seed: Seed;
+}
+
+interface AnswerEnd {
+  readonly usage: CountedTokens;
+  readonly isWhole: boolean;
 }
 
 interface ArchivedRequest extends Pick<RequestContext, 'context' | 'request' | 'caller'> {

@@ -19,6 +19,8 @@ interface SentAnswer {
   readonly echoes: readonly string[];
   /** Whether the client may resume the stream. */
   readonly archived: Promise<boolean>;
+  /** Called with each token that the client was sent. */
+  readonly follow?: ((choice: number, token: number) => void) | undefined;
 }
 
 type Job = CompletionRequest & AdmittedScope & { readonly budget: AnswerBudget | undefined };
@@ -55,7 +57,7 @@ export function shapeBasis(
 
 export async function sendAnswer(
   job: Job,
-  { source, shape, record, echoes, archived }: SentAnswer,
+  { source, shape, record, echoes, archived, follow }: SentAnswer,
 ): Promise<FinishReason[]> {
   const { context, body, request, reply, signal, budget } = job;
   const answer = {
@@ -73,6 +75,7 @@ export async function sendAnswer(
   return respondStream(reply, answer, {
     framing: job.framing,
     archived,
+    follow,
     after: job.resumption?.after,
     keepAliveMs: context.settings.keepAliveMs,
     signal,

@@ -201,7 +201,12 @@ export class RequestRecord implements GenerationObserver {
     const { context } = this.#of;
     if (context.archive === undefined) return;
     this.#count(usage, false);
-    await context.usage?.written(CHARGE_MS);
+    await this.charged();
+  }
+
+  /** Resolves when what was counted is written, or cannot be now. */
+  async charged(): Promise<void> {
+    await this.#of.context.usage?.written(CHARGE_MS);
   }
 
   close({ usage, longestAnswer }: Spent): number {
