@@ -62,6 +62,18 @@ export function processInputs(flags: Readonly<Record<string, unknown>>): ConfigI
   return { flags, environment: process.env, home: homedir() };
 }
 
+/** Reads variables that are meant for this process alone: its children do not get them. */
+export function takeVariables<Name extends string>(
+  names: readonly Name[],
+): Readonly<Record<Name, string | undefined>> {
+  const taken = {} as Record<Name, string | undefined>;
+  for (const name of names) {
+    taken[name] = process.env[name];
+    delete process.env[name];
+  }
+  return taken;
+}
+
 export function resolveConfig(inputs: ConfigInputs): ResolvedConfig {
   const { path, content } = readConfigFile(inputs);
   const values: Record<string, unknown> = {};

@@ -161,7 +161,12 @@ describe('the container and the service', () => {
   });
 
   it.skipIf(!hasSystemd)('are understood by systemd (skipped where systemd-analyze is not installed)', () => {
-    const { output } = run('systemd-analyze', 'verify', pathOf('ops/chairlift.service'));
+    const { output } = run(
+      'systemd-analyze',
+      'verify',
+      pathOf('ops/chairlift.service'),
+      pathOf('ops/chairlift.socket'),
+    );
     // What it starts need not be installed here.
     const complaints = output
       .split('\n')
