@@ -35,11 +35,14 @@ import { ResponseStore } from '../store/response-store.ts';
 import { UsageStore } from '../store/usage-store.ts';
 import type { Upstreams } from '../upstream/upstreams.ts';
 import { readTls, tryAddress } from './addresses.ts';
+import { answerOrigins } from './answer-origin.ts';
+import { type OpenedArchive, openArchive } from './archive-settings.ts';
 import { closeInOrder } from './close-steps.ts';
 import { chosenSettings, effectiveSettings } from './effective-settings.ts';
 import { chooseGpu, type GpuChoice, isGpuBackend } from './gpu-choice.ts';
 import { hubSettings } from './hub-settings.ts';
 import { readImageHosts } from './image-settings.ts';
+import { type InheritedSockets, listenOnInherited, takeInheritedSockets } from './inherited-sockets.ts';
 import {
   claimNodeName,
   connectFleet,
@@ -54,6 +57,7 @@ import { LogDestination } from './log-destination.ts';
 import { formatLogLine, usesColour } from './log-text.ts';
 import { modelsFolder, poolModels, poolOptions, shortNamesOf } from './pool-settings.ts';
 import { readSamplingDefaults } from './sampling-defaults.ts';
+import { serviceManagerOf } from './service-manager.ts';
 import { openTracing, type Tracing } from './tracing-settings.ts';
 import { checkUpstreams, openUpstreams } from './upstream-settings.ts';
 
@@ -81,6 +85,8 @@ interface Store {
   readonly files: FileStore;
   readonly batches: BatchDeps;
   readonly limiter: KeyLimiter & { close?(): Promise<void> };
+  /** Of a server alone: a fleet keeps streams in its message system. */
+  readonly kept: OpenedArchive | undefined;
 }
 
 /** The database server may start together with this one. */
@@ -107,6 +113,8 @@ interface Parts {
   main?: ChairliftServer;
   admin?: FastifyInstance | undefined;
   isHurried?: boolean;
+  /** Of sockets that a service manager holds. */
+  leaveSockets?: () => Promise<void>;
 }
 
 type OnLoading = (model: string, share: number) => void;
@@ -156,7 +164,12 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
   // Before any model is loaded, which may take minutes for nothing.
   parts.bus = plan && (await connectFleet(plan, logger));
   if (plan && parts.bus) await claimNodeName(plan, parts.bus);
-  for (const { host, port } of addressesOf(config, roles)) await tryAddress(host, port);
+  const inherited = takeInheritedSockets();
+  const manager = serviceManagerOf(logger);
+  checkInherited(config, inherited);
+  if (inherited === undefined) {
+    for (const { host, port } of addressesOf(config, roles)) await tryAddress(host, port);
+  }
   stop?.throwIfAborted();
   const gpu = roles.worker ? await chooseGpu(config) : { backend: config.backend };
   const found = roles.worker ? poolModels(config, homedir()) : undefined;
@@ -172,7 +185,8 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
   const deps = {
     pool: (parts.fleet?.pool ?? parts.own) as ModelPool,
     upstreams,
-    archive: parts.fleet?.archive,
+    archive: parts.fleet === undefined ? store.kept?.archive : parts.fleet.archive,
+    originOf: parts.fleet === undefined && parts.own ? answerOrigins(config, parts.own) : undefined,
     fleet: parts.fleet?.control,
     clockSkewMs: parts.fleet?.clockSkewMs,
     tracer: tracing?.tracer,
@@ -194,12 +208,23 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
     config.adminPort === undefined ? { main: createServer(deps), admin: undefined } : createServerPair(deps);
   parts.main = main;
   parts.admin = admin;
-  if (roles.gateway) url = await listen(main, mainAddress(config));
-  const adminUrl = admin && (await listen(admin, adminAddress(config) as Address));
+  const scheme = tls === undefined ? 'http' : 'https';
+  if (roles.gateway && inherited !== undefined) {
+    const listening = await listenOnInherited(main, inherited.main, scheme);
+    parts.leaveSockets = listening.leave;
+    url = listening.url;
+    for (const host of listening.hosts) await checkDoor({ ...config, host }, store.keys, logger);
+  } else if (roles.gateway) url = await listen(main, mainAddress(config));
+  const adminUrl =
+    admin &&
+    (inherited === undefined || inherited.admin.length === 0
+      ? await listen(admin, adminAddress(config) as Address)
+      : (await listenOnInherited(admin, inherited.admin, scheme)).url);
   // People read it in what `serve` prints; a log that is kept needs it too.
   if (!isLogText(config))
     logger.info({ ...(url !== '' && { url }), adminUrl, version: deps.version }, 'listening');
   if (roles.gateway) await main.startBatches();
+  await manager.ready(url === '' ? 'works for its fleet' : `listens on ${url}`);
   const limitMs = config.shutdownLimit * 1000;
   let closed: Promise<void> | undefined;
   return {
@@ -209,7 +234,7 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
     needsKey: (await store.keys.status(Date.now())) === 'live',
     reload: () => reload(config, store.keys, [main, ...(admin === undefined ? [] : [admin])], logger),
     close: () => {
-      closed ??= closeParts(parts, limitMs, logger);
+      closed ??= manager.stopping().then(() => closeParts(parts, limitMs, logger));
       return closed;
     },
     hurry: () => {
@@ -259,6 +284,8 @@ async function closeParts(parts: Parts, limitMs: number, logger: Logger): Promis
   const endMs = performance.now() + limitMs;
   const leftMs = () => (parts.isHurried === true ? 0 : Math.max(0, endMs - performance.now()));
   const steps: readonly (readonly [string, () => unknown])[] = [
+    // First: connections that come from now on are the next server's.
+    ['the sockets', () => parts.leaveSockets?.()],
     ['the fleet', () => fleet?.drain()],
     ['running requests', () => main?.drain(limitMs)],
     ['the HTTP server', () => main?.close()],
@@ -268,6 +295,7 @@ async function closeParts(parts: Parts, limitMs: number, logger: Logger): Promis
     ['the connection to the fleet', () => bus?.close()],
     ['the models', () => own?.close(leftMs())],
     ['traces', () => tracing?.exporter.close()],
+    ['kept streams', () => store.kept?.close()],
     ['the usage', () => store.usage.close()],
     ['the responses', () => store.responses?.close()],
     ['the files', () => store.files.close()],
@@ -278,6 +306,21 @@ async function closeParts(parts: Parts, limitMs: number, logger: Logger): Promis
     steps.map(([what, close]) => ({ what, limitMs: limitMs + CLOSE_MS, close })),
     logger,
   );
+}
+
+/** Sockets that nobody would listen on must not be taken in silence. */
+function checkInherited(config: Config, inherited: InheritedSockets | undefined): void {
+  if (inherited === undefined) return;
+  const { gateway } = rolesOf(config);
+  if (gateway && inherited.main.length === 0) {
+    throw new ConfigError('LISTEN_FDS: all sockets are named admin; one is needed for requests');
+  }
+  if (!gateway && inherited.main.length > 0) {
+    throw new ConfigError('LISTEN_FDS: a worker listens nowhere, but for a socket named admin');
+  }
+  if (inherited.admin.length > 0 && config.adminPort === undefined) {
+    throw new ConfigError('LISTEN_FDS: a socket is named admin, which needs --admin-port');
+  }
 }
 
 interface Address {
@@ -304,7 +347,11 @@ function checkAddresses({ adminHost, adminPort }: Config): void {
   }
 }
 
-async function checkDoor({ host, allowAnonymous }: Config, keys: KeyRing, logger: Logger): Promise<void> {
+async function checkDoor(
+  { host, allowAnonymous }: Pick<Config, 'host' | 'allowAnonymous'>,
+  keys: KeyRing,
+  logger: Logger,
+): Promise<void> {
   const refusal = await bindRefusal(host, keys, allowAnonymous);
   if (refusal !== undefined) throw new ConfigError(`--host: ${refusal}`);
   if (!allowAnonymous && (await keys.status(Date.now())) === 'revoked') logger.warn(everyKeyRevoked);
@@ -362,6 +409,8 @@ async function openStore(path: string, config: Config, logger: Logger): Promise<
   const keyStore = new KeyStore(database);
   const keys = await KeyRing.open(database, keyStore, onProblem);
   const usage = new UsageStore(database, onProblem);
+  // First, because limits begin with what keys have used.
+  const kept = config.join.length === 0 ? await openArchive(config, database, usage, logger) : undefined;
   const limiter = await openLimiter(database, keyStore, usage, logger);
   const { keepResponses, responsesLimit: maxBytes } = config;
   const responses =
@@ -374,7 +423,7 @@ async function openStore(path: string, config: Config, logger: Logger): Promise<
     lines: new BatchLines(database),
     owner: newLeaseOwner(),
   };
-  return { database, keyStore, keys, usage, responses, files, batches, limiter };
+  return { database, keyStore, keys, usage, responses, files, batches, limiter, kept };
 }
 
 async function openLimiter(
