@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { deflateSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { png } from '../../test/support/png-writer.ts';
 import { hasTestdata, testdata } from '../../test/support/testdata.ts';
 import { cases } from '../../test/support/thorough.ts';
 import { decodePicture } from './decode.ts';
@@ -49,7 +49,7 @@ describe.skipIf(!hasTestdata)('decodePicture', () => {
 
 describe('decodePicture', () => {
   it('refuses a picture by the size in its header, however few bytes it has', async () => {
-    await expect(decodePicture(png(60_000, 60_000, new Uint8Array(0)))).rejects.toThrow(
+    await expect(decodePicture(png({ width: 60_000, height: 60_000 }, new Uint8Array(0)))).rejects.toThrow(
       /60000 × 60000 pixels/,
     );
   });
@@ -64,41 +64,7 @@ describe('decodePicture', () => {
   });
 
   it('refuses a picture that is cut short', async () => {
-    const whole = png(64, 64, new Uint8Array(64 * (64 * 3 + 1)).fill(7));
+    const whole = png({ width: 64, height: 64, level: 0 }, new Uint8Array(64 * (64 * 3 + 1)).fill(7));
     await expect(decodePicture(whole.subarray(0, whole.length - 30))).rejects.toThrow('cannot be decoded');
   });
 });
-
-function png(width: number, height: number, rows: Uint8Array): Uint8Array {
-  const header = Buffer.alloc(13);
-  header.writeUInt32BE(width, 0);
-  header.writeUInt32BE(height, 4);
-  header.set([8, 2, 0, 0, 0], 8);
-  const chunks = [
-    ['IHDR', header],
-    ['IDAT', deflateSync(rows, { level: 0 })],
-    ['IEND', Buffer.alloc(0)],
-  ] as const;
-  return Buffer.concat([
-    Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
-    ...chunks.map(([name, data]) => chunk(name, data)),
-  ]);
-}
-
-function chunk(name: string, data: Uint8Array): Uint8Array {
-  const named = Buffer.concat([Buffer.from(name, 'latin1'), data]);
-  const framed = Buffer.alloc(named.length + 8);
-  framed.writeUInt32BE(data.length, 0);
-  framed.set(named, 4);
-  framed.writeUInt32BE(crc32(named), named.length + 4);
-  return framed;
-}
-
-function crc32(bytes: Uint8Array): number {
-  let crc = 0xffffffff;
-  for (const byte of bytes) {
-    crc ^= byte;
-    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
-  }
-  return (crc ^ 0xffffffff) >>> 0;
-}
