@@ -8,7 +8,7 @@ import { closeSync, mkdtempSync, openSync, readdirSync, readSync, rmSync } from 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { setTimeout } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import { median } from '#src/bench/statistics.ts';
 import { BlockStore } from '#src/block-store/block-store.ts';
 import { countFrom, print, report } from './harness.ts';
@@ -17,6 +17,7 @@ import { countFrom, print, report } from './harness.ts';
 const SIZES = [32 * 1024, 1024 * 1024, 8 * 1024 * 1024];
 const ROUNDS = 3;
 const IDLE_MS = 2000;
+const WRITTEN_IN_TURN = 1024 * 1024;
 const READ_BUFFER = 16 * 1024 * 1024;
 const READ_AT_ONCE = 256 * 1024 * 1024;
 
@@ -55,9 +56,11 @@ async function loopDelay(action: () => unknown): Promise<{ readonly p99: number;
   return { p99: delays.percentile(99) / 1e6, max: delays.max / 1e6 };
 }
 
-/** As an engine under pressure does: as much as is taken, and a little later again. */
+/** As an engine under pressure does: some in a turn of the event loop, as much as is taken, and a little later again. */
 async function writeAll(store: BlockStore, keys: readonly Uint8Array[], content: Uint8Array): Promise<void> {
-  for (const key of keys) {
+  const inTurn = Math.max(1, Math.floor(WRITTEN_IN_TURN / content.length));
+  for (const [at, key] of keys.entries()) {
+    if (at % inTurn === 0) await setImmediate();
     for (let bytes = content.slice(); !store.write(key, '', bytes); ) await setTimeout(1);
   }
   await store.flush();

@@ -3,13 +3,14 @@
 
 import { Buffer } from 'node:buffer';
 import { createHash, randomBytes } from 'node:crypto';
-import { dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { STORE_KEY_BYTES } from './sealing.ts';
 import type { StoreFiles } from './store-files.ts';
 
 export const KEY_FILE = 'store.key';
 
 const TITLE = 'chairlift block store key 1';
+const UNFINISHED = /^[0-9a-f]{16}$/;
 const MOST_BYTES = 1024;
 /** Others make or replace it at the same time; nobody does so again and again. */
 const ATTEMPTS = 5;
@@ -19,7 +20,10 @@ export function openStoreKey(files: StoreFiles, path: string, report: (message: 
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const text = readText(files, path);
     const key = text === undefined ? makeKey(files, path) : parseKey(text);
-    if (key !== undefined) return key;
+    if (key !== undefined) {
+      removeUnfinished(files, path);
+      return key;
+    }
     if (text === undefined) continue;
     report(
       `${path} is damaged: it is now ${path}.damaged, and what was sealed with it is not found any more`,
@@ -62,6 +66,15 @@ function makeKey(files: StoreFiles, path: string): Uint8Array | undefined {
   } finally {
     files.close(file);
     files.remove(own);
+  }
+}
+
+/** Left by processes that were killed while they made a key. One that is about to make one will find that there is one. */
+function removeUnfinished(files: StoreFiles, path: string): void {
+  const begin = `${basename(path)}.`;
+  for (const name of files.list(dirname(path))) {
+    if (!name.startsWith(begin) || !UNFINISHED.test(name.slice(begin.length))) continue;
+    files.remove(join(dirname(path), name));
   }
 }
 

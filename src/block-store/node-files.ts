@@ -82,8 +82,8 @@ export const nodeFiles: StoreFiles = {
 
   truncate: ftruncateSync,
   state(file) {
-    const { size, nlink } = fstatSync(file);
-    return { bytes: size, links: nlink };
+    const known = unless(ABSENT, () => fstatSync(file));
+    return { bytes: known?.size ?? 0, links: known?.nlink ?? 0 };
   },
   bytesOf: (path) => unless([...ABSENT, 'ENOTDIR'], () => statSync(path).size),
   sync: fdatasyncSync,
@@ -105,7 +105,7 @@ export const nodeFiles: StoreFiles = {
       return true;
     } catch (error) {
       const { code = '' } = error as NodeJS.ErrnoException;
-      if (code === 'EEXIST') return false;
+      if (code === 'EEXIST' || ABSENT.includes(code)) return false;
       if (!LINKLESS.includes(code)) throw error;
       return unless(['EEXIST'], () => copied(from, to)) ?? false;
     }

@@ -39,7 +39,7 @@ export interface StoreFiles {
   sync(file: OpenFile): void;
   /** The same for names in a folder. */
   syncFolder(path: string): void;
-  /** Gives a file a further name, at once and whole. False where the name is taken. */
+  /** Gives a file a further name, at once and whole. False where the name is taken, or the file gone. */
   link(from: string, to: string): boolean;
   rename(from: string, to: string): void;
   /** Nothing where there is none. */

@@ -112,6 +112,8 @@ class Episode {
     const sealing = new Sealing(openStoreKey(files, `${FOLDER}/store.key`, () => {}));
     const isNew = this.#sealing === undefined || Buffer.compare(this.#sealing.mark, sealing.mark) !== 0;
     if (isNew && this.#told.length > 0) throw new Error('the key is lost');
+    const names = files.list(FOLDER).filter((name) => name.startsWith('store.key'));
+    if (names.length !== 1) throw new Error(`the key lies in ${names}`);
     this.#sealing = sealing;
     const model = MODELS[this.#random() < 0.7 ? 0 : 1];
     const limits = {

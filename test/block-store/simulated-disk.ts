@@ -200,9 +200,9 @@ export class SimulatedProcess implements StoreFiles {
 
   link(from: string, to: string): boolean {
     this.#live();
-    if (this.#disk.names.has(to)) return false;
+    const inode = this.#disk.names.get(from);
+    if (inode === undefined || this.#disk.names.has(to)) return false;
     this.#spend(1);
-    const inode = this.#disk.names.get(from) as Inode;
     inode.links++;
     this.#disk.names.set(to, inode);
     return true;
