@@ -22,13 +22,20 @@ interface SeeingOptions {
   /** Tokens of an image see each other in the first layer, whose window is shorter. */
   readonly bothWays?: boolean;
   readonly perLayerInputs?: boolean;
+  /** Of the tower; all heads together have as many values as a cell. */
+  readonly headSize?: number;
 }
 
 const HIDDEN = 64;
 /** Values of a cell in the tower. */
 const SIZE = 96;
 
-export function seeingModel({ type = 'F32', bothWays, perLayerInputs }: SeeingOptions = {}): TinyModel {
+export function seeingModel({
+  type = 'F32',
+  bothWays,
+  perLayerInputs,
+  headSize = 24,
+}: SeeingOptions = {}): TinyModel {
   const { spec } = tinyModel({ hiddenSize: HIDDEN, headSize: 32, ffnSize: 96, window: 9, layerCount: 3 });
   const layers = spec.layers.map(({ branches }, index) => ({
     branches: [
@@ -57,7 +64,7 @@ export function seeingModel({ type = 'F32', bothWays, perLayerInputs }: SeeingOp
           },
         }
       : {}),
-    vision: vision(),
+    vision: vision(headSize),
   };
   return tinyModelOf(seeing, { type });
 }
@@ -81,7 +88,7 @@ function readingPart(index: number): PartSpec {
   };
 }
 
-function vision(): VisionSpec {
+function vision(headSize: number): VisionSpec {
   return {
     preprocessing: {
       views: { kind: 'fixed', width: 64, height: 64 },
@@ -90,15 +97,16 @@ function vision(): VisionSpec {
       deviation: [0.3, 0.2, 0.25],
     },
     tower: {
-      steps: towerSteps(),
+      steps: towerSteps(headSize),
       join: { kind: 'grid', newline: vectorSpec('tower.newline', HIDDEN), most: 2 },
     },
     prompt: { marker: '', text: '', layout: { kind: 'run', before: '', after: '' }, reserved: [] },
   };
 }
 
-function towerSteps(): TowerStep[] {
+function towerSteps(headSize: number): TowerStep[] {
   const norm = (name: string, size = SIZE) => rms(size, `tower.${name}.norm`);
+  const layer = (index: number, changes: Partial<GridAttentionSpec>) => towerLayer(index, headSize, changes);
   const map = (name: string, rows: number, columns: number) => towerLinear(`tower.${name}`, rows, columns);
   return [
     {
@@ -123,7 +131,12 @@ function towerSteps(): TowerStep[] {
       columns: tableSpec('tower.columns', 40, SIZE),
       rows: tableSpec('tower.rows', 40, SIZE),
     },
-    layer(1, { window: 3, queryNorm: norm('queries', 24), keyNorm: norm('keys', 24), valueNorm: rms(24) }),
+    layer(1, {
+      window: 3,
+      queryNorm: norm('queries', headSize),
+      keyNorm: norm('keys', headSize),
+      valueNorm: rms(headSize),
+    }),
     {
       kind: 'deepstack',
       steps: [
@@ -146,20 +159,20 @@ function towerSteps(): TowerStep[] {
   ];
 }
 
-function layer(index: number, changes: Partial<GridAttentionSpec>): TowerStep {
+function towerLayer(index: number, headSize: number, changes: Partial<GridAttentionSpec>): TowerStep {
   const at = (name: string) => `tower.${index}.${name}`;
   const map = (name: string, rows = SIZE, columns = SIZE) => towerLinear(at(name), rows, columns);
   const attending: TowerBranchSpec = {
     input: rms(SIZE, at('attention.norm')),
     body: {
       kind: 'grid-attention',
-      headCount: 4,
-      headSize: 24,
+      headCount: SIZE / headSize,
+      headSize,
       query: map('query'),
       key: map('key'),
       value: map('value'),
       output: map('output'),
-      rope: gridRope(24, 100),
+      rope: gridRope(headSize, 100),
       scale: 0.2,
       ...changes,
     },
@@ -209,6 +222,12 @@ export function smallImage(seed: number): ImageInput {
     [16, 16],
   ]);
   return { views, tiles: { rows: 1, columns: 1, picture: { width: 16, height: 16 } } };
+}
+
+/** The whole alone, of this size. */
+export function plainImage(seed: number, width: number, height: number): ImageInput {
+  const views = noisyViews(seed, [[width, height]]);
+  return { views, tiles: { rows: 0, columns: 0, picture: { width, height } } };
 }
 
 function noisyViews(seed: number, sizes: readonly (readonly [width: number, height: number])[]): ImageView[] {

@@ -43,6 +43,11 @@ export function limitSimulatedMemory(bytes: number | undefined): void {
   setVariable('CHAIRLIFT_SIMULATED_GPU_BYTES', bytes?.toString());
 }
 
+/** The shared memory of their blocks, until it is set again; undefined for that of large GPUs. */
+export function limitSimulatedSharedMemory(bytes: number | undefined): void {
+  setVariable('CHAIRLIFT_SIMULATED_GPU_SHARED_BYTES', bytes?.toString());
+}
+
 /** Whether steps of simulated GPUs fail, as those of a real one that was lost. */
 export function loseSimulatedGpu(isLost: boolean): void {
   setVariable('CHAIRLIFT_SIMULATED_GPU_LOST', isLost ? '1' : undefined);
