@@ -17,7 +17,7 @@ export interface EngineSubscriber {
   stats?(event: StepEvent): void;
   /** Where the engine stands with its blocks, at once if that is known, and after each change. */
   blocks?(demand: BlockDemand): void;
-  /** Where the model has a vision tower: its counts, after each change. Those of an engine begin anew with it. */
+  /** Where the model has a vision tower: its counts, after each change, of pieces twice a second. Those of an engine begin anew with it. */
   images?(stats: ImageStats): void;
   /** The same of the tiers below its memory, where there are any, now and then while they change. */
   tiers?(stats: TierStats): void;

@@ -22,6 +22,8 @@ const POSITIONS_MS = 500;
 const FIRST_POSITIONS_MS = 100;
 /** How often counts of tiers are published while they change. */
 const TIERS_MS = 500;
+/** How often it is published that towers compute, where nothing else is new: they take the place of steps then. */
+const PIECES_MS = 500;
 
 /** Where the model has a vision tower. */
 interface Images extends ImageWaits {
@@ -55,6 +57,7 @@ export class EngineReports {
   #publishedImages: ImageStats | undefined;
   #publishedTiers: TierStats | undefined;
   #tiersMs = Number.NEGATIVE_INFINITY;
+  #imagesMs = Number.NEGATIVE_INFINITY;
   #positionsMs = Number.NEGATIVE_INFINITY;
   /** Whether requests have come since positions were published. */
   #hasNewcomers = false;
@@ -163,8 +166,12 @@ export class EngineReports {
   /** Where they say something new. */
   #takeImages(): ImageStats | undefined {
     const stats = this.#images?.stats();
-    if (stats === undefined || saysSame(stats, this.#publishedImages)) return undefined;
+    if (stats === undefined) return undefined;
+    const nowMs = this.#nowMs();
+    const isAlive = stats.pieces !== this.#publishedImages?.pieces && nowMs - this.#imagesMs >= PIECES_MS;
+    if (saysSame(stats, this.#publishedImages) && !isAlive) return undefined;
     this.#publishedImages = stats;
+    this.#imagesMs = nowMs;
     return stats;
   }
 
