@@ -146,6 +146,27 @@ describe.skipIf(refusal !== undefined)(
       }
     });
 
+    it('has a large body written once, though what is counted of its answer comes later', async () => {
+      const { join: address } = await server('once');
+      const one = await gateway({ join: address, archiveKey: SECRET, node: 'g1' });
+      const other = await gateway({ join: address, archiveKey: SECRET, node: 'g2' });
+      const bus = await link({ join: address });
+      const manager = await jetstream(bus.connection).jetstreamManager();
+      const bytes = async () => (await manager.streams.info(STREAM)).state.bytes;
+      const request = requestOf('r1', 'x'.repeat(3 * 2 ** 20));
+      await one.archive?.keep(request);
+      const before = await bytes();
+      expect(before).toBeGreaterThan(3 * 2 ** 20);
+      const counted = { promptTokens: 5, cachedTokens: 1, completionTokens: 2 };
+      await one.archive?.keep({ ...request, counted });
+      expect((await bytes()) - before).toBeLessThan(4096);
+      expect(await other.archive?.find('key-1', 'r1')).toEqual({ ...request, counted });
+      // Another request by the same id has its own.
+      const another = requestOf('r1', 'y'.repeat(2 ** 20));
+      await one.archive?.keep(another);
+      expect(await other.archive?.find('key-1', 'r1')).toEqual(another);
+    });
+
     it('is kept again at once where the bucket was deleted', async () => {
       const { join: address } = await server('deleted');
       const log: Log = [];
