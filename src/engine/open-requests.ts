@@ -7,7 +7,7 @@ import { Grammars, type Matching, noGrammars } from './grammars.ts';
 import { imagesProblem, type PromptImages, type VisionLimits } from './images/prompt-images.ts';
 import { OpenAnswer, OpenEmbedding, type OpenRequest, OpenScoring } from './open-request.ts';
 import { type AnswerRequest, type EngineRequest, isAnswered, type RequestError } from './request.ts';
-import { notContinued, notScored, notSeeing, promptError } from './request-errors.ts';
+import { notContinued, notPrepared, notScored, notSeeing, promptError } from './request-errors.ts';
 import type { Sequence } from './scheduler/sequence.ts';
 import { ShownImages } from './scheduler/shown-images.ts';
 
@@ -113,6 +113,7 @@ export class OpenRequests {
   }
 
   #imagesError(request: EngineRequest): RequestError | undefined {
+    if (request.pictures !== undefined) return notPrepared;
     const images = imagesOf(request);
     if (images === undefined) return undefined;
     if (this.#limits.vision === undefined) return notSeeing;

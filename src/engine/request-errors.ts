@@ -49,6 +49,11 @@ export const notSeeing: RequestError = {
   message: 'the model does not read images',
 };
 
+export const notPrepared: RequestError = {
+  code: 'invalid',
+  message: 'the pictures of the request are not prepared',
+};
+
 export const notScored: RequestError = {
   code: 'invalid',
   message: 'the tokens of this model see each other where there are images: such prompts are not scored',

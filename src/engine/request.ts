@@ -6,10 +6,10 @@ import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { TokenLogprobs } from '../sampling/sample-row.ts';
 import type { FinishReason, StopToken } from '../sampling/stop-condition.ts';
 import type { ThinkingLimit } from '../sampling/thinking-budget.ts';
-import type { PromptImages } from './images/prompt-images.ts';
+import type { PromptImages, PromptPictures } from './images/prompt-images.ts';
 import type { Priority } from './scheduler/sequence.ts';
 
-export type { PromptImage, PromptImages } from './images/prompt-images.ts';
+export type { PromptImage, PromptImages, PromptPicture, PromptPictures } from './images/prompt-images.ts';
 export type { Priority } from './scheduler/sequence.ts';
 
 interface RequestBase {
@@ -17,6 +17,8 @@ interface RequestBase {
   readonly prompt: Int32Array;
   /** Default: none. */
   readonly images?: PromptImages | undefined;
+  /** In place of images where another machine prepares them, which an engine does not. Default: none. */
+  readonly pictures?: PromptPictures | undefined;
   readonly priority: Priority;
   /** Requests share cached prefixes only with those of the same salt. */
   readonly salt: string;
@@ -90,6 +92,8 @@ export type RequestErrorCode =
   /** It would with fewer tokens of answer. */
   | 'answer-never-fits'
   | 'invalid'
+  /** A picture, which `parameter` names, cannot be read. */
+  | 'unreadable-picture'
   | 'numeric-error'
   | 'no-candidate'
   | 'grammar-failed'
@@ -103,6 +107,8 @@ export type RequestErrorCode =
 export interface RequestError {
   readonly code: RequestErrorCode;
   readonly message: string;
+  /** What is to blame, as the client calls it. */
+  readonly parameter?: string | undefined;
 }
 
 export type Logprobs = TokenLogprobs;

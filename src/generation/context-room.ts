@@ -1,7 +1,7 @@
 // Context limits: prompt and answer share a model's context.
 
 import { BLOCK_TOKENS } from '../compute/backend.ts';
-import type { PromptImages } from '../engine/request.ts';
+import type { PromptImages, PromptPictures } from '../engine/request.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { ParameterNames } from './generation-error.ts';
@@ -16,6 +16,8 @@ export interface Prompt {
   readonly continuation: boolean;
   /** Its pictures, once they are prepared. Default: none. */
   readonly images?: PromptImages | undefined;
+  /** In their place, as they came, where the machine that computes prepares them. */
+  readonly pictures?: PromptPictures | undefined;
   /** Prepares them; the prompt's tokens are counted before. */
   readonly prepareImages?: ((signal: AbortSignal) => Promise<PromptImages>) | undefined;
 }

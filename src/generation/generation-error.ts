@@ -64,9 +64,10 @@ export function notContinued(name: string): GenerationError {
 
 /** Converts an engine's error, with the caller's names of parameters. */
 export function engineError(
-  { code, message }: RequestError,
+  { code, message, parameter }: RequestError,
   names: Partial<Pick<ParameterNames, 'logitBias' | 'maxTokens'>>,
 ): GenerationError {
+  if (parameter !== undefined) return invalid(parameter, message, engineCodes[code]);
   const blamed = code === 'no-candidate' ? names.logitBias : undefined;
   return new GenerationError(
     engineCodes[code],
@@ -80,6 +81,7 @@ const engineCodes: Readonly<Record<RequestError['code'], GenerationErrorCode>> =
   'never-fits': 'context_length_exceeded',
   'answer-never-fits': 'context_length_exceeded',
   invalid: 'invalid_value',
+  'unreadable-picture': 'invalid_value',
   'grammar-failed': 'grammar_failed',
   'no-candidate': 'invalid_value',
   draining: 'closing',

@@ -53,7 +53,7 @@ class Choice {
   constructor(generation: GenerationRequest, prompt: number, choice: number) {
     const { model, id, choices = 1, stops = [], special = false } = generation;
     const { expected, showsStop = false } = generation;
-    const { ids, continuation, images } = generation.prompts[prompt] as Prompt;
+    const { ids, continuation, images, pictures } = generation.prompts[prompt] as Prompt;
     const parameters = generation.parameters[prompt] as SamplingParameters;
     this.prompt = prompt;
     this.index = prompt * choices + choice;
@@ -67,6 +67,7 @@ class Choice {
       id: `${id}-${prompt}-${choice}`,
       prompt: ids,
       ...(images === undefined ? {} : { images }),
+      ...(pictures === undefined ? {} : { pictures }),
       choice,
       ...(known.length === 0 ? {} : { answer: known }),
       parameters,

@@ -1,7 +1,7 @@
 // A conversation with pictures: token ids with a placeholder for each of their features, by headers alone; the pictures as towers
 // read them are prepared afterwards.
 
-import type { PromptImage, PromptImages } from '../engine/request.ts';
+import type { PromptImage, PromptImages, PromptPictures } from '../engine/request.ts';
 import { defaultPictureLimits, type PictureLimits } from '../images/decode.ts';
 import { viewRule } from '../images/detail.ts';
 import { PictureError } from '../images/picture.ts';
@@ -60,10 +60,13 @@ export interface PicturedPromptOptions extends ImageReading {
   readonly before?: ((ids: Int32Array) => Int32Array) | undefined;
 }
 
-export type SeeingModel = Pick<ServedModel, 'name' | 'path' | 'spec' | 'tokenizer' | 'template'>;
+export type SeeingModel = Pick<
+  ServedModel,
+  'name' | 'path' | 'spec' | 'tokenizer' | 'template' | 'takesPictures'
+>;
 
 interface PlannedPicture {
-  readonly where: string;
+  readonly part: PicturePart;
   readonly measured: MeasuredPicture;
   readonly plan: ViewPlan;
   readonly text: PictureText;
@@ -105,11 +108,18 @@ export async function picturedPrompt(
   if (pictures.length === 0) return prompt;
   const rotaryPositions =
     vision.prompt.positions === 'three-part' ? threePartPositions(ids.length, places, texts) : undefined;
+  const positions = rotaryPositions === undefined ? {} : { rotaryPositions };
+  if (model.takesPictures) {
+    const asTheyCame = pictures.map((picture, at) =>
+      promptPicture(picture, places[at] as Int32Array, vision),
+    );
+    return { ...prompt, pictures: { images: asTheyCame, ...positions } };
+  }
   const prepareImages = async (stop: AbortSignal): Promise<PromptImages> => {
     const images = await Promise.all(
       pictures.map((picture, at) => promptImage(picture, places[at] as Int32Array, vision, options, stop)),
     );
-    return { images, ...(rotaryPositions === undefined ? {} : { rotaryPositions }) };
+    return { images, ...positions };
   };
   return { ...prompt, prepareImages };
 }
@@ -182,20 +192,28 @@ async function plannedPictures(
         const measured = await pictures.measure(file, limits, { account, signal });
         const rule = viewRule(vision.preprocessing, parts.length > 1, part.detail);
         const plan = planViews(rule, measured.size);
-        return { where: part.where, measured, plan, text: pictureText(vision, plan, measured.size) };
+        return { part, measured, plan, text: pictureText(vision, plan, measured.size) };
       }),
     ),
   );
 }
 
+function promptPicture(
+  { part: { where, detail }, measured: { file, hash, size }, plan }: PlannedPicture,
+  places: Int32Array,
+  { preprocessing }: VisionSpec,
+): PromptPictures['images'][number] {
+  return { key: pictureKey(hash, preprocessing, plan), places, file, hash, size, detail, where };
+}
+
 async function promptImage(
-  { where, measured, plan }: PlannedPicture,
+  { part, measured, plan }: PlannedPicture,
   places: Int32Array,
   { preprocessing }: VisionSpec,
   { pictures = directPictures, account }: PicturedPromptOptions,
   signal: AbortSignal,
 ): Promise<PromptImage> {
-  return blaming(where, async () => {
+  return blaming(part.where, async () => {
     const views = await pictures.views(measured, preprocessing, plan, { account, signal });
     const { rows, columns } = plan;
     const input: ImageInput = { views, tiles: { rows, columns, picture: measured.size } };

@@ -25,11 +25,12 @@ export async function* scorePrompts(
   const { engine } = request.model;
   const running = new Set<string>();
   function* submitAll(): Generator<AsyncGenerator<RequestEvent, void, void>> {
-    for (const [at, { ids, images }] of request.prompts.entries()) {
+    for (const [at, { ids, images, pictures }] of request.prompts.entries()) {
       const one: ScoreRequest = {
         id: `${request.id}-${at}-scores`,
         prompt: ids,
         ...(images === undefined ? {} : { images }),
+        ...(pictures === undefined ? {} : { pictures }),
         scoring,
         ...queueFields(request),
       };

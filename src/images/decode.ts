@@ -50,6 +50,13 @@ export async function decodePicture(
   });
 }
 
+export async function canDecodePictures(): Promise<boolean> {
+  return loadSharp().then(
+    () => true,
+    () => false,
+  );
+}
+
 function checkFile(file: Uint8Array, maxBytes: number): void {
   if (file.length > maxBytes) {
     throw new PictureError(`the image has ${file.length} bytes; ${maxBytes} are possible`);

@@ -82,14 +82,22 @@ export class PictureWorkers implements PictureReader {
     plan: ViewPlan,
     caller: JobCaller = {},
   ): Promise<readonly ImageView[]> {
-    // Nobody learns by its time whether another account has shown the same.
-    const key = `${caller.account ?? ''} ${pictureKey(hash, preprocessing, plan)}`;
-    const kept = this.#kept.find(key);
+    const kept = this.kept(hash, preprocessing, plan, caller);
     if (kept !== undefined) return kept;
     const result = await this.#run({ kind: 'prepare', file, limits, preprocessing, plan }, caller);
     if (result.kind !== 'views') throw new Error('a picture was prepared, and something else came of it');
-    this.#kept.add(key, result.views);
+    this.#kept.add(slotOf(hash, preprocessing, plan, caller), result.views);
     return result.views;
+  }
+
+  /** What became of a file of this hash before, if that is still there. */
+  kept(
+    hash: string,
+    preprocessing: PreprocessingSpec,
+    plan: ViewPlan,
+    caller: JobCaller = {},
+  ): readonly ImageView[] | undefined {
+    return this.#kept.find(slotOf(hash, preprocessing, plan, caller));
   }
 
   async close(): Promise<void> {
@@ -111,4 +119,14 @@ export class PictureWorkers implements PictureReader {
       lane.jobs--;
     }
   }
+}
+
+/** Nobody learns by its time whether another account has shown the same. */
+function slotOf(
+  hash: string,
+  preprocessing: PreprocessingSpec,
+  plan: ViewPlan,
+  { account }: JobCaller,
+): string {
+  return `${account ?? ''} ${pictureKey(hash, preprocessing, plan)}`;
 }

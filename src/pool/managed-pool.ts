@@ -138,7 +138,7 @@ export class ManagedPool implements ModelPool {
         state,
         busy: 0,
         pinned: model.pinned,
-        ...(model.sees && { sees: model.sees }),
+        ...(model.sees && { sees: model.sees, projectorPath: slot.model.projectorPath }),
         ...known,
       }));
       return [whole, ...adapted];

@@ -25,6 +25,8 @@ export interface ModelEntry {
   readonly headless?: true;
   /** It reads images; absent where that is not known, too. */
   readonly sees?: true;
+  /** The projector file that was named for it. */
+  readonly projectorPath?: string | undefined;
   /** Weights, and the KV blocks it may hold now, where it is loaded or loading. */
   readonly memoryBytes?: number;
   /** Requests that use it now, or wait for it. */

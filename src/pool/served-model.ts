@@ -22,6 +22,8 @@ export interface ServedModel {
   readonly template: ChatTemplate | undefined;
   /** Why it reads no images, where there is more to say than that it has no tower. */
   readonly visionProblem?: string | undefined;
+  /** Its engine is given pictures as they came: who computes prepares them. */
+  readonly takesPictures?: boolean | undefined;
   /** How texts become vectors. */
   readonly pooling: ModelPooling;
   /** Absent where it has no head that scores texts. */

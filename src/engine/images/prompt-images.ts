@@ -1,5 +1,6 @@
 // The images of a request, and what makes them unusable.
 
+import type { TileSize } from '../../model/vision/preprocessing.ts';
 import type { ImageInput } from '../../model/vision/vision-spec.ts';
 import type { BothWays } from '../scheduler/shown-images.ts';
 
@@ -17,6 +18,24 @@ export interface PromptImages {
   readonly images: readonly PromptImage[];
   /** Time, row and column of each token of the prompt, where the model rotates by them. */
   readonly rotaryPositions?: Int32Array;
+}
+
+/** A picture as it came: whoever computes prepares it. */
+export interface PromptPicture {
+  readonly key: string;
+  readonly places: Int32Array;
+  readonly file: Uint8Array;
+  /** SHA-256 of the file, in hex. */
+  readonly hash: string;
+  /** Once it is turned as its header says. */
+  readonly size: TileSize;
+  readonly detail: 'low' | 'high' | 'auto';
+  /** What the client calls it. */
+  readonly where: string;
+}
+
+export interface PromptPictures extends Pick<PromptImages, 'rotaryPositions'> {
+  readonly images: readonly PromptPicture[];
 }
 
 /** What the engine knows of a model's vision tower. */
