@@ -75,7 +75,7 @@ const joined = await joinFleet({
   gateway:
     role === 'gateway'
       ? {
-          openText: (file) => openLocalModel(file),
+          openText: ({ path: copy }) => openLocalModel(copy),
           pins: new Map(),
           archive: { storage: 'memory', maxBytes: 2 ** 26 },
         }

@@ -82,7 +82,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     'sampling',
     'text',
   ],
-  fleet: ['runtime', 'tracing', 'fleet/routing', 'pool', 'grammar', ...inner],
+  fleet: ['runtime', 'tracing', 'fleet/routing', 'images', 'pool', 'grammar', ...inner],
   config: [],
   app: [
     'fleet',

@@ -153,7 +153,8 @@ export class WholeFleet {
 
   async #joinGateway(n: number): Promise<JoinedNode> {
     await new Promise<void>((resolve) => void this.#clock.after(this.#uniform(n, 2) * 500, resolve));
-    const gateway = { openText: (path: string) => openLocalModel(path), pins: new Map(), archive: undefined };
+    const openText = ({ path }: { readonly path: string }) => openLocalModel(path);
+    const gateway = { openText, pins: new Map(), archive: undefined };
     return this.#join(`gateway-${n}`, { gateway }, 'gateway');
   }
 

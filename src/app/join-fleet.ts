@@ -10,9 +10,12 @@ import { ARITHMETIC_VERSION } from '../compute/backend.ts';
 import { type Config, ConfigError } from '../config.ts';
 import type { JoinedNode } from '../fleet/join.ts';
 import type { NatsBus } from '../fleet/nats-bus.ts';
+import { canDecodePictures } from '../images/decode.ts';
+import { PictureWorkers } from '../images/picture-workers.ts';
 import { openLocalModel } from '../pool/local-model.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
 import { nodeClock } from '../runtime/clock.ts';
+import { machineLimits } from '../runtime/limits.ts';
 import type { KeptRequest, RequestArchive } from '../server/context.ts';
 import { isLoopback } from '../server/request/auth.ts';
 import type { Tracer } from '../tracing/tracer.ts';
@@ -23,6 +26,10 @@ import { chosenFormats, chosenTemplates, pinnedContents } from './pool-settings.
 
 /** Where only memory limits concurrency. */
 const MOST_RUNNING = 256;
+/** Of the machine's memory, for pictures of requests: their files at a gateway, what becomes of them at a worker; and its bounds. */
+const PICTURE_SHARE = 1 / 8;
+const LEAST_PICTURES = 2 ** 28;
+const MOST_PICTURES = 2 ** 33;
 /** The message system may start together with this node. */
 const STARTUP_WAIT_MS = 30_000;
 const RETRY_MS = 500;
@@ -130,7 +137,8 @@ export async function joinFleet(
   const determinism = (computedBy: string) => `${computedBy} ${kvType} ${ARITHMETIC_VERSION}`;
   const folder = join(homedir(), '.chairlift', 'fleet');
   const keys = new parts.ModelKeys(join(folder, 'model-keys.json'));
-  const { requests, ...node } = await parts.joinFleet({
+  const pictures = own && (await pictureReading(config, own, onProblem));
+  const { requests, close, ...node } = await parts.joinFleet({
     bus,
     openBucket: (bucket, limits) => parts.openBucket(bus.connection, bucket, limits, onProblem),
     readBucket: (bucket) => parts.openBucketReader(bus.connection, bucket, onProblem),
@@ -140,13 +148,22 @@ export async function joinFleet(
     node: name,
     version,
     folder,
-    worker: own && { pool: own, keys, determinism, maxRunning: config.maxBatchSize ?? MOST_RUNNING, tracer },
+    worker: own && {
+      ...{ pool: own, keys, determinism, tracer, pictures },
+      maxRunning: config.maxBatchSize ?? MOST_RUNNING,
+    },
     gateway: gateway
       ? {
-          openText: (path, model) =>
-            openLocalModel(path, { chatTemplate: templateOf(model), toolFormat: formatOf(model) }),
+          openText: ({ path, projectorPath }, model, sees) =>
+            openLocalModel(path, {
+              chatTemplate: templateOf(model),
+              toolFormat: formatOf(model),
+              images: sees && 'if-possible',
+              projectorPath,
+            }),
           pins: pinnedContents(config),
           archive: archiveOf(config),
+          pictureBytes: pictureMemory(),
         }
       : undefined,
     onProblem,
@@ -156,7 +173,35 @@ export async function joinFleet(
   );
   const surroundings = { clock: nodeClock, randomBytes, onProblem };
   const archive = requests && new parts.FleetArchive<KeptRequest>(requests, config.archiveKey, surroundings);
-  return { ...node, archive };
+  return {
+    ...node,
+    archive,
+    close: async (limitMs) => {
+      await close(limitMs);
+      await pictures?.reader.close();
+    },
+  };
+}
+
+function pictureMemory(): number {
+  const share = Math.floor(PICTURE_SHARE * machineLimits().memoryBytes);
+  return Math.max(LEAST_PICTURES, Math.min(share, MOST_PICTURES));
+}
+
+/** Undefined, and said where it matters, without what decodes them. */
+async function pictureReading(
+  { imageLimit: maxBytes, imagePixels: maxPixels, vision }: Config,
+  pool: ModelPool,
+  onProblem: (message: string) => void,
+) {
+  if (await canDecodePictures()) {
+    return { reader: new PictureWorkers(), limits: { maxBytes, maxPixels }, roomBytes: pictureMemory() };
+  }
+  const seeing = vision ? pool.list().flatMap(({ name, sees }) => (sees ? [name] : [])) : [];
+  if (seeing.length > 0) {
+    onProblem(`reads no images for ${seeing.join(', ')}: they need the package sharp: npm install sharp`);
+  }
+  return undefined;
 }
 
 /** Prompts never lie on the message system's disks as they are. */

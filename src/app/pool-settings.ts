@@ -230,8 +230,7 @@ function engineChoice(config: Config, { backend }: GpuChoice): EngineChoice {
   return defined({
     backend,
     ...(isGpuBackend(backend) ? { gpu } : {}),
-    // Requests of a fleet carry none.
-    images: config.vision && config.join.length === 0,
+    images: config.vision,
     threads,
     tiers: tierSettings(config),
     engine: defined({

@@ -29,6 +29,7 @@ import { keepPlaced } from './worker/keep-placed.ts';
 import { PrefixPublisher } from './worker/prefix-publisher.ts';
 import { WorkSpans } from './worker/work-spans.ts';
 import { WorkerModels, type WorkerModelsOptions } from './worker/worker-models.ts';
+import { WorkerPictures, type WorkerPicturesOptions } from './worker/worker-pictures.ts';
 
 const FIND_MS = 1000;
 /** Every node publishes its status within this time. */
@@ -51,12 +52,16 @@ export interface JoinOptions {
     | ({ readonly pool: ModelPool } & Pick<WorkerModelsOptions, 'keys' | 'determinism' | 'maxRunning'> & {
           /** Undefined where no traces are taken. */
           readonly tracer?: Tracer | undefined;
+          /** Undefined where no pictures can be read. */
+          readonly pictures?: WorkerPicturesOptions | undefined;
         })
     | undefined;
   readonly gateway?:
     | (Pick<FleetPoolOptions, 'openText' | 'pins'> & {
         /** Where requests are kept whose clients may come back; undefined keeps none. */
         readonly archive: Pick<BucketOptions, 'storage' | 'maxBytes'> | undefined;
+        /** For the files of pictures of open requests. Default: no limit. */
+        readonly pictureBytes?: number | undefined;
       })
     | undefined;
   readonly onProblem: (message: string) => void;
@@ -118,6 +123,7 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
       choice: routedChoice(self, models, common),
       find: (name, current) => findAnswer(self, name, { ...current, gateway: node }),
       directory: requests && new AnswerDirectory(requests, clock),
+      pictureBytes: gateway.pictureBytes,
     });
   const pool =
     dispatcher &&
@@ -210,7 +216,7 @@ function routedChoice(
 }
 
 function startWorker(
-  { pool, keys, determinism, maxRunning, tracer }: NonNullable<JoinOptions['worker']>,
+  { pool, keys, determinism, maxRunning, tracer, pictures }: NonNullable<JoinOptions['worker']>,
   node: FleetNode,
   common: NodeParts,
   onProblem: (message: string) => void,
@@ -225,13 +231,17 @@ function startWorker(
     membership,
     pool,
     spans: tracer && new WorkSpans({ tracer, node: common.node, clock }),
+    pictures: pictures && new WorkerPictures(pictures, clock),
     onEnd: () => prefixes.flush(),
     onRefused: (subject) => node.leaveAsWorker(subject),
   });
   // Until it is known whether it was drained.
   worker.draining = true;
   const { ledger, heard } = worker;
-  const models = new WorkerModels({ pool, ledger, keys, determinism, maxRunning, clock, onProblem });
+  const readsPictures = pictures !== undefined;
+  const models = new WorkerModels({
+    ...{ pool, ledger, keys, readsPictures, determinism, maxRunning, clock, onProblem },
+  });
   node.startWorker(
     () => ({ draining: worker.draining, models: models.status(), heard: Object.fromEntries(heard) }),
     (question) => answerQuestion(question, { pool, worker, prefixes }),

@@ -2,7 +2,13 @@
 // effect, and a repeated one changes nothing.
 
 import type { EngineStats } from '../engine/engine.ts';
-import type { EngineRequest, FinishEvent, Logprobs } from '../engine/request.ts';
+import type {
+  EngineRequest,
+  FinishEvent,
+  Logprobs,
+  PromptPicture,
+  PromptPictures,
+} from '../engine/request.ts';
 import type { BlockDemand } from '../engine/scheduler/stats.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { ModelState } from '../pool/model-pool.ts';
@@ -57,6 +63,8 @@ export interface ModelStatus {
   readonly adapterOf?: string | undefined;
   /** Of its weights, and of its adapter's: equal keys, equal models. */
   readonly key: string;
+  /** What it reads images with: equal where features are. Absent where it reads none, or its node does not know images. */
+  readonly vision?: string | undefined;
   /** Within one, answers are the same bits: a request that has begun goes on in its own alone. */
   readonly determinism: string;
   readonly state: ModelState;
@@ -72,8 +80,10 @@ export interface ModelStatus {
 }
 
 export interface ModelLoad extends Omit<ModelReport, 'modelKey'> {
-  /** Since its engine was loaded: one that has work and makes none is stuck. */
+  /** Since its engine was loaded, with pieces of images: one that has work and makes none is stuck. */
   readonly steps: number;
+  /** Of those that wait: they wait for their pictures, and not for the engine. */
+  readonly preparing?: number | undefined;
   /** Absent from workers of earlier versions. */
   readonly work?: ModelWork | undefined;
 }
@@ -101,12 +111,21 @@ export interface Attempt {
   readonly attempt: number;
 }
 
-/** A request without the time at which it came. */
+/** A request without the time at which it came, and without the files of its pictures. */
 export type AgedRequest = EngineRequest extends infer One
   ? One extends EngineRequest
-    ? Omit<One, 'enqueuedMs'>
+    ? Omit<One, 'enqueuedMs' | 'pictures'> & { readonly pictures?: NamedPictures | undefined }
     : never
   : never;
+
+/** A picture whose file the worker asks for, if it lacks what becomes of it. */
+export interface NamedPicture extends Omit<PromptPicture, 'file'> {
+  readonly bytes: number;
+}
+
+export interface NamedPictures extends Pick<PromptPictures, 'rotaryPositions'> {
+  readonly images: readonly NamedPicture[];
+}
 
 export type ToWorker =
   | (Attempt & {
@@ -127,7 +146,15 @@ export type ToWorker =
   | (Attempt & { readonly kind: 'repeat'; readonly gateway: string; readonly count: number })
   /** The gateway has the whole answer. */
   | (Attempt & { readonly kind: 'settled' })
+  /** A part of the file of a picture, from that byte on. */
+  | (PicturePlace & { readonly kind: 'picture'; readonly content: Uint8Array })
   | { readonly kind: 'vocabulary'; readonly model: string; readonly tables: VocabularyTables };
+
+interface PicturePlace extends Attempt {
+  /** Which of the request's. */
+  readonly picture: number;
+  readonly offset: number;
+}
 
 /** Tokens of an answer from index `from` on, and its end where it has one. */
 export interface AnswerUpdate extends Attempt {
@@ -151,11 +178,20 @@ export interface Returned {
 export interface AnswerProgress extends Attempt {
   readonly count: number;
   readonly ended: boolean;
+  /** Its pictures are not there yet: they may turn out not to be readable. */
+  readonly preparing?: boolean | undefined;
 }
 
 export type ToGateway =
   /** Another gateway has the request now. */
   | (Attempt & { readonly kind: 'superseded'; readonly worker: string; readonly start: string })
+  /** Wants so many bytes of a picture's file from there on. */
+  | (PicturePlace & {
+      readonly kind: 'picture';
+      readonly worker: string;
+      readonly start: string;
+      readonly bytes: number;
+    })
   | {
       readonly kind: 'news';
       readonly worker: string;

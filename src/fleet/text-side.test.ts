@@ -1,13 +1,20 @@
 // Models without their weights read and write text like the models themselves.
 
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hasTestdata, testdata } from '../../test/support/testdata.ts';
 import { openLocalModel } from '../pool/local-model.ts';
 import { embeddedModelPath } from '../pool/model-homes.ts';
-import { describeTextSide, fetchTextSide, PART_BYTES, readPart } from './text-side.ts';
+import {
+  type DescribedModel,
+  describeTextSide,
+  fetchTextSide,
+  PART_BYTES,
+  readPart,
+  type TextPaths,
+} from './text-side.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -15,9 +22,13 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-function copy(path: string): Promise<string> {
-  return fetchTextSide(folder, describeTextSide(path), async (file, offset, bytes) => {
-    const content = readPart(path, file, offset, bytes);
+async function copy(path: string): Promise<string> {
+  return (await copied({ path })).path;
+}
+
+function copied(model: DescribedModel): Promise<TextPaths> {
+  return fetchTextSide(folder, describeTextSide(model), async (file, offset, bytes) => {
+    const content = readPart(model, file, offset, bytes);
     if (content === undefined) throw new Error(`${file} was refused`);
     return content;
   });
@@ -49,23 +60,51 @@ function shared(): string[] {
 
 describe('a model without its weights', () => {
   it('is a small part of the embedded one, and reads the same text', async () => {
-    const copied = await copy(embeddedModelPath());
-    expect(textOf(copied)).toEqual(textOf(embeddedModelPath()));
-    expect(statSync(copied).size).toBe(statSync(embeddedModelPath()).size);
-    expect(statSync(copied).blocks * 512).toBeLessThan(statSync(copied).size / 10);
+    const own = await copy(embeddedModelPath());
+    expect(textOf(own)).toEqual(textOf(embeddedModelPath()));
+    expect(statSync(own).size).toBe(statSync(embeddedModelPath()).size);
+    expect(statSync(own).blocks * 512).toBeLessThan(statSync(own).size / 10);
   });
 
   it.skipIf(!hasTestdata).each(shared())('reads the same text as %s', async (path) => {
     expect(textOf(await copy(path))).toEqual(textOf(path));
   });
 
+  it.skipIf(!hasTestdata)(
+    'has what a GGUF sees with, wherever that lies, only where it is wanted',
+    async () => {
+      const path = testdata('vision', 'qwen3_vl', 'model.gguf');
+      const projectorPath = join(folder, 'elsewhere', 'eyes.gguf');
+      mkdirSync(join(folder, 'elsewhere'));
+      copyFileSync(testdata('vision', 'qwen3_vl', 'mmproj.gguf'), projectorPath);
+      const settings = 'preprocessor_config.json';
+      copyFileSync(testdata('vision', 'qwen3_vl', settings), join(folder, 'elsewhere', settings));
+      const visionOf = (paths: TextPaths) => {
+        const { spec, close } = openLocalModel(paths.path, { ...paths, images: 'if-possible' });
+        close();
+        return spec.vision;
+      };
+      const text = await copied({ path });
+      expect(text.projectorPath).toBeUndefined();
+      expect(visionOf(text)).toBeUndefined();
+      for (const model of [
+        { path, sees: true },
+        { path, sees: true, projectorPath },
+      ]) {
+        const paths = await copied(model);
+        expect(paths.projectorPath?.startsWith(join(folder, 'tower'))).toBe(true);
+        expect(visionOf(paths)).toEqual(visionOf(model));
+      }
+    },
+  );
+
   it('gives away no file but its own, and no more at once than a message carries', () => {
     const path = embeddedModelPath();
     for (const file of ['../package.json', '/etc/passwd', 'other.gguf']) {
-      expect(readPart(path, file, 0, 10)).toBeUndefined();
+      expect(readPart({ path }, file, 0, 10)).toBeUndefined();
     }
-    const [own] = describeTextSide(path).files;
-    expect(readPart(path, own?.name ?? '', 0, PART_BYTES + 1)).toBeUndefined();
+    const [own] = describeTextSide({ path }).files;
+    expect(readPart({ path }, own?.name ?? '', 0, PART_BYTES + 1)).toBeUndefined();
   });
 
   it('is written nowhere but into its folder', async () => {

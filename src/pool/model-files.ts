@@ -1,8 +1,9 @@
 // Which files make a model: a GGUF, all parts of a split one, or a folder with config.json and safetensors.
 // Knows names and sizes alone; opens nothing.
 
-import { readdirSync, type Stats, statSync } from 'node:fs';
+import { existsSync, readdirSync, type Stats, statSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
+import { projectorFor } from '../weights/projector-files.ts';
 
 /** The ending of a file whose download has not ended. */
 export const PART = '.part';
@@ -18,6 +19,8 @@ export interface ModelFiles {
   readonly unfinished: boolean;
 }
 
+/** How pictures are prepared; looked for beside a projector. */
+const PREPARING = ['processor_config.json', 'preprocessor_config.json'];
 const PARTS = /\.(json|jinja|txt|model|tiktoken|safetensors)$/;
 /** `owner/repo/folder/file`: nothing is looked for deeper than that, nor through a link in a circle. */
 const DEEPEST = 4;
@@ -51,6 +54,14 @@ export function modelParts(path: string): string[] {
     .flatMap(({ name }) => readdirSync(join(folder, name)).map((file) => join(name, file)));
   const isSafetensors = own.some((name) => name.endsWith('.safetensors'));
   return [...own, ...modules, ...(isSafetensors ? [] : ggufs)].sort();
+}
+
+/** What a GGUF reads images with: its projector, and how pictures are prepared for it. None for a folder, which has all within. */
+export function towerFiles(path: string, projectorPath?: string): string[] {
+  const projector = projectorPath ?? (path.endsWith('.gguf') ? projectorFor(path) : undefined);
+  if (projector === undefined) return [];
+  const settings = PREPARING.map((name) => join(dirname(projector), name)).filter((file) => existsSync(file));
+  return [projector, ...settings];
 }
 
 /** A folder that modules.json names, such as `1_Pooling`. */

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { folderOf, modelParts } from './model-files.ts';
+import { folderOf, modelParts, towerFiles } from './model-files.ts';
 
 const READ_BYTES = 1 << 20;
 
@@ -23,14 +23,23 @@ export class ModelKeys {
     this.#known = new Map(Object.entries(readKnown(path)));
   }
 
-  async of(path: string): Promise<string> {
-    const files = filesAt(path);
+  of(path: string): Promise<string> {
+    return this.#keyOf(path, filesAt(path));
+  }
+
+  /** Of what it reads images with: a folder's tower is one of its files. */
+  ofTower(path: string, projectorPath?: string): Promise<string> {
+    const files = towerFiles(path, projectorPath);
+    return files.length === 0 ? this.of(path) : this.#keyOf(files.join(' '), files);
+  }
+
+  async #keyOf(name: string, files: readonly string[]): Promise<string> {
     const stamp = files.map(stampOf).join(' ');
-    const before = this.#keys.get(path);
+    const before = this.#keys.get(name);
     if (before?.stamp === stamp) return before.key;
     const key = this.#read(files);
-    this.#keys.set(path, { stamp, key });
-    key.catch(() => this.#keys.delete(path));
+    this.#keys.set(name, { stamp, key });
+    key.catch(() => this.#keys.delete(name));
     return key;
   }
 

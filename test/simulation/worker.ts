@@ -93,7 +93,7 @@ export class SimulatedWorker {
       folder: '/nonexistent',
       worker: {
         pool: this.#pool(),
-        keys: { of: async () => MODEL_KEY },
+        keys: { of: async () => MODEL_KEY, ofTower: async () => MODEL_KEY },
         determinism: () => 'hash',
         maxRunning: 64,
       },

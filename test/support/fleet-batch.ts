@@ -20,6 +20,7 @@ export class FleetBatch {
     gateways: readonly string[],
     key: string,
     lines: readonly string[],
+    endpoint = '/v1/completions',
   ): Promise<FleetBatch> {
     const form = new FormData();
     form.set('purpose', 'batch');
@@ -28,7 +29,7 @@ export class FleetBatch {
     const file = (await (await own.#ask('/v1/files', { method: 'POST', body: form })).json()) as {
       id: string;
     };
-    const body = { input_file_id: file.id, endpoint: '/v1/completions', completion_window: '24h' };
+    const body = { input_file_id: file.id, endpoint, completion_window: '24h' };
     const begun = await own.#ask('/v1/batches', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { ChunkReader, fromWire } from '../../src/fleet/wire.ts';
 import { type NatsServer, startNats } from './nats-server.ts';
 import { ServerHome, type ServerProcess, waitUntil } from './server-process.ts';
 
@@ -64,6 +65,17 @@ export class SmallFleet {
     return () => messages;
   }
 
+  /** Every message on these subjects from now on, as nodes read it. */
+  listen(subject: string, listener: (message: unknown) => void): void {
+    const chunks = new ChunkReader();
+    this.#listener?.subscribe(subject, {
+      callback: (_, { data }) => {
+        const whole = chunks.take(data);
+        if (whole !== undefined) listener(fromWire(whole));
+      },
+    });
+  }
+
   /** In a database that nodes share. */
   createKey(database: string, name: string, ...flags: string[]): string {
     const home = new ServerHome(database);
@@ -71,8 +83,8 @@ export class SmallFleet {
     return home.createKey(name, 'normal', ...flags);
   }
 
-  worker(node: string, options: NodeOptions = {}): Promise<ServerProcess> {
-    return this.#start(node, options, '--worker', '--threads', '1');
+  worker(node: string, options: NodeOptions = {}, ...flags: string[]): Promise<ServerProcess> {
+    return this.#start(node, options, '--worker', '--threads', '1', ...flags);
   }
 
   /** Resolves when it is ready: it knows a worker. */

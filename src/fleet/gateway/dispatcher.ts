@@ -19,7 +19,9 @@ import type {
 } from '../messages.ts';
 import { NO_VOCABULARY } from '../worker/fleet-worker.ts';
 import type { AnswerDirectory } from './answer-directory.ts';
+import { HeldPictures, tooManyPictures } from './held-pictures.ts';
 import { type AskedModel, type FoundAnswer, OpenAnswer } from './open-answer.ts';
+import { pictureParts, sentRequest, type WantedPicture } from './sent-pictures.ts';
 import type { WorkerChoice } from './worker-choice.ts';
 import type { WorkerProcess } from './worker-health.ts';
 
@@ -44,6 +46,8 @@ interface DispatcherOptions {
   readonly find: (worker: string, current: Attempt) => Promise<FoundAnswer | undefined>;
   /** Undefined where nobody can come back to an answer. */
   readonly directory: Pick<AnswerDirectory, 'note' | 'find'> | undefined;
+  /** For the files of pictures of open requests. Default: no limit. */
+  readonly pictureBytes?: number | undefined;
   readonly nowMs: () => number;
   readonly clock: Clock;
 }
@@ -53,6 +57,7 @@ export class Dispatcher {
   readonly counts = { reassignments: 0, resends: 0 };
   readonly #options: DispatcherOptions;
   readonly #streams = new RequestStreams();
+  readonly #files: HeldPictures;
   readonly #open = new Map<string, OpenAnswer>();
   readonly #vocabularies = new Map<string, VocabularyTables>();
   /** Worker processes that have the vocabulary of a model. */
@@ -62,6 +67,7 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
+    this.#files = new HeldPictures(options.pictureBytes);
     const { bus, subjects, node, membership, clock } = options;
     const timer = clock.every(TICK_MS, () => this.#tick());
     this.#endings.push(
@@ -99,7 +105,8 @@ export class Dispatcher {
     const open = new OpenAnswer(model, request, { nowMs: nowMs(), wallMs: clock.wallMs() });
     open.attempt = Math.max(open.attempt, attempt);
     this.#open.set(id, open);
-    if ((request.takeover ?? 0) > 0) void this.#recover(open);
+    if (!this.#files.hold(request)) this.#finish(open, failedEvent(request, tooManyPictures));
+    else if ((request.takeover ?? 0) > 0) void this.#recover(open);
     else this.#assign(open);
     return events;
   }
@@ -155,6 +162,7 @@ export class Dispatcher {
   #handle(message: ToGateway): void {
     const { worker, start } = message;
     if (message.kind === 'superseded') this.#superseded(worker, start, message);
+    else if (message.kind === 'picture') this.#sendPicture(message);
     else if (message.kind === 'news') for (const news of message.news) this.#take(worker, start, news);
     else this.#compare(worker, start, message.standing);
   }
@@ -168,7 +176,8 @@ export class Dispatcher {
     const open = this.#ofWorker(worker, start, news);
     // What is computed for nobody is cancelled with the next report of progress: news come with every step.
     if (open === undefined) return;
-    this.#acknowledge(open);
+    // What fails before it begins is refused, not accepted.
+    this.#acknowledge(open, news.finish?.error !== undefined);
     const events = open.accept(news);
     if (events === 'gap') {
       this.#askAgain(open);
@@ -189,15 +198,29 @@ export class Dispatcher {
         this.#disown(worker, one);
         continue;
       }
-      this.#acknowledge(open);
+      // One that ended without a token may have failed.
+      const isOpen = one.preparing === true || (one.ended && one.count === 0);
+      this.#acknowledge(open, isOpen);
       if (open.cancelled) this.#publish(worker, { kind: 'cancel', ...open.current });
       if (one.count > open.tokens.length || one.ended) this.#askAgain(open);
     }
   }
 
-  #acknowledge(open: OpenAnswer): void {
-    open.acknowledged(this.#options.nowMs());
+  /** `isOpen`: the worker has it, and may still refuse it. */
+  #acknowledge(open: OpenAnswer, isOpen = false): void {
+    open.acknowledged(this.#options.nowMs(), isOpen);
     if (open.worker !== undefined) this.#options.choice.health.acknowledged(open.worker);
+  }
+
+  /** To the worker that has the request, whoever asks for it. */
+  #sendPicture(wanted: WantedPicture): void {
+    const open = this.#ofWorker(wanted.worker, wanted.start, wanted);
+    if (open?.worker === undefined) {
+      this.#disown(wanted.worker, wanted);
+      return;
+    }
+    this.#acknowledge(open, true);
+    for (const part of pictureParts(open.request, wanted)) this.#publish(open.worker.node, part);
   }
 
   #ofWorker(worker: string, start: string, { id, attempt }: Attempt): OpenAnswer | undefined {
@@ -273,7 +296,7 @@ export class Dispatcher {
     open.unacknowledged += 1;
     if (open.needsVocabulary) this.#sendVocabulary(worker, model.name);
     const gateway = this.#options.node;
-    const { enqueuedMs: _, ...request } = open.asItStands();
+    const request = sentRequest(open.asItStands());
     const ageMs = open.ageMs(open.sentMs);
     const work = { kind: 'submit', model: model.name, request, ageMs, number, cachedTokens } as const;
     this.#publish(worker.node, { ...work, ...current, gateway });
@@ -349,6 +372,7 @@ export class Dispatcher {
   #finish(open: OpenAnswer, event: RequestEvent): void {
     const { worker, current } = open;
     if (!this.#open.delete(open.request.id)) return;
+    this.#files.release(open.request);
     if (worker !== undefined) this.#publish(worker.node, { kind: 'settled', ...current });
     this.#options.choice.released(open);
     this.#streams.deliver([event]);

@@ -10,6 +10,7 @@ import { messageOf } from '../../runtime/error-message.ts';
 import type { Membership } from '../membership.ts';
 import type { Answer, Question } from '../messages.ts';
 import { freeMemory } from '../placement.ts';
+import type { TextPaths } from '../text-side.ts';
 import { AwayModels } from './away-models.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { FleetEngine } from './fleet-engine.ts';
@@ -35,14 +36,13 @@ export interface FleetPoolOptions {
   readonly nowMs: () => number;
   readonly clock: Clock;
   readonly pins: PinnedContents;
-  /** Opens a model without its weights, as this gateway's settings want the text of this name. */
-  readonly openText: (path: string, name: string) => LocalModel;
+  /** Opens a model without its weights, as this gateway's settings want the text of this name; `images`: with its tower, too. */
+  readonly openText: (paths: TextPaths, name: string, images: boolean) => LocalModel;
 }
 
 type Refusal = Extract<AcquireResult, { ok: false }>;
 
-interface Opened {
-  readonly key: string;
+interface Opened extends Pick<FleetModel, 'key' | 'vision'> {
   readonly served: ServedModel;
 }
 
@@ -161,7 +161,10 @@ export class FleetPool implements ModelPool {
   /** Tries workers in order of free memory. */
   async #load(model: FleetModel): Promise<Refusal | undefined> {
     let reason = `no worker takes ${model.name} now`;
-    for (const { status } of [...model.replicas].filter((one) => !one.status.draining).sort(byFreeMemory)) {
+    const able = model.replicas.filter((one) => !one.status.draining).sort(byFreeMemory);
+    // Those that read its images come first.
+    const sees = (one: Replica) => Number(one.model.vision === model.vision);
+    for (const { status } of able.sort((a, b) => sees(b) - sees(a))) {
       const answer = await this.#ask(status.node, { kind: 'load', model: model.name }, LOAD_MS);
       if (answer.kind === 'done') return undefined;
       reason = answer.kind === 'refused' ? answer.reason : `${status.node} gave a wrong answer`;
@@ -177,8 +180,9 @@ export class FleetPool implements ModelPool {
 
   #open(model: FleetModel): Promise<ServedModel> {
     const opened = this.#opened.get(model.name);
-    if (opened?.key === model.key) return Promise.resolve(opened.served);
-    const slot = `${model.name} ${model.key}`;
+    const { key, vision } = model;
+    if (opened?.key === key && opened.vision === vision) return Promise.resolve(opened.served);
+    const slot = `${model.name} ${key} ${vision}`;
     const known = this.#opening.get(slot);
     if (known !== undefined) return known;
     const opening = this.#openText(model).finally(() => this.#opening.delete(slot));
@@ -187,10 +191,11 @@ export class FleetPool implements ModelPool {
   }
 
   async #openText(model: FleetModel): Promise<ServedModel> {
-    const { name, key } = model;
-    const path = await this.#texts.path(model);
+    // As they are now: statuses go on coming.
+    const { name, key, vision } = model;
+    const paths = await this.#texts.paths({ name, key, vision, replicas: model.replicas });
     const base = model.replicas[0]?.model.adapterOf ?? name;
-    const opened = this.#options.openText(path, base);
+    const opened = this.#options.openText(paths, base, vision !== undefined);
     const { spec, tokenizer, template, pooling, classifier, fillInMiddle, sampling } = opened;
     opened.close();
     let blockCount = 1;
@@ -199,15 +204,16 @@ export class FleetPool implements ModelPool {
       return blockCount;
     };
     const engine = new FleetEngine(
-      { name, key },
+      { name, key, vision },
       this.#options.dispatcher,
       () => this.#stats(name),
       () => this.#now(name)?.knownLoad,
     );
     const served: ServedModel = {
       name,
-      path,
+      path: paths.path,
       content: key,
+      takesPictures: true,
       spec,
       tokenizer,
       template,
@@ -222,7 +228,7 @@ export class FleetPool implements ModelPool {
       },
       direct: false,
     };
-    this.#opened.set(name, { key, served });
+    this.#opened.set(name, { key, vision, served });
     return served;
   }
 

@@ -14,6 +14,8 @@ export interface Replica {
 export interface FleetModel {
   readonly name: string;
   readonly key: string;
+  /** What most of its workers read images with; undefined where none does. */
+  readonly vision: string | undefined;
   /** Workers that have this name with this key. */
   readonly replicas: readonly Replica[];
 }
@@ -28,6 +30,7 @@ export class ModelReplicas implements FleetModel {
   readonly #states = new Tally<ModelState>();
   readonly #aliases = new Tally<string>();
   readonly #computedBy = new Tally<string>();
+  readonly #visions = new Tally<string>();
   readonly #load = new LoadSums();
   #votes = 0;
   #pinned = 0;
@@ -45,6 +48,14 @@ export class ModelReplicas implements FleetModel {
 
   get replicas(): readonly Replica[] {
     return [...this.#replicas.values()];
+  }
+
+  get vision(): string | undefined {
+    const visions = this.#visions.values().sort();
+    return visions.reduce<string | undefined>(
+      (most, one) => (most === undefined || this.#visions.of(one) > this.#visions.of(most) ? one : most),
+      undefined,
+    );
   }
 
   get count(): number {
@@ -128,6 +139,7 @@ export class ModelReplicas implements FleetModel {
       state: order.find((state) => this.#states.has(state)) ?? 'unloaded',
       pinned: this.#pinned > 0,
       createdSeconds: first?.model.createdSeconds ?? 0,
+      ...(this.vision === undefined ? {} : { sees: true }),
       ...(this.#memoryBytes > 0 ? { memoryBytes: this.#memoryBytes } : {}),
       ...(computedBy === '' ? {} : { computedBy }),
       busy: this.#load.busy,
@@ -135,10 +147,11 @@ export class ModelReplicas implements FleetModel {
   }
 
   #count(model: ModelStatus, by: 1 | -1): void {
-    const { state, aliases, computedBy, isDefault, pinned, memoryBytes = 0 } = model;
+    const { state, aliases, computedBy, vision, isDefault, pinned, memoryBytes = 0 } = model;
     const change = by === 1 ? 'add' : 'remove';
     this.#states[change](state);
     for (const alias of aliases) this.#aliases[change](alias);
+    if (vision !== undefined) this.#visions[change](vision);
     if (computedBy !== undefined) this.#computedBy[change](computedBy);
     this.#votes += by * Number(isDefault);
     this.#pinned += by * Number(pinned);

@@ -157,3 +157,23 @@ it('a name goes by the files of workers that take requests where others are drai
   say('w3', 'new', true);
   expect(table.find('a')?.key).toBe('old');
 });
+
+it('a model is seen with what most of its workers see with, and with nothing where none does', () => {
+  const table = new ModelTable();
+  const say = (node: string, vision: string | undefined) => {
+    const model = { name: 'a', key: 'k', aliases: [], state: 'loaded', vision } as unknown as ModelStatus;
+    table.set(workerStatus(node, { models: [model] }));
+  };
+  const seen = () => [table.find('a')?.vision, table.find('a')?.entry.sees];
+  say('w1', undefined);
+  expect(seen()).toEqual([undefined, undefined]);
+  say('w2', 'one');
+  expect(seen()).toEqual(['one', true]);
+  for (const node of ['w3', 'w4']) say(node, 'two');
+  expect(seen()).toEqual(['two', true]);
+  table.delete('w3');
+  expect(seen()).toEqual(['one', true]);
+  say('w2', undefined);
+  table.delete('w4');
+  expect(seen()).toEqual([undefined, undefined]);
+});

@@ -14,6 +14,8 @@ const AVOID_MS = 5000;
 export interface AskedModel {
   readonly name: string;
   readonly key: string;
+  /** What it reads images with. */
+  readonly vision?: string | undefined;
 }
 
 export interface FoundAnswer {
@@ -114,9 +116,11 @@ export class OpenAnswer {
     this.unacknowledged = 0;
   }
 
-  acknowledged(nowMs: number): void {
+  /** `isOpen`: the worker has it, and may still refuse it. */
+  acknowledged(nowMs: number, isOpen = false): void {
     this.heardMs = nowMs;
     this.unacknowledged = 0;
+    if (isOpen) return;
     this.isPlaced = true;
     this.#accept();
   }

@@ -5,7 +5,7 @@ import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { BlockImages } from '../../engine/cache/block-images.ts';
 import { type EngineRequest, isAnswered } from '../../engine/request.ts';
 import type { Membership } from '../membership.ts';
-import type { Answer, NodeStatus, PrefixMessage, Question } from '../messages.ts';
+import type { Answer, ModelStatus, NodeStatus, PrefixMessage, Question } from '../messages.ts';
 import { promptKeys } from '../routing/prefix-keys.ts';
 import { type RoutedRequest, Router } from '../routing/router.ts';
 import type { Assignment } from '../routing/worker-status.ts';
@@ -122,8 +122,9 @@ export class RoutedChoice implements WorkerChoice {
     return this.#options.models.content(model.name, model.key)?.each() ?? [];
   }
 
-  #isAble({ determinism }: OpenAnswer, { status, model }: Replica): boolean {
-    if (status.draining || model.state !== 'loaded') return false;
+  #isAble(open: OpenAnswer, { status, model }: Replica): boolean {
+    const { determinism } = open;
+    if (status.draining || model.state !== 'loaded' || !seesFor(open, model)) return false;
     // Of those whose leases have ended together, not all have been told of yet.
     if (this.#options.membership.get(status.node)?.start !== status.start) return false;
     return determinism === undefined || model.determinism === determinism;
@@ -137,12 +138,15 @@ export class RoutedChoice implements WorkerChoice {
     return undefined;
   }
 
-  /** Workers that would compute other bits than it has begun with. */
+  /** Workers that would compute other bits than it has begun with, or do not see what it shows. */
   #unfit(open: OpenAnswer): Set<string> {
     const unfit = new Set<string>();
-    if (open.determinism === undefined) return unfit;
-    for (const { status, model } of this.#replicas(open))
-      if (model.determinism !== open.determinism) unfit.add(status.node);
+    const { determinism, request } = open;
+    if (determinism === undefined && request.pictures === undefined) return unfit;
+    for (const { status, model } of this.#replicas(open)) {
+      const isOther = determinism !== undefined && model.determinism !== determinism;
+      if (isOther || !seesFor(open, model)) unfit.add(status.node);
+    }
     return unfit;
   }
 
@@ -186,6 +190,11 @@ export class RoutedChoice implements WorkerChoice {
   }
 }
 
+/** Whether it reads the request's images, if there are any, as the gateway took it. */
+function seesFor({ request, model: { vision } }: OpenAnswer, model: Pick<ModelStatus, 'vision'>): boolean {
+  return request.pictures === undefined || (vision !== undefined && model.vision === vision);
+}
+
 function routedRequest(open: OpenAnswer, excluded: ReadonlySet<string>, nowMs: number): RoutedRequest {
   const { model, request, tokens } = open;
   const all = new Int32Array(request.prompt.length + tokens.length);
@@ -193,7 +202,7 @@ function routedRequest(open: OpenAnswer, excluded: ReadonlySet<string>, nowMs: n
   all.set(tokens, request.prompt.length);
   // The engine's salt without an adapter; requests with one match nothing and are routed by load.
   // So do prompts with images of a prefix LM, whose blocks are of one prompt alone.
-  const images = request.images && new BlockImages(request.images.images);
+  const images = request.pictures && new BlockImages(request.pictures.images);
   const keys = promptKeys({ modelKey: '', salt: `:${request.salt}`, tokens: all, images });
   const maxTokens = mostTokens(request);
   return {

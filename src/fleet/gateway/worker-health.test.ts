@@ -9,6 +9,7 @@ function statusOf(
   steps: number,
   running: number,
   speeds: ModelLoad['speeds'] = { stepTokens: 256 },
+  over: Partial<ModelLoad> = {},
 ): NodeStatus {
   const load: ModelLoad = {
     totalBlocks: 10,
@@ -21,6 +22,7 @@ function statusOf(
     speeds,
     answerTokens: 1,
     steps,
+    ...over,
   };
   const model = {
     ...{ name: 'm', aliases: [], key: 'k', determinism: 'cpu', state: 'loaded' as const, load },
@@ -72,4 +74,13 @@ it('a worker is stuck that has work and makes no step for seconds, or for as lon
   const slow = { stepTokens: 256, promptTokenMs: 40, stepBaseMs: 100, stepRowMs: 1 };
   expect([after(80_000, 8, 1, slow), after(90_000, 8, 1, slow)]).toEqual([false, true]);
   expect(after(90_500, 8, 0)).toBe(false);
+});
+
+it('a worker whose requests all wait for their pictures is not stuck, and is once one does not', () => {
+  const health = new WorkerHealth();
+  const waits = (preparing: number) => statusOf(7, 0, undefined, { waiting: [0, 2, 0], preparing });
+  for (const nowMs of [0, 3000, 6000]) health.handle(waits(2), nowMs);
+  expect(health.isStuck(worker, 'm')).toBe(false);
+  for (const nowMs of [7000, 10_000, 13_000]) health.handle(waits(1), nowMs);
+  expect(health.isStuck(worker, 'm')).toBe(true);
 });

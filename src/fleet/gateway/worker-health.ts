@@ -43,7 +43,10 @@ export class WorkerHealth {
     const before = this.#progress.get(node);
     const progress = new Map<string, Progress>();
     for (const { name, load } of models) {
-      if (load === undefined || load.running + load.waiting.reduce((a, b) => a + b) === 0) continue;
+      if (load === undefined) continue;
+      // Whose pictures are on their way wait for others than the engine.
+      const { running, waiting, preparing = 0 } = load;
+      if (running + waiting.reduce((a, b) => a + b) <= preparing) continue;
       const { steps, speeds } = load;
       const last = before?.get(name);
       const isSame = last !== undefined && last.start === start && last.steps === steps;

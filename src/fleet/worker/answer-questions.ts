@@ -1,6 +1,6 @@
 // Answers a gateway's requests to a worker: load, unload, statistics, text files.
 
-import type { ModelPool } from '../../pool/model-pool.ts';
+import type { ModelEntry, ModelPool } from '../../pool/model-pool.ts';
 import { messageOf } from '../../runtime/error-message.ts';
 import type { Answer, Question } from '../messages.ts';
 import { describeTextSide, readPart } from '../text-side.ts';
@@ -54,10 +54,10 @@ async function answer(question: Question, { pool, worker, prefixes }: WorkerPart
     case 'prefixes':
       return { kind: 'prefixes', snapshot: await prefixes.snapshot(question.model) };
     case 'text-side':
-      return { kind: 'text-side', side: describeTextSide(pathOf(pool, question.model)) };
+      return { kind: 'text-side', side: describeTextSide(entryOf(pool, question.model)) };
     case 'text-part': {
       const { model, file, offset, bytes } = question;
-      const content = readPart(pathOf(pool, model), file, offset, bytes);
+      const content = readPart(entryOf(pool, model), file, offset, bytes);
       return content === undefined
         ? refused(`${file} is no part of ${model}`)
         : { kind: 'text-part', content };
@@ -65,10 +65,10 @@ async function answer(question: Question, { pool, worker, prefixes }: WorkerPart
   }
 }
 
-function pathOf(pool: ModelPool, model: string): string {
+function entryOf(pool: ModelPool, model: string): ModelEntry {
   const entry = pool.list().find(({ name }) => name === model);
   if (entry === undefined) throw new Error(`there is no model named ${model}`);
-  return entry.path;
+  return entry;
 }
 
 function refused(reason: string): Answer {

@@ -4,13 +4,15 @@
 import type { EngineRequest, FinishEvent, RequestError, TokenEvent } from '../../engine/request.ts';
 import type { VocabularyTables } from '../../grammar/vocabulary.ts';
 import type { ModelLease, ModelPool } from '../../pool/model-pool.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { messageOf } from '../../runtime/error-message.ts';
 import type { Bus, Subjects } from '../bus.ts';
 import type { Membership } from '../membership.ts';
-import type { Attempt, ToGateway, ToWorker } from '../messages.ts';
+import type { Attempt, NamedPictures, ToGateway, ToWorker } from '../messages.ts';
 import { Ledger, type LedgerEntry, Outbox } from './ledger.ts';
 import type { WorkSpans } from './work-spans.ts';
+import { type PreparedPictures, UnreadablePicture, type WorkerPictures } from './worker-pictures.ts';
 
 const PROGRESS_EVERY_MS = 500;
 /** Requests of a lost gateway continue for this long: clients may come back at another one. */
@@ -36,6 +38,8 @@ interface FleetWorkerOptions {
   readonly clock: Clock;
   /** Undefined where no traces are taken. */
   readonly spans?: WorkSpans | undefined;
+  /** Undefined where it reads no images. */
+  readonly pictures?: WorkerPictures | undefined;
 }
 
 type Submission = Extract<ToWorker, { kind: 'submit' }>;
@@ -117,10 +121,11 @@ export class FleetWorker {
   #handle(message: ToWorker): void {
     if (message.kind === 'submit') this.#take(message);
     else if (message.kind === 'vocabulary') this.#vocabularies.set(message.model, message.tables);
+    else if (message.kind === 'picture') this.#options.pictures?.take(message);
     else this.#handleAttempt(message);
   }
 
-  #handleAttempt(message: Exclude<ToWorker, { kind: 'submit' | 'vocabulary' }>): void {
+  #handleAttempt(message: Exclude<ToWorker, { kind: 'submit' | 'vocabulary' | 'picture' }>): void {
     const entry = this.ledger.find(message);
     if (entry === undefined) return;
     if (message.kind === 'cancel') this.#cancels.get(entry)?.();
@@ -130,10 +135,8 @@ export class FleetWorker {
 
   #take(submission: Submission): void {
     const { id, attempt, gateway, model, ageMs, number, cachedTokens = 0 } = submission;
-    const request: EngineRequest = {
-      ...submission.request,
-      enqueuedMs: this.#options.clock.wallMs() - ageMs,
-    };
+    const { pictures, ...sent } = submission.request;
+    const request: EngineRequest = { ...sent, enqueuedMs: this.#options.clock.wallMs() - ageMs };
     this.heard.set(gateway, Math.max(number, this.heard.get(gateway) ?? 0));
     const before = this.ledger.get(id);
     const { priority, enqueuedMs, prompt, answer = [] } = request;
@@ -157,16 +160,15 @@ export class FleetWorker {
     if (before !== undefined && before.gateway !== gateway) this.#supersede(before);
     else if (before !== undefined) this.#cancels.get(before)?.();
     if (this.draining) this.#giveBack(entry, 'the worker is draining');
-    else void this.#compute(entry, request);
+    else void this.#compute(entry, request, pictures);
   }
 
-  async #compute(entry: LedgerEntry, request: EngineRequest): Promise<void> {
-    let cancelled = false;
-    let cancel = () => {
-      cancelled = true;
-    };
+  async #compute(entry: LedgerEntry, request: EngineRequest, pictures?: NamedPictures): Promise<void> {
+    const leaving = new AbortController();
+    let cancel = () => leaving.abort();
     this.#cancels.set(entry, () => cancel());
     let lease: ModelLease | undefined;
+    let prepared: PreparedPictures | undefined;
     const { spans } = this.#options;
     const span = spans?.begin(entry, request);
     const id = `${entry.id}#${entry.attempt}`;
@@ -175,7 +177,10 @@ export class FleetWorker {
       if (!acquired.ok) return this.#giveBack(entry, acquired.message, acquired.failure !== 'closing');
       lease = acquired.lease;
       const { engine, adapter } = lease.model;
-      if (cancelled) return this.#giveBack(entry, 'it was cancelled');
+      if (pictures !== undefined) {
+        prepared = await this.#prepare(entry, request, pictures, lease.model, leaving.signal);
+      }
+      if (leaving.signal.aborted) return this.#giveBack(entry, 'it was cancelled');
       if ('grammar' in request && request.grammar !== undefined) {
         const vocabulary = this.#vocabularies.get(entry.model);
         if (vocabulary === undefined) return this.#giveBack(entry, NO_VOCABULARY);
@@ -183,7 +188,7 @@ export class FleetWorker {
       }
       if (span !== undefined) spans?.submitted(span, engine, id);
       cancel = () => engine.cancel(id);
-      for await (const event of engine.submit({ ...request, id, adapter })) {
+      for await (const event of engine.submit({ ...request, id, adapter, images: prepared?.images })) {
         if (event.kind === 'token') {
           span?.token();
           this.#note(entry, event);
@@ -192,13 +197,42 @@ export class FleetWorker {
         else this.#end(entry, { ...event, id: entry.id });
       }
     } catch (error) {
-      this.#giveBack(entry, messageOf(error), true);
+      if (error instanceof UnreadablePicture) this.#end(entry, unreadable(entry, error));
+      else this.#giveBack(entry, messageOf(error), !leaving.signal.aborted);
     } finally {
+      prepared?.release();
       lease?.release();
       spans?.ended(id);
       span?.end();
       this.#cancels.delete(entry);
       if (this.#cancels.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
+    }
+  }
+
+  async #prepare(
+    entry: LedgerEntry,
+    { account }: EngineRequest,
+    pictures: NamedPictures,
+    { spec: { vision } }: Pick<ServedModel, 'spec'>,
+    signal: AbortSignal,
+  ): Promise<PreparedPictures> {
+    if (vision === undefined || this.#options.pictures === undefined) {
+      throw new Error(`${entry.model} reads no images at this worker`);
+    }
+    const { id, attempt, gateway } = entry;
+    entry.preparing = true;
+    try {
+      return await this.#options.pictures.prepare({
+        attempt: { id, attempt },
+        pictures,
+        account,
+        vision,
+        signal,
+        ask: (picture, offset, bytes) =>
+          this.#publish(gateway, { kind: 'picture', id, attempt, picture, offset, bytes }),
+      });
+    } finally {
+      entry.preparing = false;
     }
   }
 
@@ -243,4 +277,10 @@ export class FleetWorker {
     const { bus, subjects, node: worker, start } = this.#options;
     bus.publish(subjects.news(gateway), { worker, start, ...message });
   }
+}
+
+function unreadable({ id, tokens }: LedgerEntry, { message, parameter }: UnreadablePicture): FinishEvent {
+  const error = { code: 'unreadable-picture', message, parameter } as const;
+  const counts = { promptTokens: 0, cachedTokens: 0, generatedTokens: tokens.length };
+  return { kind: 'finish', id, reason: 'error', error, ...counts };
 }

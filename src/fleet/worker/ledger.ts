@@ -32,6 +32,8 @@ export interface LedgerEntry extends Attempt {
   stop: StopToken | undefined;
   finish: FinishEvent | undefined;
   returned: Returned | undefined;
+  /** It waits for its pictures: the engine does not have it yet. */
+  preparing: boolean;
   /** Its gateway has all of it. */
   settled: boolean;
   endedMs: number | undefined;
@@ -67,6 +69,7 @@ export class Ledger {
       stop: undefined,
       finish: undefined,
       returned: undefined,
+      preparing: false,
       settled: false,
       endedMs: undefined,
     };
@@ -113,11 +116,12 @@ export class Ledger {
   progress(gateway: string): AnswerProgress[] {
     return [...this.#entries.values()]
       .filter((entry) => entry.gateway === gateway && !entry.settled)
-      .map(({ id, attempt, tokens, endedMs }) => ({
+      .map(({ id, attempt, tokens, endedMs, preparing }) => ({
         id,
         attempt,
         count: tokens.length,
         ended: endedMs !== undefined,
+        ...(preparing ? { preparing } : {}),
       }));
   }
 

@@ -16,7 +16,8 @@ async function statusWith(ledger: Ledger) {
   const models = new WorkerModels({
     pool,
     ledger,
-    keys: { of: async () => 'key' },
+    keys: { of: async () => 'key', ofTower: async () => 'tower' },
+    readsPictures: false,
     determinism: () => 'cpu',
     maxRunning: 16,
     clock: nodeClock,

@@ -20,18 +20,23 @@ interface Watched {
   readonly speeds: StepSpeeds;
   readonly steps: RecentSteps;
   stepCount: number;
+  /** Of images, since its engine began. */
+  pieces: number;
   blocks: BlockDemand | undefined;
 }
 
 interface Content {
   readonly key: string;
+  readonly vision?: string;
   readonly weightBytes: number;
 }
 
 export interface WorkerModelsOptions {
   readonly pool: ModelPool;
   readonly ledger: Ledger;
-  readonly keys: Pick<ModelKeys, 'of'>;
+  readonly keys: Pick<ModelKeys, 'of' | 'ofTower'>;
+  /** Whether pictures can be read here. */
+  readonly readsPictures: boolean;
   /** Answers are the same bits among equal values. */
   readonly determinism: (computedBy: string) => string;
   readonly maxRunning: number;
@@ -58,12 +63,16 @@ export class WorkerModels {
       if (content === undefined) return [];
       const { name, aliases, adapterOf, state, pinned, createdSeconds, memoryBytes, computedBy } = entry;
       const served = loaded.get(adapterOf ?? name);
+      const { vision, ...rest } = content;
+      // Its engine may have been loaded without its tower.
+      const sees = vision !== undefined && (served === undefined || served.spec.vision !== undefined);
       return [
         {
           name,
           aliases,
           adapterOf,
-          ...content,
+          ...rest,
+          ...(sees ? { vision } : {}),
           determinism: computedBy === undefined ? '' : this.#options.determinism(computedBy),
           state,
           isDefault: at === 0,
@@ -88,6 +97,7 @@ export class WorkerModels {
       of(priority).reduce((sum, { promptTokens, given, cachedTokens }) => {
         return sum + Math.max(0, promptTokens + given - cachedTokens);
       }, 0);
+    const preparing = waiting.reduce((sum, entry) => sum + Number(entry.preparing), 0);
     const { wallMs, monotonicMs } = this.#options.clock;
     const nowMs = wallMs();
     const oldest = (priority: Priority) =>
@@ -109,6 +119,7 @@ export class WorkerModels {
       speeds: watched.speeds.speeds,
       answerTokens: this.#options.ledger.answerTokens,
       steps: watched.stepCount,
+      ...(preparing > 0 ? { preparing } : {}),
       work: {
         steps: watched.steps.rates(monotonicMs()),
         blocks: { limit, used, cached, shared },
@@ -124,6 +135,7 @@ export class WorkerModels {
       speeds: new StepSpeeds(),
       steps: new RecentSteps(monotonicMs()),
       stepCount: 0,
+      pieces: 0,
       blocks: undefined,
     };
     this.#watched.set(engine, watched);
@@ -136,15 +148,21 @@ export class WorkerModels {
       blocks: (demand) => {
         watched.blocks = demand;
       },
+      images: ({ pieces }) => {
+        // Another engine begins anew.
+        watched.stepCount += pieces < watched.pieces ? pieces : pieces - watched.pieces;
+        watched.pieces = pieces;
+      },
     });
     return watched;
   }
 
-  #contentOf({ path, adapterPath }: ModelEntry): Content | undefined {
-    const slot = `${path} ${adapterPath ?? ''}`;
+  #contentOf(entry: ModelEntry): Content | undefined {
+    const { path, adapterPath, projectorPath, sees } = entry;
+    const slot = [path, adapterPath, projectorPath, sees].join(' ');
     if (!this.#contents.has(slot)) {
       this.#contents.set(slot, undefined);
-      this.#read(path, adapterPath).then(
+      this.#read(entry).then(
         (content) => this.#contents.set(slot, content),
         (error: unknown) => {
           this.#options.onProblem(`${path} cannot be read: ${messageOf(error)}`);
@@ -154,12 +172,13 @@ export class WorkerModels {
     return this.#contents.get(slot);
   }
 
-  async #read(path: string, adapterPath: string | undefined): Promise<Content> {
-    const { keys } = this.#options;
+  async #read({ path, adapterPath, projectorPath, sees }: ModelEntry): Promise<Content> {
+    const { keys, readsPictures } = this.#options;
     const own = await keys.of(path);
     const key = adapterPath === undefined ? own : `${own}-${await keys.of(adapterPath)}`;
     const folder = folderOf(path);
     const weightBytes = modelParts(path).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
-    return { key, weightBytes };
+    const vision = sees && readsPictures ? { vision: await keys.ofTower(path, projectorPath) } : {};
+    return { key, ...vision, weightBytes };
   }
 }
