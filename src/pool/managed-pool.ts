@@ -543,7 +543,7 @@ function unseenBecause(
   images: boolean | undefined,
 ): string | undefined {
   if (textOnly !== true) return undefined;
-  if (images !== true) return 'this server leaves vision towers out (vision: false), as nodes of a fleet do';
+  if (images !== true) return 'this server leaves vision towers out (vision: false)';
   return runsTowers(backend)
     ? undefined
     : `the ${backend} backend does not run vision towers; --backend cpu does`;
