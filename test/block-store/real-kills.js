@@ -23,6 +23,7 @@ function random() {
 /** Names that were told, of a process that lives until it is killed. */
 async function live(name, lifeMs) {
   const child = spawn(process.execPath, [program, folder, name], { stdio: ['ignore', 'pipe', 'inherit'] });
+  children.add(child.on('exit', () => children.delete(child)));
   const lines = [];
   let [opened, killed] = [false, false];
   const reader = createInterface({ input: child.stdout });
@@ -44,6 +45,8 @@ async function check(names) {
   return lines;
 }
 
+/** Those that run. */
+const children = new Set();
 const told = [];
 const problems = [];
 const startMs = performance.now();
@@ -70,5 +73,6 @@ try {
   );
   process.exitCode = problems.length > 0 ? 1 : 0;
 } finally {
+  for (const child of children) child.kill('SIGKILL');
   rmSync(root, { recursive: true, force: true });
 }
