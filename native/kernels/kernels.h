@@ -114,8 +114,9 @@ struct GroupSide {
 };
 
 /**
- * Rows of activations: float32 for float matrices; for quantized ones int8 with one scale per group of 32, in tiles of
- * 16 rows: codes [tile][group][row][32 inputs], sides [tile][group]. Rows beyond the last hold anything.
+ * Rows of activations in tiles of 16: float32 for float matrices, [tile][group][row][32 inputs], where the last tile has no more
+ * rows than there are; for quantized ones int8 with one scale per group of 32: codes in the same order, sides [tile][group]. Rows of
+ * codes beyond the last hold anything.
  *
  * Kernels with `pairsGroups` want the groups of a tile of five to eight rows in pairs, so that one matrix product takes
  * both: codes [pair][16][64], the first group's rows with 32 zeros after each, then the second's with 32 before.
@@ -123,7 +124,6 @@ struct GroupSide {
 struct Activations {
   int32_t rows;
   const float* values;
-  size_t valueStride;
   const int8_t* codes;
   const GroupSide* sides;
   size_t tileGroups;
@@ -168,9 +168,11 @@ struct InputTask {
   const float* bias;
   // A factor for each row of the result, or null.
   const float* factors;
-  // The float32 result, or null.
+  // The float32 result row by row, or null.
   float* values;
   size_t valueStride;
+  // The same as one tile, or null.
+  float* tile;
   // The int8 result, one tile, or null.
   int8_t* codes;
   GroupSide* sides;

@@ -77,29 +77,36 @@ struct Product {
   // Of a row's tile.
   const int8_t* codesAt(int row) const { return x.codes + size_t(row / tileRows) * x.tileGroups * groupCodes; }
   const GroupSide* sidesAt(int row) const { return x.sides + size_t(row / tileRows) * x.tileGroups; }
+  // A row's first group, and how far the next is.
+  const float* valuesAt(int row) const {
+    return x.values + size_t(row / tileRows) * x.tileGroups * groupCodes + row % tileRows * groupInputs;
+  }
+  size_t groupStride(int row) const {
+    const int rows = x.rows - row / tileRows * tileRows;
+    return size_t(rows < tileRows ? rows : tileRows) * groupInputs;
+  }
 
   CHAIRLIFT_INLINE void store(Vec total, int row, int panel) const {
-    const int column = panel * panelColumns, columns = matrix.outputs - column;
-    float* to = out + size_t(row) * outStride + column;
-    if (bias) total = total + Vec::load(bias + column);
-    if (columns >= panelColumns) return total.store(to);
+    storeSum(bias ? total + Vec::load(bias + panel * panelColumns) : total, row, panel);
+  }
+  /** Without the bias. */
+  CHAIRLIFT_INLINE void storeSum(Vec sum, int row, int panel) const {
+    float* const to = out + size_t(row) * outStride + panel * panelColumns;
+    const int columns = matrix.outputs - panel * panelColumns;
+    if (columns >= panelColumns) return sum.store(to);
     float lanes[panelColumns];
-    total.store(lanes);
+    sum.store(lanes);
     memcpy(to, lanes, size_t(columns) * sizeof(float));
   }
+  CHAIRLIFT_INLINE Vec load(int row, int panel) const {
+    const float* const from = out + size_t(row) * outStride + panel * panelColumns;
+    const int columns = matrix.outputs - panel * panelColumns;
+    if (columns >= panelColumns) return Vec::load(from);
+    float lanes[panelColumns] = {};
+    memcpy(lanes, from, size_t(columns) * sizeof(float));
+    return Vec::load(lanes);
+  }
 };
-
-template <int itsValue>
-struct Constant {
-  static constexpr int value = itsValue;
-};
-
-/** Calls run(Constant<count>) for a count of 1 … most. */
-template <int most, class Run>
-CHAIRLIFT_INLINE void withCount(int count, const Run& run) {
-  if (most == 1 || count == most) return run(Constant<most>());
-  if constexpr (most > 1) withCount<most - 1>(count, run);
-}
 
 /**
  * Calls run(Constant<count>, row) for rows of [row, end), at most `most` of one tile at a time. A tile's rows are shared

@@ -22,4 +22,16 @@ CHAIRLIFT_INLINE void repeat(const F& f) {
   callEach(f, std::make_integer_sequence<int, count>());
 }
 
+template <int itsValue>
+struct Constant {
+  static constexpr int value = itsValue;
+};
+
+/** Calls run(Constant<count>) for a count of 1 … most. */
+template <int most, class Run>
+CHAIRLIFT_INLINE void withCount(int count, const Run& run) {
+  if (most == 1 || count == most) return run(Constant<most>());
+  if constexpr (most > 1) withCount<most - 1>(count, run);
+}
+
 }  // namespace

@@ -113,6 +113,11 @@ CHAIRLIFT_INLINE void makeRows(const InputTask& task, const ValueAt& valueAt) {
         low.store(task.values + size_t(row) * task.valueStride + i);
         high.store(task.values + size_t(row) * task.valueStride + i + 16);
       }
+      if (task.tile) {
+        float* const to = task.tile + size_t(group * task.rows + row) * groupInputs;
+        low.store(to);
+        high.store(to + 16);
+      }
       if (task.codes) quantizeGroup(low, high, placeCodes(task, row, group), task.sides[group], row);
     }
   }

@@ -9,6 +9,10 @@ namespace {
 
 // Vectors of values that attention sums at a time, for four queries each, as registers allow.
 constexpr int weighedSlices = 1;
+// Queries whose scores are computed at a time.
+constexpr int scoredQueries = 4;
+// Rows and panels that a product with floats takes at a time, for the same reasons.
+constexpr int floatRows = 6, floatPanels = 1;
 
 struct Vec {
   __m256 low, high;

@@ -9,7 +9,11 @@ namespace {
 
 // Vectors of values that attention sums at a time, for four queries each: several sums hide the latency of each, and share a
 // weight.
-constexpr int weighedSlices = 4;
+constexpr int weighedSlices = 6;
+// Queries whose scores are computed at a time.
+constexpr int scoredQueries = 8;
+// Rows and panels that a product with floats takes at a time, for the same reasons.
+constexpr int floatRows = 8, floatPanels = 3;
 
 struct Vec {
   __m512 lanes;

@@ -86,8 +86,9 @@ void Multiplier::cutTiles(const std::vector<RowRun>& runs) {
 void Multiplier::makeInput(const Linear& reader, const InputRows& source, bool wantsValues) {
   const int groups = (source.count + groupInputs - 1) / groupInputs;
   const bool codes = reader.readsCodes(), copied = source.isCopied();
-  // Plain rows need no copy; activated ones are written in place.
-  const bool values = (wantsValues || reader.readsValues()) && (copied || source.form != InputForm::Plain);
+  // For adapters plain rows need no copy, and activated ones are written in place.
+  const bool isPlain = !copied && source.form == InputForm::Plain;
+  const bool values = wantsValues && !isPlain;
   int rows = 0, tallest = 0;
   for (const Tile& tile : tiles_) {
     rows = std::max(rows, tile.firstRow + tile.rows);
@@ -97,11 +98,15 @@ void Multiplier::makeInput(const Linear& reader, const InputRows& source, bool w
   float* const to = copied && values ? copies_.rows(size_t(rows), valueStride_) : source.x;
   values_ = to;
   groups_ = size_t(groups);
+  // A tile of one row is that row.
+  const bool floats = reader.readsValues() && !(isPlain && rows == 1);
+  float* const tiled = floats ? floatTiles_.rows(tiles_.size(), groups_ * groupCodes) : source.x;
+  floats_ = tiled;
   if (codes) {
     reserve(codes_, tiles_.size() * groups_ * groupCodes);
     reserve(sides_, tiles_.size() * groups_ * sizeof(GroupSide));
   }
-  if (!codes && !values) return;
+  if (!codes && !values && !floats) return;
   // A task is some groups of all rows of a tile, so that no two threads write one cache line.
   const int groupsPerPiece = std::max(4, 128 / tallest);
   const int pieces = (groups + groupsPerPiece - 1) / groupsPerPiece;
@@ -114,6 +119,7 @@ void Multiplier::makeInput(const Linear& reader, const InputRows& source, bool w
       task.endGroup = std::min(groups, task.firstGroup + groupsPerPiece);
       task.values = values ? to + size_t(tile.firstRow) * valueStride_ : nullptr;
       task.valueStride = valueStride_;
+      task.tile = floats ? tiled + index * groups_ * groupCodes : nullptr;
       task.codes = codes ? codes_.as<int8_t>() + index * groups_ * groupCodes : nullptr;
       task.sides = sides_.as<GroupSide>() + index * groups_;
       task.paired = kernels_.pairs(task.rows, groups);
@@ -145,9 +151,9 @@ void Multiplier::multiply(const Linear& linear, const std::vector<RowRun>& runs,
   inputs_.clear();
   size_t tile = 0;
   for (const RowRun& run : runs) {
-    inputs_.push_back({run.rows, values_ + size_t(run.firstRow) * valueStride_, valueStride_,
-                       codes_.as<int8_t>() + tile * groups_ * groupCodes, sides_.as<GroupSide>() + tile * groups_,
-                       groups_});
+    const size_t group = tile * groups_;
+    inputs_.push_back({run.rows, floats_ + group * groupCodes, codes_.as<int8_t>() + group * groupCodes,
+                       sides_.as<GroupSide>() + group, groups_});
     tile += size_t(run.rows + tileRows - 1) / tileRows;
   }
   const int panels = linear.panels();

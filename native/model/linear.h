@@ -117,12 +117,13 @@ class Multiplier {
   const KernelTable& kernels_;
   ThreadPool& pool_;
   std::vector<Tile> tiles_;
-  // The current input as floats, which may be the caller's, and as int8 codes by tile.
+  // The current input by tile, as floats, which may be the caller's, and as int8 codes; for adapters row by row, too.
+  const float* floats_ = nullptr;
   const float* values_ = nullptr;
   size_t valueStride_ = 0;
   size_t groups_ = 0;
   std::vector<Activations> inputs_;
-  RowBuffer copies_;
+  RowBuffer copies_, floatTiles_;
   PageBuffer codes_, sides_;
   std::vector<int32_t> rowAdapters_;
   // For adapters, while the current input is still needed.

@@ -208,15 +208,18 @@ void holdProduct(Equality& equality, Random& random, const PackedMatrix& kind, i
   });
 }
 
-/** Groups from task.firstGroup on: values, codes and what goes with them. */
+/** Groups from task.firstGroup on: values row by row and as a tile, codes and what goes with them. */
 std::vector<float> madeInput(const KernelTable& kernels, InputTask task) {
   std::vector<float> out(size_t(task.rows) * task.valueStride, 0.5f);
   std::vector<int8_t> codes(size_t(task.endGroup) * groupCodes);
   std::vector<GroupSide> sides(size_t(task.endGroup), GroupSide{});
+  std::vector<float> tile(size_t(task.endGroup * task.rows * groupInputs), 0.5f);
   task.values = out.data();
+  task.tile = tile.data();
   task.codes = codes.data();
   task.sides = sides.data();
   kernels.makeInput(task);
+  out.insert(out.end(), tile.begin(), tile.end());
   for (int group = 0; group < task.endGroup; group++) {
     const GroupSide& side = sides[size_t(group)];
     for (int row = 0; row < task.rows; row++) {
@@ -279,6 +282,8 @@ void holdProducts(Equality& equality, Random& random) {
         holdProduct(equality, random, kind, rows, whole);
       }
     }
+    // More rows than share widened weights, and more inputs than stay cached.
+    if (isFloat(kind.encoding)) holdProduct(equality, random, kind, 131, inputStep(kind) == 1 ? 1101 : 2048);
   }
 }
 
