@@ -78,8 +78,11 @@ inline Vec toScores(Vec products, const float* keyScales, float scale, float sof
   return softcapAt > 0 ? softcap(scores, softcapAt) : scores;
 }
 
-/** Scores of `count` queries against the 32 tokens of a block, each K row read once for all of them. */
-template <class Kv, int count>
+/**
+ * Scores of `count` queries against the 32 tokens of a block, each K row read once for all of them. `ahead`: with a prefetch of the
+ * next block.
+ */
+template <class Kv, int count, bool ahead>
 inline void scoreBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int headSize,
                        float scale, float softcapAt) {
   Vec low[count], high[count];
@@ -87,7 +90,8 @@ inline void scoreBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryS
   const float* values[count];
   repeat<count>([&](int q) CHAIRLIFT_LAMBDA { values[q] = queries[q]->query; });
   for (int d = 0; d < headSize; d++) {
-    __builtin_prefetch(next.keys + d * blockTokens);
+    if (ahead) __builtin_prefetch(next.keys + d * blockTokens);
+    if (ahead && sizeof(typename Kv::Element) == sizeof(float)) __builtin_prefetch(next.keys + d * blockTokens + 16);
     const Vec keyLow = Kv::load(block.keys + d * blockTokens);
     const Vec keyHigh = Kv::load(block.keys + d * blockTokens + 16);
     repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
@@ -191,7 +195,7 @@ CHAIRLIFT_INLINE void softmaxBlock(const KvBlock<Kv>& block, QueryState* const* 
 }
 
 /** Adds the weighted values of tokens begin … end - 1, those of 16 * slices lanes from `d` on. */
-template <class Kv, int count, int slices>
+template <class Kv, int count, int slices, bool ahead>
 CHAIRLIFT_INLINE void weighSlices(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int begin,
                                   int end, int d) {
   const float* weights[count];
@@ -205,7 +209,7 @@ CHAIRLIFT_INLINE void weighSlices(const KvBlock<Kv>& block, const KvBlock<Kv>& n
     Vec values[slices];
     repeat<slices>([&](int i) CHAIRLIFT_LAMBDA {
       // Half of its reads begin a line, or a quarter where values are bytes.
-      if ((d + i * 16) % int(64 / sizeof(typename Kv::Element)) == 0) __builtin_prefetch(next.values + at + i * 16);
+      if (ahead && (d + i * 16) % int(64 / sizeof(typename Kv::Element)) == 0) __builtin_prefetch(next.values + at + i * 16);
       values[i] = Kv::load(block.values + at + i * 16);
     });
     repeat<count * slices>([&](int i) CHAIRLIFT_LAMBDA {
@@ -218,22 +222,25 @@ CHAIRLIFT_INLINE void weighSlices(const KvBlock<Kv>& block, const KvBlock<Kv>& n
 }
 
 /** All lanes; each V row is read once for all queries. */
-template <class Kv, int count>
+template <class Kv, int count, bool ahead>
 inline void weighBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int begin,
                        int end, int paddedSize) {
-  int d = 0;
-  for (; d + 16 * weighedSlices <= paddedSize; d += 16 * weighedSlices) {
-    weighSlices<Kv, count, weighedSlices>(block, next, queries, begin, end, d);
+  for (int d = 0; d < paddedSize;) {
+    // In even shares: sums of few slices wait for each other.
+    const int left = (paddedSize - d) / 16, shares = (left + weighedSlices - 1) / weighedSlices;
+    const int slices = (left + shares - 1) / shares;
+    withCount<weighedSlices>(slices, [&](auto constant) CHAIRLIFT_LAMBDA {
+      weighSlices<Kv, count, decltype(constant)::value, ahead>(block, next, queries, begin, end, d);
+    });
+    d += 16 * slices;
   }
-  for (; d < paddedSize; d += 16) weighSlices<Kv, count, 1>(block, next, queries, begin, end, d);
 }
 
-template <class Kv, int count>
-inline void attendBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries,
+/** Turns scores into weights, and adds the values. */
+template <class Kv, int count, bool ahead>
+inline void weighTokens(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries,
                         const AttentionTask& task, int blockStart) {
   const int paddedSize = int(roundUp16(size_t(task.valueSize())));
-  if (task.valuesInKeys > 0) scoreRows<Kv, count>(block, next, queries, task.headSize, task.scale, task.softcap);
-  else scoreBlock<Kv, count>(block, next, queries, task.headSize, task.scale, task.softcap);
   int begin[count], end[count];
   bool alike = true;
   for (int q = 0; q < count; q++) {
@@ -243,9 +250,40 @@ inline void attendBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, Query
     alike = alike && begin[q] == begin[0] && end[q] == end[0];
   }
   softmaxBlock<Kv, count>(block, queries, begin, end, blockStart % segmentTokens == 0, paddedSize);
-  if (alike) return weighBlock<Kv, count>(block, next, queries, begin[0], end[0], paddedSize);
+  if (alike) return weighBlock<Kv, count, ahead>(block, next, queries, begin[0], end[0], paddedSize);
   // Rows past a query's own end may hold anything, even NaN: each query reads its own range.
-  for (int q = 0; q < count; q++) weighBlock<Kv, 1>(block, next, queries + q, begin[q], end[q], paddedSize);
+  for (int q = 0; q < count; q++) weighBlock<Kv, 1, ahead>(block, next, queries + q, begin[q], end[q], paddedSize);
+}
+
+/**
+ * Each part is done for all queries before the next, so that keys and then values stay in the first-level cache. What is done last
+ * asks for the next block: earlier, it would have to make room again.
+ */
+template <class Kv>
+inline void attendBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int count,
+                        const AttentionTask& task, int blockStart) {
+  for (int q = 0; q < count; q += scoredQueries) {
+    if (task.valuesInKeys > 0) {
+      withCount<scoredQueries>(count - q < scoredQueries ? count - q : scoredQueries, [&](auto constant) CHAIRLIFT_LAMBDA {
+        scoreRows<Kv, decltype(constant)::value>(block, next, queries + q, task.headSize, task.scale, task.softcap);
+      });
+    } else if (count - q > scoredQueries) {
+      scoreBlock<Kv, scoredQueries, false>(block, next, queries + q, task.headSize, task.scale, task.softcap);
+    } else {
+      withCount<scoredQueries>(count - q, [&](auto constant) CHAIRLIFT_LAMBDA {
+        scoreBlock<Kv, decltype(constant)::value, true>(block, next, queries + q, task.headSize, task.scale, task.softcap);
+      });
+    }
+  }
+  for (int q = 0; q < count; q += attentionTile) {
+    if (count - q > attentionTile) {
+      weighTokens<Kv, attentionTile, false>(block, next, queries + q, task, blockStart);
+    } else {
+      withCount<attentionTile>(count - q, [&](auto constant) CHAIRLIFT_LAMBDA {
+        weighTokens<Kv, decltype(constant)::value, true>(block, next, queries + q, task, blockStart);
+      });
+    }
+  }
 }
 
 inline void startSegment(QueryState& state, int paddedSize) {
@@ -297,17 +335,12 @@ inline void attendQueries(KvType type, const AttentionTask& task, QueryState* st
     };
     // Prefetches the next block; the last one itself.
     const KvBlock<Kv> block = at(b), next = at(b < lastBlock ? b + 1 : b);
-    for (int q = 0; q < count;) {
-      QueryState* seeing[attentionTile];
-      int n = 0;
-      for (; q < count && n < attentionTile; q++) {
-        if (states[q].sees(start, blockTokens)) seeing[n++] = &states[q];
-      }
-      if (n == 4) attendBlock<Kv, 4>(block, next, seeing, task, start);
-      else if (n == 3) attendBlock<Kv, 3>(block, next, seeing, task, start);
-      else if (n == 2) attendBlock<Kv, 2>(block, next, seeing, task, start);
-      else if (n == 1) attendBlock<Kv, 1>(block, next, seeing, task, start);
+    QueryState* seeing[attentionQueries];
+    int n = 0;
+    for (int q = 0; q < count; q++) {
+      if (states[q].sees(start, blockTokens)) seeing[n++] = &states[q];
     }
+    attendBlock<Kv>(block, next, seeing, n, task, start);
     if (b == lastBlock || b % segmentBlocks == segmentBlocks - 1) forSegment(b, joinSegment);
   }
 }

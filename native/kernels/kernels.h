@@ -217,7 +217,7 @@ struct AttentionTask {
 
 // Queries that are interleaved, and queries that share one pass over the blocks.
 constexpr int attentionTile = 4;
-constexpr int attentionQueries = 32;
+constexpr int attentionQueries = 64;
 // Tokens whose softmax has a state of its own; states are joined in order. Segments begin at multiples of it, whatever a query
 // sees, so that parts of a GPU can take them at the same time.
 constexpr int segmentTokens = 512;

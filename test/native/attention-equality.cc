@@ -39,7 +39,7 @@ void holdStore(Equality& equality, Random& random, KvType type, int headSize, bo
 
 void holdAttend(Equality& equality, Random& random, KvType type, int headSize, int valuesInKeys, int position,
                 int window) {
-  const int rows = 1 + random.below(9), heads = 1 + random.below(5);
+  const int rows = 1 + random.below(random.below(4) == 0 ? 40 : 9), heads = 1 + random.below(5);
   const bool bidirectional = random.below(3) == 0;
   const int image = random.below(3) == 0 ? random.below(80) : 0, text = position + rows + (bidirectional ? random.below(80) : 0);
   const int tokens = std::max(text, position + rows + image), tableBlocks = (tokens + blockTokens - 1) / blockTokens;
@@ -91,7 +91,7 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize, i
 void holdAttention(Equality& equality, Random& random) {
   for (const KvType type : {KvType::F16, KvType::Q8, KvType::F32}) {
     const bool isPaged = type != KvType::F32;
-    for (const int headSize : {8, 16, 24, 64, 80, 128}) {
+    for (const int headSize : {8, 16, 24, 40, 64, 80, 96, 128}) {
       for (int i = 0; i < 12; i++) holdStore(equality, random, type, headSize, isPaged && random.below(3) == 0);
       const auto hold = [&](int position, int window) {
         const int valuesInKeys = isPaged ? random.oneOf({0, 0, headSize - 7}) : 0;
