@@ -10,6 +10,10 @@ const onGpu = ['--gpu'];
 const benchmarks = {
   steps: { file: built('steps'), says: 'forward passes of a model on the CPU' },
   context: { file: built('context'), says: 'decoding after 32 K tokens, and chunks of a long prompt' },
+  tiers: {
+    file: built('tiers'),
+    says: 'a long prompt that comes back from memory, the machine’s memory and its disk',
+  },
   kernels: {
     file: built('kernels'),
     says: 'matrix products of every kernel table',

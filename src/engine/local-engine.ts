@@ -68,6 +68,7 @@ export class LocalEngine implements EngineClient {
   async close(): Promise<void> {
     this.engine.end(unloadedError);
     await this.#running;
+    await this.engine.whenQuiet();
     if (this.#closed) return;
     this.#closed = true;
     for (const backend of this.#backends) backend.close();
