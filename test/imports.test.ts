@@ -41,7 +41,6 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   'block-store': ['runtime'],
   tracing: ['runtime'],
   engine: [
-    'block-store',
     'engine/cache',
     'engine/scheduler',
     'engine/live',
@@ -52,7 +51,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     'model',
     'weights',
   ],
-  pool: ['runtime', 'grammar', ...inner],
+  pool: ['block-store', 'runtime', 'grammar', ...inner],
   'fleet/routing': ['engine/cache', 'engine/scheduler', 'compute'],
   store: [],
   generation: [

@@ -11,7 +11,7 @@ import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
 import { type EngineRecord, type RecordedStep, StepRecorder } from './step-recorder.ts';
 import type { PrefixLookup, StepReport, StepSummary } from './step-report.ts';
-import { saysSame as saysSameOfTiers, type TierStats } from './tiers/tier-stats.ts';
+import { figuresOf, saysSame as saysSameOfTiers, type TierStats } from './tiers/tier-stats.ts';
 import { WaitEstimates } from './wait-estimates.ts';
 
 /** Events in one report: they are read in one go. */
@@ -58,6 +58,7 @@ export class EngineReports {
   #publishedTiers: TierStats | undefined;
   #tiersMs = Number.NEGATIVE_INFINITY;
   #imagesMs = Number.NEGATIVE_INFINITY;
+  #later: NodeJS.Timeout | undefined;
   #positionsMs = Number.NEGATIVE_INFINITY;
   /** Whether requests have come since positions were published. */
   #hasNewcomers = false;
@@ -94,7 +95,8 @@ export class EngineReports {
 
   /** What the engine does now, and has done since the last snapshot; the first one makes it gather from then on. */
   snapshot(nowMs: number): EngineSnapshot {
-    this.#live ??= new LiveView(this.#scheduler, this.#images);
+    const tiers = this.#tiers;
+    this.#live ??= new LiveView(this.#scheduler, this.#images, tiers && (() => figuresOf(tiers.stats())));
     return this.#live.snapshot(nowMs);
   }
 
@@ -177,11 +179,16 @@ export class EngineReports {
 
   /** The same, now and then. */
   #takeTiers(): TierStats | undefined {
+    const stats = this.#tiers?.stats();
+    if (stats === undefined || saysSameOfTiers(stats, this.#publishedTiers)) return undefined;
+    // A disk goes on after the last step.
+    this.#later ??= setTimeout(() => {
+      this.#later = undefined;
+      this.report([]);
+    }, TIERS_MS).unref();
     const nowMs = this.#nowMs();
-    if (this.#tiers === undefined || nowMs - this.#tiersMs < TIERS_MS) return undefined;
-    const stats = this.#tiers.stats();
+    if (nowMs - this.#tiersMs < TIERS_MS) return undefined;
     this.#tiersMs = nowMs;
-    if (saysSameOfTiers(stats, this.#publishedTiers)) return undefined;
     this.#publishedTiers = stats;
     return stats;
   }

@@ -39,6 +39,7 @@ import {
 } from './model-slots.ts';
 import { PoolMemory, type Standing, withdrawn } from './pool-memory.ts';
 import type { ServedModel } from './served-model.ts';
+import { removeStored } from './stored-blocks.ts';
 import { SupervisedEngine } from './supervised-engine.ts';
 
 export interface PoolOptions {
@@ -501,9 +502,18 @@ export class ManagedPool implements ModelPool {
     }
   }
 
-  /** Deletes what loaded models keep of a tenant's blocks. */
+  /** Each engine forgets what it has itself, and removes what the folder has, of all models. */
   removeTenant(tenant: string): void {
-    for (const { engine } of this.#occupied.values()) engine?.removeTenant(tenant);
+    const engines = [...this.#occupied.values()].flatMap(({ engine }) => engine ?? []);
+    for (const engine of engines) engine.removeTenant(tenant);
+    const { disk } = this.#options.engine.tiers ?? {};
+    if (engines.length > 0 || disk === undefined) return;
+    // Nobody waits for this process meanwhile: no model is loaded.
+    try {
+      removeStored(disk.folder, tenant);
+    } catch (error) {
+      this.#notify('incident', 'none', `KV blocks of ${tenant} were not deleted: ${messageOf(error)}`);
+    }
   }
 
   /** Its memory is free when this resolves. */

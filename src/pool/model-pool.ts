@@ -107,6 +107,8 @@ export interface ModelPool {
   addAdapter?(model: string | undefined, name: string, path: string): Promise<AdapterChange>;
   /** By any of its names. */
   removeAdapter?(name: string): Promise<AdapterChange>;
+  /** Deletes what is kept of a tenant's KV blocks below memory. Absent where models are served by other machines. */
+  removeTenant?(tenant: string): void;
   /** Refuses new leases, waits for running requests up to a limit, closes every engine. */
   close(limitMs: number): Promise<void>;
 }

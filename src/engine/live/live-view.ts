@@ -14,6 +14,7 @@ import {
   SHARED,
   type SnapshotSequence,
   type StepTrace,
+  type TierFigures,
   tierOf,
   type WaitingSequence,
 } from './snapshot.ts';
@@ -28,6 +29,7 @@ export interface ImageWaits {
 export class LiveView {
   readonly #scheduler: Scheduler;
   readonly #images: ImageWaits;
+  readonly #tiers: (() => TierFigures) | undefined;
   readonly #lanes = new Lanes();
   /** The blocks as of the last snapshot, and room for those of the next. */
   #before: Int32Array;
@@ -38,9 +40,10 @@ export class LiveView {
   #generatedTokens = 0;
   #whole = true;
 
-  constructor(scheduler: Scheduler, images: ImageWaits = { waiting: () => [] }) {
+  constructor(scheduler: Scheduler, images: ImageWaits = { waiting: () => [] }, tiers?: () => TierFigures) {
     this.#scheduler = scheduler;
     this.#images = images;
+    this.#tiers = tiers;
     const { blockCount } = scheduler.tables.pool;
     this.#before = new Int32Array(blockCount);
     this.#map = new Int32Array(blockCount);
@@ -88,6 +91,7 @@ export class LiveView {
       },
       preemptions: counters.preemptions,
       evictions: pool.evictions,
+      ...(this.#tiers && { tiers: this.#tiers() }),
     };
     this.#begin();
     return snapshot;

@@ -27,6 +27,22 @@ export interface EngineSnapshot extends BlockChange {
   /** Totals since the engine's start. */
   readonly preemptions: number;
   readonly evictions: number;
+  /** What is kept of blocks that left memory; absent where nothing is. */
+  readonly tiers?: TierFigures;
+}
+
+export interface TierFigures {
+  /** The machine's memory, and its disk; absent where it is not used. */
+  readonly host?: TierSize;
+  readonly disk?: TierSize;
+  /** Blocks that came up, and blocks that were wanted and could not be had. */
+  readonly loaded: number;
+  readonly missed: number;
+}
+
+export interface TierSize {
+  readonly blocks: number;
+  readonly bytes: number;
 }
 
 export interface StepTrace {
@@ -48,7 +64,8 @@ export interface SnapshotSequence {
 export interface RunningSequence extends SnapshotSequence {
   /** Kept until it ends or is preempted. Between two snapshots a lane is that of one sequence. */
   readonly lane: number;
-  readonly phase: 'prefill' | 'decode';
+  /** `load`: its first blocks come up from a lower tier. */
+  readonly phase: 'load' | 'prefill' | 'decode';
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly computedTokens: number;

@@ -13,7 +13,8 @@ interface QueueStats {
 interface RunningStats {
   readonly id: string;
   readonly priority: Priority;
-  readonly phase: 'prefill' | 'decode';
+  /** `load`: its first blocks come up from a lower tier. */
+  readonly phase: 'load' | 'prefill' | 'decode';
   readonly tokens: number;
   readonly computed: number;
   readonly blocks: number;
@@ -85,7 +86,7 @@ export function runningStats(sequence: Sequence, nowMs: number): RunningStats {
   return {
     id: sequence.id,
     priority: sequence.priority,
-    phase: sequence.remaining > 1 ? 'prefill' : 'decode',
+    phase: sequence.loading !== undefined ? 'load' : sequence.remaining > 1 ? 'prefill' : 'decode',
     tokens: sequence.length,
     computed: sequence.computed,
     blocks: sequence.blocks.length,

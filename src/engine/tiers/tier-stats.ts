@@ -1,6 +1,7 @@
 // What an engine says of the tiers below its memory: counts since its start, and what they hold.
 
 import type { BlockTierStats } from '../../block-store/block-tier.ts';
+import type { TierFigures } from '../live/snapshot.ts';
 import type { HostStats } from './host-tier.ts';
 
 export interface TierStats {
@@ -23,4 +24,14 @@ export interface TierStats {
 /** Whether there is nothing new to say. */
 export function saysSame(a: TierStats, b: TierStats | undefined): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** In brief. */
+export function figuresOf({ host, disk, loadedBlocks }: TierStats): TierFigures {
+  return {
+    ...(host && { host: { blocks: host.blocks, bytes: host.bytes } }),
+    ...(disk && { disk: { blocks: disk.blocks, bytes: disk.bytes } }),
+    loaded: loadedBlocks,
+    missed: disk?.misses ?? 0,
+  };
 }

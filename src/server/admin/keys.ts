@@ -23,7 +23,7 @@ const newKeySchema = z.object({
 
 type Store = NonNullable<ServerContext['keyStore']>;
 
-export function keyRoutes({ keyStore }: ServerContext): readonly Route[] {
+export function keyRoutes({ keyStore, pool }: ServerContext): readonly Route[] {
   const store = () => {
     if (keyStore !== undefined) return keyStore;
     throw new ApiError(501, 'this server keeps no keys', { code: 'no_key_store' });
@@ -52,7 +52,10 @@ export function keyRoutes({ keyStore }: ServerContext): readonly Route[] {
       handler: async (request) => {
         const id = idOf(request);
         const record = await store().revoke(id, Date.now());
-        if (record !== undefined) return keyObject(record);
+        if (record !== undefined) {
+          pool.removeTenant?.(record.id);
+          return keyObject(record);
+        }
         throw new ApiError(404, `there is no live key '${id}'`, { code: 'key_not_found' });
       },
     },

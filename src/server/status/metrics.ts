@@ -12,6 +12,7 @@ import type { UpstreamUse } from '../live/live-event.ts';
 import type { ServerSettings } from '../settings.ts';
 import { type FleetFigures, FleetMetrics } from './fleet-metrics.ts';
 import { type AnswerTimes, LlamaMetrics } from './llama-metrics.ts';
+import { TierMetrics } from './tier-metrics.ts';
 
 const STATS_TIMEOUT_MS = 1000;
 const slowBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -102,6 +103,7 @@ export class Metrics {
   readonly #engineUp = this.#gauge('engine_up', '1 where a loaded engine answers');
   readonly #waiting = this.#gauge('queued_sequences', 'Sequences that wait', ['model', 'priority']);
   readonly #running = this.#gauge('running_sequences', 'Sequences in the running batch');
+  readonly #tiers = new TierMetrics(this.#registry);
   readonly #blocks = this.#gauge('blocks', 'KV blocks by state', ['model', 'state']);
 
   constructor(
@@ -141,6 +143,7 @@ export class Metrics {
     if (this.#subscribed.has(engine)) return;
     this.#subscribed.add(engine);
     engine.monitor?.subscribe({
+      ...this.#tiers.subscriber(model),
       step: ({ admitted, preempted, sequences, times }) => {
         this.#llama?.stepped(sequences);
         const { scheduleMs, computeMs, sampleMs, emitMs } = times;

@@ -1,11 +1,11 @@
 // One model's engine: its blocks, its steps, and its running and waiting sequences.
 
-import type { RunningSequence } from '../../../src/engine/live/snapshot.ts';
+import type { RunningSequence, TierFigures } from '../../../src/engine/live/snapshot.ts';
 import { Swatch, TierMark } from '../shell/marks.tsx';
 import { hashOf } from '../shell/route.ts';
 import { Headings, ScrollBox } from '../shell/table.tsx';
 import type { ThemeChoice } from '../shell/theme.ts';
-import { count, counted, duration, shortId } from '../text/format.ts';
+import { count, counted, duration, percent, shortId } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import { BlockMapView } from './block-map-view.tsx';
 import type { EngineBoard } from './lift-board.ts';
@@ -32,6 +32,7 @@ export function EnginePanel({ engine, nowMs, theme }: EnginePanelProps) {
             {counted(tick.preemptions, 'preemption')} · {counted(tick.evictions, 'eviction')} ·{' '}
             {count(tick.blockCounts.used)} of {counted(tick.blockCounts.limit, 'block')} used
             {tick.starts > 1 && ` · started ${count(tick.starts)} times`}
+            {tick.tiers && <Tiers tiers={tick.tiers} />}
           </p>
         )}
       </header>
@@ -50,6 +51,23 @@ export function EnginePanel({ engine, nowMs, theme }: EnginePanelProps) {
       </div>
     </section>
   );
+}
+
+/** What is kept of blocks that left the engine's memory. */
+function Tiers({ tiers: { host, disk, loaded, missed } }: { readonly tiers: TierFigures }) {
+  const wanted = loaded + missed;
+  return (
+    <span class="tiers">
+      {host && ` · ${gigabytes(host.bytes)} of KV in the machine’s memory`}
+      {disk && ` · ${gigabytes(disk.bytes)} on disk`}
+      {` · ${counted(loaded, 'block')} loaded`}
+      {missed > 0 && ` (${percent(loaded / wanted)} of those wanted)`}
+    </span>
+  );
+}
+
+function gigabytes(bytes: number): string {
+  return `${(bytes / 1e9).toFixed(bytes < 1e10 ? 2 : 0)} GB`;
 }
 
 function RunningTable({ running }: { readonly running: readonly RunningSequence[] }) {

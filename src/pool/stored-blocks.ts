@@ -1,0 +1,14 @@
+// Blocks on disk, of all models, while no engine has them open.
+
+import { join } from 'node:path';
+import { KEY_FILE, readStoreKey } from '../block-store/key-file.ts';
+import { nodeFiles } from '../block-store/node-files.ts';
+import { removeTenant } from '../block-store/removal.ts';
+import { Sealing } from '../block-store/sealing.ts';
+
+/** How many blocks of the tenant there were. */
+export function removeStored(folder: string, tenant: string): number {
+  const key = readStoreKey(nodeFiles, join(folder, KEY_FILE));
+  // Without the key nobody can read what is there.
+  return key === undefined ? 0 : removeTenant(nodeFiles, folder, new Sealing(key), tenant);
+}

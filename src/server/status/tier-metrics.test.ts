@@ -1,0 +1,36 @@
+import { Registry } from 'prom-client';
+import { expect, it } from 'vitest';
+import type { TierStats } from '../../engine/tiers/tier-stats.ts';
+import { TierMetrics } from './tier-metrics.ts';
+
+const stats = (change: Partial<TierStats>): TierStats => ({
+  loading: 0,
+  loads: 0,
+  failedLoads: 0,
+  loadedBlocks: 0,
+  diskBlocks: 0,
+  unsaved: 0,
+  ...change,
+});
+
+const host = { blocks: 3, bytes: 300, limitBytes: 1000, hits: 5, evicted: 2 };
+
+it('counts of an engine that was lost stay, and those of the next are added', async () => {
+  const registry = new Registry();
+  const subscriber = new TierMetrics(registry).subscriber('m');
+  subscriber.tiers?.(stats({ host, loads: 4, failedLoads: 1, loading: 1 }));
+  subscriber.tiers?.(stats({ host: { ...host, hits: 7, blocks: 4 }, loads: 4, failedLoads: 1 }));
+  subscriber.lost?.(true);
+  subscriber.tiers?.(stats({ host: { ...host, hits: 1, evicted: 0, blocks: 1 }, loads: 1 }));
+  const text = await registry.metrics();
+  for (const line of [
+    'chairlift_cache_tier_blocks{model="m",tier="host"} 1',
+    'chairlift_cache_tier_bytes{model="m",tier="host"} 300',
+    'chairlift_cache_tier_moved_total{model="m",tier="host",event="hit"} 8',
+    'chairlift_cache_tier_moved_total{model="m",tier="host",event="evicted"} 2',
+    'chairlift_cache_loads_total{model="m",outcome="loaded"} 4',
+    'chairlift_cache_loads_total{model="m",outcome="failed"} 1',
+  ])
+    expect(text).toContain(line);
+  expect(text).not.toContain('tier="disk"');
+});
