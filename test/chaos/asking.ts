@@ -4,6 +4,7 @@ import type { Account } from './accounts.ts';
 import type { BadRequest } from './bad-requests.ts';
 import { noTokens } from './books.ts';
 import type { KnownRequest } from './catalogue.ts';
+import { comeBack, standingOf } from './coming-back.ts';
 import { type Ask, type Exchange, exchange, type Manner, patient } from './exchange.ts';
 import { complaintAbout } from './judgement.ts';
 import { type Outcome, outcomeOf } from './outcome.ts';
@@ -32,7 +33,7 @@ export async function askKnown(
   account: Account,
   way: Way,
 ): Promise<Outcome> {
-  const { came, outcome, form } = await asked(trial, request, account, way);
+  const { came, outcome, form } = await answered(trial, request, account, way);
   enter(trial, request.name, account, came, outcome, form);
   const { startedMs, endedMs } = came;
   const complaint = complaintAbout(outcome, {
@@ -61,6 +62,26 @@ export async function askKnown(
     trial.violations.add(complaint.kind, complaint.detail, { name, path, body: shortened(body), ...how });
   }
   return outcome;
+}
+
+/** With the rest of a stream that the end of the server broke off, where its client may come back for that. */
+async function answered(trial: Trial, request: KnownRequest, account: Account, way: Way) {
+  const first = await asked(trial, request, account, way);
+  const mayReturn =
+    way.stream && way.manner.kind === 'patient' && way.deadlineMs === undefined && way.revoked === undefined;
+  if (!mayReturn || account.limited || account.dailyTokens !== undefined) return first;
+  let { came, outcome } = first;
+  for (;;) {
+    const isCut =
+      outcome.kind === 'broken' || (outcome.kind === 'error' && outcome.message.includes('is shutting down'));
+    const { startedMs, endedMs } = came;
+    const standing = isCut && trial.outages.during(startedMs, endedMs) ? standingOf(came) : undefined;
+    if (standing === undefined) return { ...first, came, outcome };
+    trial.tally.count('came back');
+    came = await comeBack(trial.server.url, request.path, account, came, standing, LIMIT_MS);
+    outcome = outcomeOf(came, first.form);
+    trial.tally.count(`came back: ${nameOf(outcome)}`);
+  }
 }
 
 /** The answer of a request whose answer is not known yet. */

@@ -103,7 +103,7 @@ export async function archiveRequest(
   // The request itself goes first: a connection that carries both would hold it up.
   await setImmediate();
   try {
-    return await context.archive.keep({
+    const isKept = await context.archive.keep({
       id: request.id,
       keyId: caller.keyId,
       route: request.routeOptions.url ?? '',
@@ -119,9 +119,10 @@ export async function archiveRequest(
       ended: end && (end.isWhole ? 'whole' : 'cut'),
       tokens: resumption?.kept.tokens,
     });
+    // What was kept the first time still is.
+    return isKept || resumption !== undefined;
   } catch (error) {
     request.log.warn({ err: error }, 'a request cannot be kept: its client cannot come back to it');
-    // What was kept the first time still is.
     return resumption !== undefined;
   }
 }
