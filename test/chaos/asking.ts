@@ -23,6 +23,8 @@ export interface Way {
   /** Nothing is being disturbed. */
   readonly calm?: boolean;
   readonly revoked?: boolean;
+  /** For the rest of a stream that the end of the server broke off. Not where the next server waits for the client. */
+  readonly comesBack?: boolean;
 }
 
 export const calmly: Way = { stream: false, manner: patient, calm: true };
@@ -68,7 +70,7 @@ export async function askKnown(
 async function answered(trial: Trial, request: KnownRequest, account: Account, way: Way) {
   const first = await asked(trial, request, account, way);
   const mayReturn =
-    way.stream && way.manner.kind === 'patient' && way.deadlineMs === undefined && way.revoked === undefined;
+    way.comesBack && way.stream && way.manner.kind === 'patient' && way.deadlineMs === undefined;
   if (!mayReturn || account.limited || account.dailyTokens !== undefined) return first;
   let { came, outcome } = first;
   for (;;) {

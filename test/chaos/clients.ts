@@ -18,7 +18,7 @@ export async function steadyClient(trial: Trial, chance: Chance, stop: AbortSign
     const accounts = anyAccounts(trial);
     const account = accounts[Math.floor(decision.account * accounts.length)] as Account;
     if (decision.what === 'ask') {
-      const outcome = await askKnown(trial, decision.request, account, decision);
+      const outcome = await askKnown(trial, decision.request, account, { ...decision, comesBack: true });
       // Nobody is there: as any client, it waits a little longer.
       if (outcome.kind === 'broken') await sleep(AWAY_MS);
     }
