@@ -145,7 +145,7 @@ export const configOptions = {
     kind: onOff,
     default: true,
     meaning:
-      'models that have a vision tower [read images](vision.md); `false` leaves towers out, and their memory free',
+      'models that have a vision tower [read images](vision.md); `--no-vision` leaves towers out, and their memory free',
   },
   mmproj: {
     kind: list,

@@ -76,7 +76,10 @@ export function addConfigOptions(command: Command): Command {
     if (heading !== undefined) group = `${heading}:`;
     const short = option.short === undefined ? '' : `-${option.short}, `;
     const flags = `${short}${flagOf(name)}${valuePart(option)}`;
-    command.addOption(new Option(flags, helpOf(option)).helpGroup(group));
+    const isOn = option.kind.type === 'switch' && option.default === true;
+    const given = new Option(flags, helpOf(option)).helpGroup(group);
+    command.addOption(isOn ? given.hideHelp() : given);
+    if (isOn) command.addOption(new Option(`--no-${flagOf(name).slice(2)}`, helpOf(option)).helpGroup(group));
   }
   for (const name of optionNames) {
     const option: ConfigOption = configOptions[name];
