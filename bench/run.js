@@ -19,6 +19,10 @@ const benchmarks = {
     says: 'matrix products of every kernel table',
     setup: ['--all-kernels'],
   },
+  images: {
+    file: built('images'),
+    says: 'what pictures cost streams beside them, and a second question about one',
+  },
   towers: { file: built('towers'), says: 'how long the CPU or an NVIDIA GPU takes to see' },
   'cuda-products': { file: built('cuda-products'), says: 'matrix products on an NVIDIA GPU' },
   'cuda-bits': { file: built('cuda-bits'), says: "whether an NVIDIA GPU gives the processor's bits" },

@@ -6,12 +6,11 @@ import type { Backend } from '#src/compute/backend.ts';
 import { createCpuBackend } from '#src/compute/cpu/backend.ts';
 import { createCudaBackend } from '#src/compute/cuda/backend.ts';
 import { tableSpec } from '#src/model/leaves.ts';
-import type { LinearSpec, ModelSpec, NormSpec } from '#src/model/spec.ts';
-import { gridRope } from '#src/model/vision/grid-rope.ts';
-import type { TowerLayerStep, TowerSpec } from '#src/model/vision/vision-spec.ts';
+import type { ModelSpec } from '#src/model/spec.ts';
+import type { TowerSpec } from '#src/model/vision/vision-spec.ts';
 import type { TensorType } from '#src/weights/tensor-type.ts';
-import type { TensorInfo, WeightSource } from '#src/weights/weight-source.ts';
 import { countFrom, kernelsFrom, openAddon, print, report } from './harness.ts';
+import { RandomWeights, type TowerShape, towerSteps } from './random-tower.ts';
 
 const [type = 'F16', layersText = '3', isaText] = process.argv.slice(2);
 const ran = countFrom(layersText, 'layers');
@@ -19,20 +18,6 @@ const addon = openAddon();
 const onGpu = isaText === 'cuda';
 const isa = onGpu ? 'cuda' : kernelsFrom(isaText, addon);
 const threads = availableParallelism();
-
-interface TowerShape {
-  readonly name: string;
-  /** Of a square view. */
-  readonly side: number;
-  readonly patch: number;
-  readonly hidden: number;
-  readonly ffn: number;
-  readonly heads: number;
-  readonly layers: number;
-  readonly gated: boolean;
-  /** Cells of a window's side, and how many layers see all cells. */
-  readonly window?: { readonly side: number; readonly wholeEvery: number };
-}
 
 const shapes: readonly TowerShape[] = [
   {
@@ -57,91 +42,6 @@ const shapes: readonly TowerShape[] = [
     window: { side: 8, wholeEvery: 8 },
   },
 ];
-
-/** Tensors are whatever is asked for. */
-class RandomWeights implements WeightSource {
-  readonly tensors = new Map<string, TensorInfo>();
-
-  add(name: string, shape: readonly number[], own = type as TensorType): string {
-    this.tensors.set(name, { name, type: own, shape });
-    return name;
-  }
-
-  readRows(_name: string, _first: number, _count: number, into: Uint8Array): void {
-    // Halves of about a hundredth, or whole numbers of quantized blocks; small floats, too.
-    for (let at = 0; at < into.length; at++) into[at] = at % 2 === 0 ? (at * 7) & 0x7f : 0x1c;
-  }
-
-  close(): void {}
-}
-
-function tower(shape: TowerShape, weights: RandomWeights): TowerSpec {
-  const { hidden, patch } = shape;
-  const at = (name: string) => `${shape.name}.${name}`;
-  return {
-    steps: [
-      {
-        kind: 'patches',
-        size: patch,
-        order: 'channels-first',
-        frames: 1,
-        linears: [linear(weights, at('patch'), hidden, 3 * patch * patch)],
-      },
-      ...Array.from({ length: ran }, (_, layer) => layerStep(shape, weights, layer)),
-    ],
-    join: { kind: 'sequence' },
-  };
-}
-
-function linear(weights: RandomWeights, name: string, rows: number, columns: number): LinearSpec {
-  // Blocks of quantized types may not fit the pixels of a patch.
-  const own = columns % 32 === 0 ? (type as TensorType) : 'F16';
-  const tensor = weights.add(name, [rows, columns], own);
-  return { leaf: 'linear', weight: { tensor, firstRow: 0, rows }, columns };
-}
-
-function layerStep(shape: TowerShape, weights: RandomWeights, index: number): TowerLayerStep {
-  const { hidden, heads, gated, window } = shape;
-  // Rows of quantized types are whole blocks.
-  const ffn = Math.ceil(shape.ffn / 32) * 32;
-  const map = (name: string, rows: number, columns: number) =>
-    linear(weights, `${shape.name}.${index}.${name}`, rows, columns);
-  const norm: NormSpec = { leaf: 'norm', kind: 'rms', size: hidden };
-  const headSize = hidden / heads;
-  return {
-    kind: 'layer',
-    epsilon: 1e-6,
-    branches: [
-      {
-        input: norm,
-        body: {
-          kind: 'grid-attention',
-          headCount: heads,
-          headSize,
-          query: map('query', hidden, hidden),
-          key: map('key', hidden, hidden),
-          value: map('value', hidden, hidden),
-          output: map('output', hidden, hidden),
-          scale: headSize ** -0.5,
-          ...(window === undefined ? {} : { rope: gridRope(headSize, 10_000) }),
-          ...(window === undefined || index % window.wholeEvery === window.wholeEvery - 1
-            ? {}
-            : { window: window.side }),
-        },
-      },
-      {
-        input: norm,
-        body: {
-          kind: 'tower-mlp',
-          activation: gated ? 'silu' : 'gelu-tanh',
-          ...(gated ? { gate: map('gate', ffn, hidden) } : {}),
-          up: map('up', ffn, hidden),
-          down: map('down', hidden, ffn),
-        },
-      },
-    ],
-  };
-}
 
 /** A text model of nothing around it. */
 function modelWith(spec: TowerSpec, hiddenSize: number, weights: RandomWeights): ModelSpec {
@@ -180,8 +80,9 @@ function modelWith(spec: TowerSpec, hiddenSize: number, weights: RandomWeights):
 const PIECE_WORK = onGpu ? 2e10 : 2e8;
 
 async function measure(shape: TowerShape) {
-  const weights = new RandomWeights();
-  const spec = modelWith(tower(shape, weights), shape.hidden, weights);
+  const weights = new RandomWeights(type as TensorType);
+  const tower: TowerSpec = { steps: towerSteps(shape, ran, weights), join: { kind: 'sequence' } };
+  const spec = modelWith(tower, shape.hidden, weights);
   const backend = onGpu
     ? await createCudaBackend(addon, spec, weights, { blockCount: 1 })
     : await createCpuBackend(addon, spec, weights, { blockCount: 1, threads, isa });
