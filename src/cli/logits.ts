@@ -46,9 +46,7 @@ export function addLogits(program: Command): void {
     .option('--messages <file>', 'chat messages as JSON; paths of images are relative to the file')
     .option('--top <n>', 'how many of the largest logits to show', parseCount, 8)
     .option('--full', 'show all logits')
-    .addOption(
-      new Option('--backend <name>', 'what computes them; images: cpu or reference').choices(backendNames),
-    )
+    .addOption(new Option('--backend <name>', 'what computes them').choices(backendNames))
     .option('--json', 'print JSON')
     .action(run);
 }
@@ -56,9 +54,6 @@ export function addLogits(program: Command): void {
 async function run(options: LogitsOptions): Promise<void> {
   const messages = options.messages === undefined ? undefined : readMessages(options.messages);
   const images = messages !== undefined && showsImages(messages);
-  if (images && (options.backend === 'webgpu' || options.backend === 'cuda')) {
-    throw new UsageError(`--backend: ${options.backend} does not read images; cpu and reference do`);
-  }
   const choice = chooseBackend(options.backend);
   if (choice.notice) process.stderr.write(`${choice.notice}\n`);
   const model = openLocalModel(options.model, { images });
