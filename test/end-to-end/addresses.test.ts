@@ -2,7 +2,7 @@
 // the disk in the end.
 
 import { once } from 'node:events';
-import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -111,8 +111,10 @@ describe('a server with a certificate and a port for administrators', () => {
     expect(server.log()).not.toContain('could not be closed');
   });
 
-  it('leaves its database and nothing beside it on the disk', () => {
-    expect(readdirSync(home.folder).filter((name) => name.startsWith('test.db'))).toEqual(['test.db']);
+  it('leaves its database and the key of kept streams, which nobody else can read, and nothing beside them', () => {
+    const left = readdirSync(home.folder).filter((name) => name.startsWith('test.db'));
+    expect(left).toEqual(['test.db', 'test.db.key']);
+    expect(statSync(join(home.folder, 'test.db.key')).mode & 0o777).toBe(0o600);
   });
 });
 

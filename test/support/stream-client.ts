@@ -99,8 +99,10 @@ export class StreamClient {
           const events = rest.split('\n\n');
           rest = events.pop() as string;
           for (const event of events) {
-            if (event === 'data: [DONE]') done = true;
-            else if (event.startsWith('data: ')) take(JSON.parse(event.slice(6)) as Chunk);
+            // Streams that can be resumed have ids before their data.
+            const sent = event.slice(event.lastIndexOf('\n') + 1);
+            if (sent === 'data: [DONE]') done = true;
+            else if (sent.startsWith('data: ')) take(JSON.parse(sent.slice(6)) as Chunk);
           }
         });
         response.once('error', reject);
