@@ -27,10 +27,7 @@ const CHUNK_TOKENS = 16;
 
 /** Most of what models are made of; tests of features, experts, states and tensor types have the rest, beside the reference backend. */
 const various = [
-  'tinystories-656k',
   'tinystories-656k-mlx-8bit',
-  'quants/q4_k_m.gguf',
-  'gemma3n',
   'gpt_oss',
   'deepseek_v3',
   'qwen3_5_moe',

@@ -102,9 +102,10 @@ describeOnFastestGpu('a server on a GPU that sees', () => {
 
   it.runIf(hasTestdata).each([
     ['its GPU is lost while a tower computes', 'SIGUSR2', isLooking],
-    ['its engine process is killed in the midst of answers', 'SIGKILL', isAnswering],
+    // recovery.test.ts has kills of the engine in every run.
     ...(thorough
       ? ([
+          ['its engine process is killed in the midst of answers', 'SIGKILL', isAnswering],
           ['its GPU is lost in the midst of answers', 'SIGUSR2', isAnswering],
           ['its engine process is killed while a tower computes', 'SIGKILL', isLooking],
         ] as const)
