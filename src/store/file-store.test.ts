@@ -65,5 +65,14 @@ describeStores('files', (home) => {
       await store.prune(NOW_MS);
       expect(await chunkCount()).toBe(2);
     });
+
+    it('keeps what is complete, though who wrote it does not know and discards it', async () => {
+      const writer = await begin(600_000);
+      await writer.write(Buffer.from('answers'));
+      await writer.complete('batch', undefined);
+      await writer.discard();
+      await store.prune(NOW_MS);
+      expect(await chunkCount()).toBe(1);
+    });
   });
 });

@@ -69,12 +69,14 @@ export class FileWriter {
     return 'written';
   }
 
+  /** What is complete stays: the change that made it so may have been made though its answer was lost. */
   async discard(): Promise<void> {
     await this.#database.change((tables) =>
       tables
         .updateTable('file')
-        .set({ complete: 0, bytes: 0, expires_ms: 0 })
+        .set({ bytes: 0, expires_ms: 0 })
         .where('id', '=', this.id)
+        .where('complete', '=', 0)
         .execute(),
     );
   }

@@ -18,4 +18,28 @@ export const foundFaults: readonly FoundFault[] = [
       { kind: 'kill worker', atMs: 476_944, durationMs: 27_930, target: 2, amount: 0.896 },
     ],
   },
+  {
+    promise: 'a batch whose end was written keeps its answers, though the answer to that write was lost',
+    seed: 500_068,
+    faults: [
+      { kind: 'stall worker', atMs: 15_000, durationMs: 9436, target: 1, amount: 0.971, after: 'stream' },
+      {
+        kind: 'slow worker link',
+        atMs: 133_959,
+        durationMs: 7997,
+        target: 8,
+        amount: 0.058,
+        after: 'stream',
+      },
+      {
+        kind: 'database loses answers',
+        atMs: 167_951,
+        durationMs: 12_024,
+        target: 6,
+        amount: 0.981,
+        after: 'stream',
+      },
+      { kind: 'database away', atMs: 170_403, durationMs: 4571, target: 6, amount: 0.935 },
+    ],
+  },
 ];
