@@ -57,7 +57,7 @@ function hears({ membership }: JoinedFleet, node: string): Promise<void> {
   });
 }
 
-const request = { id: 'req-1', keyId: 'key-1' } as unknown as KeptRequest;
+const request = { id: 'req-1', keyId: 'key-1', body: '{}' } as unknown as KeptRequest;
 
 /** Two nodes in each, one of them by the same name in both. */
 async function expectApart(ours: Given, theirs: Given): Promise<void> {
