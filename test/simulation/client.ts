@@ -194,6 +194,11 @@ export class SimulatedClient {
   #refused({ hasAnswered }: SimulatedGateway, status: number, body: string): void {
     const { violation } = this.#world;
     this.#note(`${status} ${body.slice(0, 120)}`);
+    // Its right end, where nothing of it can be told.
+    if (status === 500 && this.#right.failed && this.#tokens.length === 0 && body.includes('numeric_error')) {
+      this.#settleAs(true);
+      return;
+    }
     if (status >= 500) this.#blame(`is refused with ${status} ${body.slice(0, 200)}`);
     // Nothing is known of the stream any more: it is asked for from the beginning.
     if (status === 404 && body.includes('unknown_request')) this.#startAnew();

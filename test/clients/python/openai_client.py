@@ -145,7 +145,7 @@ def refused():
     for call, parameter in [
         (lambda: client.responses.create(model=MODEL, input="a", background=True), "background"),
         (lambda: client.responses.create(model=MODEL, input="a", conversation="conv_1"), "conversation"),
-        (lambda: client.files.create(file=("a.txt", b"a"), purpose="vision"), "purpose"),
+        (lambda: client.files.create(file=("a.txt", b"a"), purpose="fine-tune"), "purpose"),
     ]:
         try:
             call()
