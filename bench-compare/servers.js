@@ -91,7 +91,7 @@ export async function startServer(name, setup) {
   return {
     url,
     stop,
-    cpuSeconds: () => groupSeconds(pid),
+    cpuSeconds: () => treeSeconds(pid),
     hasEnded: () => child.exitCode ?? child.signalCode,
     lastLines,
   };
@@ -114,17 +114,19 @@ async function freePort() {
   return port;
 }
 
-/** Processor seconds of a group's processes, where the system tells. */
-function groupSeconds(group) {
+/** Processor seconds of a process and of those below it, where the system tells: an engine is in a group of its own. */
+function treeSeconds(root) {
   if (process.platform !== 'linux') return undefined;
-  let ticks = 0;
+  const all = new Map();
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
         .replace(/^.*\) /s, '')
         .split(' ');
-      if (Number(fields[2]) === group) ticks += Number(fields[11]) + Number(fields[12]);
+      all.set(Number(pid), { parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) });
     } catch {}
   }
+  const isBelow = (pid) => pid === root || (all.has(pid) && isBelow(all.get(pid).parent));
+  const ticks = [...all].reduce((sum, [pid, one]) => sum + (isBelow(pid) ? one.ticks : 0), 0);
   return ticks / TICKS_A_SECOND;
 }
