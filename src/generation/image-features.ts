@@ -2,6 +2,7 @@
 
 import type { Backend, ImageFeatures, ImageRun } from '../compute/backend.ts';
 import type { SequenceImages } from '../compute/batch-images.ts';
+import { joinedFloats } from '../compute/join-arrays.ts';
 import { invalid } from './generation-error.ts';
 import type { ImagePrompt } from './image-prompt.ts';
 
@@ -20,9 +21,9 @@ export async function sequenceImages(
   const layers = Math.max(...features.map(({ deepstack }) => deepstack.length));
   return {
     places,
-    embeddings: joined(features.map(({ embeddings }) => embeddings)),
+    embeddings: joinedFloats(features.map(({ embeddings }) => embeddings)),
     deepstack: Array.from({ length: layers }, (_, layer) =>
-      joined(features.map(({ deepstack }) => deepstack[layer] ?? new Float32Array())),
+      joinedFloats(features.map(({ deepstack }) => deepstack[layer] ?? new Float32Array())),
     ),
     ...(prefixEnd === undefined ? {} : { prefixEnd }),
     ...(rotaryPositions === undefined ? {} : { rotaryPositions }),
@@ -34,14 +35,4 @@ async function finished(run: ImageRun): Promise<ImageFeatures> {
   const { features } = run;
   run.close();
   return features;
-}
-
-function joined(parts: readonly Float32Array[]): Float32Array {
-  const whole = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

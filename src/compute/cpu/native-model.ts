@@ -17,6 +17,7 @@ import { type NormWeights, readBias, readNorm, readVector, rowType } from '../..
 import { ModelFileError } from '../../weights/model-file-error.ts';
 import { type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
 import { readFloats, type WeightSource } from '../../weights/weight-source.ts';
+import { joinedFloats } from '../join-arrays.ts';
 import { flatSteps } from '../tower/program.ts';
 
 interface NativeLinear extends Pick<LinearSpec, 'bounds'> {
@@ -215,8 +216,8 @@ class Converter {
       ...(factors.length === 0
         ? {}
         : {
-            factors: joined(factors.map((one) => one.factors)),
-            shifts: joined(factors.map((one) => one.shifts)),
+            factors: joinedFloats(factors.map((one) => one.factors)),
+            shifts: joinedFloats(factors.map((one) => one.shifts)),
           }),
       adapter,
       rank,
@@ -262,14 +263,4 @@ class Converter {
     for (const [index, bias] of biases.entries()) all.set(readBias(this.#weights, bias), index * first.rows);
     return all;
   }
-}
-
-function joined(parts: readonly Float32Array[]): Float32Array {
-  const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }

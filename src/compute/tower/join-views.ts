@@ -2,6 +2,7 @@
 
 import { joinedGrid } from '../../model/vision/feature-grid.ts';
 import type { FeatureGrid, TileGrid } from '../../model/vision/vision-spec.ts';
+import { joinedFloats } from '../join-arrays.ts';
 
 /** A `JoinSpec` whose vector is loaded. */
 export type Join =
@@ -15,10 +16,10 @@ export interface FeatureCells extends FeatureGrid {
 }
 
 export function joinViews(join: Join, views: readonly FeatureCells[], tiles: TileGrid): Float32Array {
-  if (join.kind === 'sequence') return joined(views.map(({ values }) => values));
+  if (join.kind === 'sequence') return joinedFloats(views.map(({ values }) => values));
   const [whole, ...others] = views as [FeatureCells, ...FeatureCells[]];
-  if (others.length === 0) return joined([whole.values, join.newline]);
-  return joined([whole.values, ...gridRows(join, others, tiles)]);
+  if (others.length === 0) return joinedFloats([whole.values, join.newline]);
+  return joinedFloats([whole.values, ...gridRows(join, others, tiles)]);
 }
 
 /** The tiles' cells as one grid, each row ended by the vector. */
@@ -79,14 +80,4 @@ function blend(
     }
   }
   return blended;
-}
-
-function joined(parts: readonly Float32Array[]): Float32Array {
-  const whole = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

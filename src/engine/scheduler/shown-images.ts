@@ -2,6 +2,7 @@
 
 import type { ImageFeatures } from '../../compute/backend.ts';
 import { imageSpans, type SequenceImages } from '../../compute/batch-images.ts';
+import { joinedFloats, joinedInts } from '../../compute/join-arrays.ts';
 import { BlockImages, type PlacedImage } from '../cache/block-images.ts';
 
 interface ShownPrompt {
@@ -38,7 +39,7 @@ export class ShownImages {
     this.blocks = new BlockImages(images, this.#prefixEnd > 0 ? prompt : undefined);
     if (bothWays === undefined) this.#whole = [];
     else if (bothWays === 'prompts') this.#whole = [{ first: 0, end: prompt.length }];
-    else this.#whole = imageSpans(joined(images.map(({ places }) => places)));
+    else this.#whole = imageSpans(joinedInts(images.map(({ places }) => places)));
   }
 
   /** Whether tokens see each other of which one lies before a position and one after it. */
@@ -76,7 +77,7 @@ export class ShownImages {
     if (parts.length === 1) return { ...only, ...prompt };
     const layers = Math.max(...parts.map(({ deepstack }) => deepstack.length));
     return {
-      places: joined(parts.map(({ places }) => places)),
+      places: joinedInts(parts.map(({ places }) => places)),
       embeddings: joinedFloats(parts.map(({ embeddings }) => embeddings)),
       deepstack: Array.from({ length: layers }, (_, layer) =>
         joinedFloats(parts.map(({ deepstack, embeddings }) => deepstack[layer] ?? embeddings.map(() => 0))),
@@ -114,24 +115,4 @@ function firstAtLeast(places: Int32Array, position: number): number {
     else high = middle;
   }
   return low;
-}
-
-function joined(parts: readonly Int32Array[]): Int32Array {
-  const whole = new Int32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}
-
-function joinedFloats(parts: readonly Float32Array[]): Float32Array {
-  const whole = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }
