@@ -27,7 +27,10 @@ const setFlags = {
 };
 
 // Each folder is compiled as one unit: headers are most of the cost of small files.
-const unitNames = ['layers', 'model', 'sampling', 'system', 'tower', 'cuda', 'cuda/layers', 'cuda/tower'];
+const unitNames = ['layers', 'model', 'sampling', 'system', 'tower'];
+// They compute nothing themselves.
+const callingUnits = ['cuda', 'cuda/layers', 'cuda/tower'];
+const callingUnitFlags = ['-O1'];
 // The GPU that tests run kernels on; a build that has it uses it alone. It is compiled in half the time with few optimisations.
 const simulatorUnits = ['cuda/simulator', 'cuda/simulator/vision'];
 // A simulated thread asks for its block at every step: with this model that is a load, and no call.
@@ -53,6 +56,10 @@ export const commonFlags = [
 
 // Kernels are vectorised and unrolled by hand; higher optimisation only makes them larger.
 const kernelFlags = ['-O2', '-ftree-vectorize'];
+// Those of no instruction set are an oracle and a last resort; they take half the time to compile so.
+const scalarFlags = ['-O1', '-ftree-vectorize', '-ftree-slp-vectorize'];
+// A set's kernels are those of another, but for some.
+const base = { amx: 'avx512' };
 
 /** A source and all it includes, but for what was `seen`. */
 export function textsOf(folder, name, seen = new Set()) {
@@ -80,14 +87,16 @@ function unitOf(folder, moreFlags = []) {
 }
 
 function kernelsOf(arch, set) {
-  const flags = [...commonFlags, ...kernelFlags, ...(setFlags[arch]?.[set] ?? []), ...includeFlags];
+  const optimised = set === 'scalar' ? scalarFlags : kernelFlags;
+  const flags = [...commonFlags, ...optimised, ...(setFlags[arch]?.[set] ?? []), ...includeFlags];
   return readdirSync(join(nativeFolder, 'kernels'))
     .filter((file) => file === `isa-${set}.cc` || file.startsWith(`isa-${set}-`))
     .sort()
     .map((file) => ({ folder: nativeFolder, name: `kernels/${file}`, flags }));
 }
 
-export function kernelSources(arch, sets = instructionSets(arch)) {
+export function kernelSources(arch, wanted = instructionSets(arch)) {
+  const sets = instructionSets(arch).filter((set) => wanted.some((one) => one === set || base[one] === set));
   const named = sets.map((set) => `-DCHAIRLIFT_WITH_${set.toUpperCase()}`);
   const choice = { folder: nativeFolder, name: 'kernels/dispatch.cc' };
   return [
@@ -267,7 +276,11 @@ export async function buildNative({
     }));
     return compileObjects({ compiler, arch, sources: spelled, progress });
   };
-  const [addon, ...others] = ['addon', ...unitNames].map((unit) => unitOf(unit));
+  const addon = unitOf('addon', callingUnitFlags);
+  const others = [
+    ...unitNames.map((unit) => unitOf(unit)),
+    ...callingUnits.map((unit) => unitOf(unit, callingUnitFlags)),
+  ];
   const simulator = simulatesGpu ? simulatorUnits.map((unit) => unitOf(unit, simulatorUnitFlags)) : [];
   const compiled = await Promise.all([
     // What takes longest comes first.

@@ -11,17 +11,21 @@ namespace {
 
 using namespace chairlift;
 
+// `isKept`: between steps.
 struct HalfKv {
+  static constexpr bool isKept = true;
   using Element = uint16_t;
   static Vec load(const Element* from) { return Vec::loadF16(from); }
   static Vec scaled(Vec x, const float*) { return x; }
 };
 struct FloatKv {
+  static constexpr bool isKept = false;
   using Element = float;
   static Vec load(const Element* from) { return Vec::load(from); }
   static Vec scaled(Vec x, const float*) { return x; }
 };
 struct ByteKv {
+  static constexpr bool isKept = true;
   using Element = int8_t;
   static Vec load(const Element* from) { return Vec::loadI8(from); }
   static Vec scaled(Vec x, const float* scales) { return x * Vec::load(scales); }
@@ -225,11 +229,13 @@ CHAIRLIFT_INLINE void weighSlices(const KvBlock<Kv>& block, const KvBlock<Kv>& n
 template <class Kv, int count, bool ahead>
 inline void weighBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int begin,
                        int end, int paddedSize) {
+  // Several queries hide the latency of sums with fewer slices.
+  constexpr int most = count > 1 && weighedSlices > 4 ? 4 : weighedSlices;
   for (int d = 0; d < paddedSize;) {
     // In even shares: sums of few slices wait for each other.
-    const int left = (paddedSize - d) / 16, shares = (left + weighedSlices - 1) / weighedSlices;
+    const int left = (paddedSize - d) / 16, shares = (left + most - 1) / most;
     const int slices = (left + shares - 1) / shares;
-    withCount<weighedSlices>(slices, [&](auto constant) CHAIRLIFT_LAMBDA {
+    withCount<most>(slices, [&](auto constant) CHAIRLIFT_LAMBDA {
       weighSlices<Kv, count, decltype(constant)::value, ahead>(block, next, queries, begin, end, d);
     });
     d += 16 * slices;
@@ -255,6 +261,14 @@ inline void weighTokens(const KvBlock<Kv>& block, const KvBlock<Kv>& next, Query
   for (int q = 0; q < count; q++) weighBlock<Kv, 1, ahead>(block, next, queries + q, begin[q], end[q], paddedSize);
 }
 
+/** Calls run(Constant<count>) with as many queries as can be taken at a time. What is not kept has many: only its last ones go one by one. */
+template <class Kv, int most, class Run>
+CHAIRLIFT_INLINE void withQueries(int left, const Run& run) {
+  if constexpr (Kv::isKept) withCount<most>(left < most ? left : most, run);
+  else if (left < most) run(Constant<1>());
+  else run(Constant<most>());
+}
+
 /**
  * Each part is done for all queries before the next, so that keys and then values stay in the first-level cache. What is done last
  * asks for the next block: earlier, it would have to make room again.
@@ -262,27 +276,31 @@ inline void weighTokens(const KvBlock<Kv>& block, const KvBlock<Kv>& next, Query
 template <class Kv>
 inline void attendBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int count,
                         const AttentionTask& task, int blockStart) {
-  for (int q = 0; q < count; q += scoredQueries) {
-    if (task.valuesInKeys > 0) {
-      withCount<scoredQueries>(count - q < scoredQueries ? count - q : scoredQueries, [&](auto constant) CHAIRLIFT_LAMBDA {
-        scoreRows<Kv, decltype(constant)::value>(block, next, queries + q, task.headSize, task.scale, task.softcap);
-      });
-    } else if (count - q > scoredQueries) {
-      scoreBlock<Kv, scoredQueries, false>(block, next, queries + q, task.headSize, task.scale, task.softcap);
-    } else {
-      withCount<scoredQueries>(count - q, [&](auto constant) CHAIRLIFT_LAMBDA {
-        scoreBlock<Kv, decltype(constant)::value, true>(block, next, queries + q, task.headSize, task.scale, task.softcap);
-      });
-    }
+  for (int q = 0; q < count;) {
+    const int left = count - q;
+    withQueries<Kv, scoredQueries>(left, [&](auto constant) CHAIRLIFT_LAMBDA {
+      constexpr int taken = decltype(constant)::value;
+      if (Kv::isKept && task.valuesInKeys > 0) {
+        scoreRows<Kv, taken>(block, next, queries + q, task.headSize, task.scale, task.softcap);
+      } else if (taken == scoredQueries && left > taken) {
+        scoreBlock<Kv, taken, taken != scoredQueries>(block, next, queries + q, task.headSize, task.scale, task.softcap);
+      } else {
+        scoreBlock<Kv, taken, true>(block, next, queries + q, task.headSize, task.scale, task.softcap);
+      }
+      q += taken;
+    });
   }
-  for (int q = 0; q < count; q += attentionTile) {
-    if (count - q > attentionTile) {
-      weighTokens<Kv, attentionTile, false>(block, next, queries + q, task, blockStart);
-    } else {
-      withCount<attentionTile>(count - q, [&](auto constant) CHAIRLIFT_LAMBDA {
-        weighTokens<Kv, decltype(constant)::value, true>(block, next, queries + q, task, blockStart);
-      });
-    }
+  for (int q = 0; q < count;) {
+    const int left = count - q;
+    withQueries<Kv, attentionTile>(left, [&](auto constant) CHAIRLIFT_LAMBDA {
+      constexpr int taken = decltype(constant)::value;
+      if (taken == attentionTile && left > taken) {
+        weighTokens<Kv, taken, taken != attentionTile>(block, next, queries + q, task, blockStart);
+      } else {
+        weighTokens<Kv, taken, true>(block, next, queries + q, task, blockStart);
+      }
+      q += taken;
+    });
   }
 }
 

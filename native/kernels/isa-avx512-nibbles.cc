@@ -9,9 +9,10 @@
 
 namespace chairlift {
 
-void multiplyNibblesAvx512(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel,
+void multiplyNibblesAvx512(const PackedMatrix& matrix, const Activations& x, int firstRow, int firstPanel, int endPanel,
                            const float* bias, float* out, size_t outStride) {
-  multiplyNibblesOnAvx512(matrix, x, firstPanel, endPanel, bias, out, outStride);
+  const Product p{matrix, x, firstPanel, endPanel, bias, out, outStride};
+  forNibbles(matrix, [&](auto kind) { multiplyPanels<decltype(kind)>(p, firstRow); });
 }
 
 }  // namespace chairlift

@@ -13,7 +13,7 @@
 namespace chairlift {
 
 const KernelTable avx512bwKernels = {
-    "avx512bw", false, multiplyOnAvx512<multiplyNibblesAvx512bw>, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace,
+    "avx512bw", false, multiplyOnAvx512<multiplyRowsOnAvx512<multiplyNibblesAvx512bw>>, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace,
     storeKv, attend,
     {convolve, updateDelta, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
 };

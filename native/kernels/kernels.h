@@ -274,11 +274,13 @@ struct KernelTable {
   RecurrenceKernels recurrence;
 };
 
-/** Products with matrices of nibbles, compiled apart from the tables that they belong to. */
-void multiplyNibblesAvx512bw(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel,
-                             const float* bias, float* out, size_t outStride);
-void multiplyNibblesAvx512(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel,
-                           const float* bias, float* out, size_t outStride);
+/** Products of rows from `firstRow` on. */
+using MultiplyRowsKernel = void(const PackedMatrix& matrix, const Activations& x, int firstRow, int firstPanel,
+                                int endPanel, const float* bias, float* out, size_t outStride);
+/** Those with matrices of nibbles are compiled apart from the tables that they belong to. */
+MultiplyRowsKernel multiplyNibblesAvx512bw, multiplyNibblesAvx512;
+/** Of any matrix; floats take all rows. */
+MultiplyRowsKernel multiplyRowsAvx512;
 
 extern const KernelTable scalarKernels;
 extern const KernelTable avx2Kernels;

@@ -1,11 +1,11 @@
 // Matrix products of quantized matrices on AMX: up to 16 rows by 16 columns at a time, the integer part in tiles, the
-// rest as in other kernels. Few rows go to the vector kernels, which give the same bits.
-// Include after those of AVX-512.
+// rest as in other kernels. Few rows and floats go to the kernels of AVX-512, which give the same bits.
+// Include after the ISA's vec-*.h and codes-*.h.
 #pragma once
 
 #include <immintrin.h>
 
-#include "kernels/products-avx512.h"
+#include "kernels/products-frame.h"
 
 namespace {
 
@@ -249,7 +249,9 @@ void multiplyOnTiles(const Product& p) {
     for (int panel = p.firstPanel; panel < p.endPanel; panel++) run(p, tiles * tileRows, panel, rest);
   }
   if (p.x.rows >= fewestTileRows) _tile_release();
-  if (rest > 0 && rest < fewestTileRows) multiplyPanels<Kind, fewestTileRows - 1>(p, tiles * tileRows);
+  if (rest > 0 && rest < fewestTileRows) {
+    multiplyRowsAvx512(p.matrix, p.x, tiles * tileRows, p.firstPanel, p.endPanel, p.bias, p.out, p.outStride);
+  }
 }
 
 void multiplyAmx(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel, const float* bias,
@@ -257,7 +259,7 @@ void multiplyAmx(const PackedMatrix& matrix, const Activations& x, int firstPane
   const Product p{matrix, x, firstPanel, endPanel, bias, out, outStride};
   forKind(matrix, [&](auto kind) {
     using Kind = decltype(kind);
-    if constexpr (Kind::isFloat) multiplyByVectors<Kind>(p, 0);
+    if constexpr (Kind::isFloat) multiplyRowsAvx512(matrix, x, 0, firstPanel, endPanel, bias, out, outStride);
     // float32 scales have no bits left for lifting.
     else if (matrix.scaleType == ScaleType::F32) multiplyOnTiles<Kind, false>(p);
     else multiplyOnTiles<Kind, true>(p);

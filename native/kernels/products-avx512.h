@@ -99,14 +99,14 @@ inline void multiplyTwoPanels(const Product& p, int row, int panel) {
   repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(second.sum[r], row + r, panel + 1); });
 }
 
-/** Rows from `firstRow` on, at most `most` at a time. */
-template <class Kind, int most = rowTile>
+/** Rows from `firstRow` on. */
+template <class Kind>
 void multiplyPanels(const Product& p, int firstRow) {
   if constexpr (Kind::isFloat) {
-    multiplyByVectors<Kind, most>(p, firstRow);
+    multiplyByVectors<Kind>(p, firstRow);
   } else {
     for (int panel = p.firstPanel; panel < p.endPanel; panel += 2) {
-      takeRows<most>(firstRow, p.x.rows, [&](auto count, int row) CHAIRLIFT_LAMBDA {
+      takeRows<rowTile>(firstRow, p.x.rows, [&](auto count, int row) CHAIRLIFT_LAMBDA {
         multiplyTwoPanels<Kind, decltype(count)::value>(p, row, panel);
       });
     }
@@ -114,20 +114,18 @@ void multiplyPanels(const Product& p, int firstRow) {
 }
 
 /** The kernels of nibbles, half of what there is to compile, are compiled apart. */
-template <MultiplyKernel multiplyNibbles>
-void multiplyOnAvx512(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel, const float* bias,
-                      float* out, size_t outStride) {
-  if (hasNibbles(matrix)) return multiplyNibbles(matrix, x, firstPanel, endPanel, bias, out, outStride);
+template <MultiplyRowsKernel multiplyNibbles>
+void multiplyRowsOnAvx512(const PackedMatrix& matrix, const Activations& x, int firstRow, int firstPanel, int endPanel,
+                          const float* bias, float* out, size_t outStride) {
+  if (hasNibbles(matrix)) return multiplyNibbles(matrix, x, firstRow, firstPanel, endPanel, bias, out, outStride);
   const Product p{matrix, x, firstPanel, endPanel, bias, out, outStride};
-  forWholeCodes(matrix, [&](auto kind) { multiplyPanels<decltype(kind)>(p, 0); });
+  forWholeCodes(matrix, [&](auto kind) { multiplyPanels<decltype(kind)>(p, firstRow); });
 }
 
-/** A template so that only what calls it compiles it. */
-template <int most = rowTile>
-void multiplyNibblesOnAvx512(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel,
-                             const float* bias, float* out, size_t outStride) {
-  const Product p{matrix, x, firstPanel, endPanel, bias, out, outStride};
-  forNibbles(matrix, [&](auto kind) { multiplyPanels<decltype(kind), most>(p, 0); });
+template <MultiplyRowsKernel multiplyRows>
+void multiplyOnAvx512(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel, const float* bias,
+                      float* out, size_t outStride) {
+  multiplyRows(matrix, x, 0, firstPanel, endPanel, bias, out, outStride);
 }
 
 }  // namespace

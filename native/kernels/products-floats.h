@@ -9,6 +9,8 @@ namespace {
 
 // Inputs whose widened weights are kept: those of `floatPanels` panels fit the first-level cache.
 constexpr int widenedInputs = 64;
+// Panels that few rows take at a time: they wait for memory.
+constexpr int fewRowsPanels = floatPanels < 2 ? floatPanels : 2;
 // Rows that widened weights serve: their inputs of a segment fit the second-level cache.
 constexpr int floatBlockRows = 128;
 // Of all inputs of rows that fit it, too.
@@ -142,13 +144,13 @@ inline void addFloatSegment(const Product& p, int firstRow, int endRow, int pane
   block.endSegment(p, firstRow, endRow, panel, first == 0, end == inputs);
 }
 
-/** Calls run(Constant<count>, panel) for all panels, shared out evenly. */
-template <class Run>
+/** Calls run(Constant<count>, panel) for all panels, at most `most` at a time, shared out evenly. */
+template <int most, class Run>
 CHAIRLIFT_INLINE void takeFloatPanels(const Product& p, const Run& run) {
   for (int panel = p.firstPanel; panel < p.endPanel;) {
-    const int left = p.endPanel - panel, shares = (left + floatPanels - 1) / floatPanels;
+    const int left = p.endPanel - panel, shares = (left + most - 1) / most;
     const int count = (left + shares - 1) / shares;
-    withCount<floatPanels>(count, [&](auto panels) CHAIRLIFT_LAMBDA { run(panels, panel); });
+    withCount<most>(count, [&](auto panels) CHAIRLIFT_LAMBDA { run(panels, panel); });
     panel += count;
   }
 }
@@ -156,7 +158,7 @@ CHAIRLIFT_INLINE void takeFloatPanels(const Product& p, const Run& run) {
 template <Encoding encoding>
 void multiplyFloats(const Product& p) {
   if (p.x.rows <= floatRows) {
-    return takeFloatPanels(p, [&](auto constant, int panel) CHAIRLIFT_LAMBDA {
+    return takeFloatPanels<fewRowsPanels>(p, [&](auto constant, int panel) CHAIRLIFT_LAMBDA {
       constexpr int panels = decltype(constant)::value;
       withCount<floatRows>(p.x.rows, [&](auto rows) CHAIRLIFT_LAMBDA {
         multiplyFewFloats<encoding, decltype(rows)::value, panels>(p, 0, panel);
@@ -170,7 +172,7 @@ void multiplyFloats(const Product& p) {
     const int runInputs = size_t(end - row) * size_t(inputs) * sizeof(float) <= floatBlockBytes ? inputs : segmentInputs;
     for (int first = 0; first < inputs; first += runInputs) {
       const InputRun run{first, first + runInputs < inputs ? first + runInputs : inputs};
-      takeFloatPanels(p, [&](auto panels, int panel) CHAIRLIFT_LAMBDA {
+      takeFloatPanels<floatPanels>(p, [&](auto panels, int panel) CHAIRLIFT_LAMBDA {
         for (int segment = run.first; segment < run.end; segment += segmentInputs) {
           addFloatSegment<encoding, decltype(panels)::value>(p, row, end, panel, segment, run);
         }
