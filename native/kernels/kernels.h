@@ -44,6 +44,22 @@ struct Codebook {
  */
 enum class ScaleType : uint8_t { F16, BF16, F32, Super, Power };
 
+// What formats have. Kernels of a quantized encoding, 16 or 32 of whose inputs share a scale, take no others: each that they take
+// would make all of them larger.
+
+constexpr bool takesScales(Encoding encoding, int scaleInputs, ScaleType type) {
+  const bool fine = scaleInputs == 16;
+  if (type == ScaleType::Super) return encoding != Encoding::UnsignedByte;
+  if (type == ScaleType::F16) return !fine || encoding == Encoding::Codebook;
+  if (type == ScaleType::Power) return !fine && encoding == Encoding::Codebook;
+  return !fine && (encoding == Encoding::UnsignedNibble || encoding == Encoding::Byte || encoding == Encoding::UnsignedByte);
+}
+
+constexpr bool takesMinimums(Encoding encoding, int scaleInputs) {
+  return encoding == Encoding::UnsignedNibble || encoding == Encoding::UnsignedByte ||
+         (encoding == Encoding::Byte && scaleInputs != 16);
+}
+
 // 2^100: beyond it `liftValue` times a scale would be infinite.
 constexpr uint8_t largestPower = 227;
 

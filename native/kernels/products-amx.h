@@ -164,7 +164,7 @@ struct TileCursor {
     repeat<span>([&](int i) CHAIRLIFT_LAMBDA {
       const int inChunk = number % chunkNumbers * span + i;
       const GroupSide& side = sides[(number * span + i) / parts];
-      const Vec scale = scales.template scale<encoding>(inChunk), liftedScale = scale * Vec::set(-liftValue);
+      const Vec scale = scales.template scale<Kind>(inChunk), liftedScale = scale * Vec::set(-liftValue);
       const int32_t* dots = product + i * rows * panelColumns;
       const uint8_t* ahead = panel + size_t(number * span + i) * shareBytes + prefetchBytes;
       repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
@@ -177,7 +177,7 @@ struct TileCursor {
         if constexpr (lifts) total = addLiftedShare(total, row, scale, liftedScale, side.scale[r]);
         else total = addShare(total, Vec{_mm512_cvtepi32_ps(_mm512_load_si512(row))}, scale, side.scale[r]);
       });
-      if (matrix.hasMinimum) addMinimums<Kind>(scales, inChunk, side, 0, segments.total);
+      if (Kind::mayHaveMinimum && matrix.hasMinimum) addMinimums<Kind>(scales, inChunk, side, 0, segments.total);
     });
   }
 };
@@ -260,9 +260,13 @@ void multiplyAmx(const PackedMatrix& matrix, const Activations& x, int firstPane
   forKind(matrix, [&](auto kind) {
     using Kind = decltype(kind);
     if constexpr (Kind::isFloat) multiplyRowsAvx512(matrix, x, 0, firstPanel, endPanel, bias, out, outStride);
-    // float32 scales have no bits left for lifting.
-    else if (matrix.scaleType == ScaleType::F32) multiplyOnTiles<Kind, false>(p);
-    else multiplyOnTiles<Kind, true>(p);
+    else {
+      // float32 scales have no bits left for lifting.
+      if constexpr (takesScales(Kind::encoding, Kind::scaleInputs, ScaleType::F32)) {
+        if (matrix.scaleType == ScaleType::F32) return multiplyOnTiles<Kind, false>(p);
+      }
+      multiplyOnTiles<Kind, true>(p);
+    }
   });
 }
 

@@ -70,8 +70,8 @@ inline void multiplyTwoPanels(const Product& p, int row, int panel) {
         repeat<2 * rows>([&](int k) CHAIRLIFT_LAMBDA { sums[k] = startDot<encoding>(offsets + k % rows); });
         addTwoDots<Kind, rows>(matrix, codes, codes + toSecond, inputs, part, sums);
         const int scaleGroup = i * parts + part;
-        const Vec firstScale = firstScales.codeScale<encoding>(scaleGroup);
-        const Vec secondScale = secondScales.codeScale<encoding>(scaleGroup);
+        const Vec firstScale = firstScales.codeScale<Kind>(scaleGroup);
+        const Vec secondScale = secondScales.codeScale<Kind>(scaleGroup);
         repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
           const Vec dot = finishDot<encoding>(sums[r], offsets + r);
           first.total[r] = addShare(first.total[r], dot, firstScale, inputScales[r]);
@@ -80,7 +80,7 @@ inline void multiplyTwoPanels(const Product& p, int row, int panel) {
           const Vec dot = finishDot<encoding>(sums[rows + r], offsets + r);
           second.total[r] = addShare(second.total[r], dot, secondScale, inputScales[r]);
         });
-        if (matrix.hasMinimum) {
+        if (Kind::mayHaveMinimum && matrix.hasMinimum) {
           addMinimums<Kind>(firstScales, scaleGroup, *sides, firstRow, first.total);
           addMinimums<Kind>(secondScales, scaleGroup, *sides, firstRow, second.total);
         }

@@ -21,6 +21,7 @@ struct Kind {
   // What a group's codes take, and how many lines its share of a panel may touch.
   static constexpr size_t codeBytes = isBytes ? 512 : 256;
   static constexpr int groupLines = isBytes ? 9 : 5;
+  static constexpr bool mayHaveMinimum = takesMinimums(encoding, scaleInputs);
 
   /** Which of a group's sums goes with a scale: that of the whole, or that of its half. */
   static constexpr int sumIndex(int part) { return parts == 1 ? 0 : 1 + part; }
@@ -182,26 +183,34 @@ struct ChunkScales {
     return other;
   }
 
-  template <Encoding encoding>
+  template <class Kind>
   CHAIRLIFT_INLINE Vec scale(int scaleGroup) const {
-    const Vec scale = load(scales, 0, scaleGroup);
-    return encoding == Encoding::Codebook ? scale * Vec::set(codebook->unit) : scale;
+    const Vec scale = load<Kind>(scales, 0, scaleGroup);
+    return Kind::encoding == Encoding::Codebook ? scale * Vec::set(codebook->unit) : scale;
   }
   // The vector kernels multiply nibbles sixteenfold; their scale takes it back, which is exact.
-  template <Encoding encoding>
+  template <class Kind>
   CHAIRLIFT_INLINE Vec codeScale(int scaleGroup) const {
-    return encoding == Encoding::Nibble ? scale<encoding>(scaleGroup) * Vec::set(1.0f / 16) : scale<encoding>(scaleGroup);
+    return Kind::encoding == Encoding::Nibble ? scale<Kind>(scaleGroup) * Vec::set(1.0f / 16) : scale<Kind>(scaleGroup);
   }
-  CHAIRLIFT_INLINE Vec minimum(int scaleGroup) const { return load(minimums, panelColumns, scaleGroup); }
+  template <class Kind>
+  CHAIRLIFT_INLINE Vec minimum(int scaleGroup) const {
+    return load<Kind>(minimums, panelColumns, scaleGroup);
+  }
 
  private:
+  template <class Kind>
+  CHAIRLIFT_INLINE bool is(ScaleType one) const {
+    return takesScales(Kind::encoding, Kind::scaleInputs, one) && type == one;
+  }
+  template <class Kind>
   CHAIRLIFT_INLINE Vec load(const uint8_t* from, int super, int scaleGroup) const {
     const size_t at = size_t(scaleGroup) * panelColumns, sharedAt = size_t(scaleGroup >> sharedShift) * panelColumns;
-    if (type == ScaleType::F16) return Vec::loadF16((const uint16_t*)from + sharedAt);
-    if (type == ScaleType::Super) return Vec::loadI8((const int8_t*)from + at) * Vec::loadF16(supers + super);
-    if (type == ScaleType::BF16) return Vec::loadBf16((const uint16_t*)from + sharedAt);
-    if (type == ScaleType::Power) return Vec::loadPowers(from + at);
-    return Vec::load((const float*)from + sharedAt);
+    if (is<Kind>(ScaleType::F16)) return Vec::loadF16((const uint16_t*)from + sharedAt);
+    if (is<Kind>(ScaleType::BF16)) return Vec::loadBf16((const uint16_t*)from + sharedAt);
+    if (is<Kind>(ScaleType::Power)) return Vec::loadPowers(from + at);
+    if (is<Kind>(ScaleType::F32)) return Vec::load((const float*)from + sharedAt);
+    return Vec::loadI8((const int8_t*)from + at) * Vec::loadF16(supers + super);
   }
 };
 
@@ -214,7 +223,7 @@ CHAIRLIFT_INLINE Vec addShare(Vec total, Vec dot, Vec scale, float inputScale) {
 template <class Kind, int rows>
 CHAIRLIFT_INLINE void addMinimums(const ChunkScales& scales, int scaleGroup, const GroupSide& side, size_t firstRow,
                                   Vec (&total)[rows]) {
-  const Vec minimum = scales.minimum(scaleGroup);
+  const Vec minimum = scales.template minimum<Kind>(scaleGroup);
   const float* sums = side.sum[Kind::sumIndex(scaleGroup % Kind::parts)] + firstRow;
   repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = fma(minimum, Vec::set(sums[r]), total[r]); });
 }
@@ -270,12 +279,12 @@ CHAIRLIFT_INLINE void addGroups(const PackedMatrix& matrix, const uint8_t* panel
         Sums sums[rows];
         repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { sums[r] = startDot<Kind::encoding>(offsets + r); });
         dots.addPart(part, sums);
-        const Vec scale = scales.codeScale<Kind::encoding>(i * parts + part);
+        const Vec scale = scales.codeScale<Kind>(i * parts + part);
         repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
           const Vec dot = finishDot<Kind::encoding>(sums[r], offsets + r);
           segments.total[r] = addShare(segments.total[r], dot, scale, inputScales[r]);
         });
-        if (matrix.hasMinimum) addMinimums<Kind>(scales, i * parts + part, *sides, firstRow, segments.total);
+        if (Kind::mayHaveMinimum && matrix.hasMinimum) addMinimums<Kind>(scales, i * parts + part, *sides, firstRow, segments.total);
       });
       inputs += groupCodes;
       sides++;

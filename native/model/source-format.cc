@@ -251,7 +251,7 @@ constexpr Codebook fp4 = {{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -
 // For scales at a 256th of the file's.
 constexpr Codebook fp4Scaled = {{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}, 128.0f};
 
-const SourceFormat formats[] = {
+constexpr SourceFormat formats[] = {
     // name, block, bytes, encoding, inputs per scale, scales, minimum, codebook, reader
     {"F32", 1, 4, Encoding::F32, 0, ScaleType::F32, false, nullptr, nullptr},
     {"F16", 1, 2, Encoding::F16, 0, ScaleType::F32, false, nullptr, nullptr},
@@ -290,6 +290,16 @@ const SourceFormat formats[] = {
 };
 
 #undef MLX_FORMATS
+
+constexpr bool areTaken() {
+  for (const SourceFormat& format : formats) {
+    if (!format.read) continue;
+    if (!takesScales(format.encoding, format.scaleInputs, format.scaleType)) return false;
+    if (format.hasMinimum && !takesMinimums(format.encoding, format.scaleInputs)) return false;
+  }
+  return true;
+}
+static_assert(areTaken(), "kernels take the scales and minimums of all formats");
 
 }  // namespace
 

@@ -26,6 +26,9 @@ constexpr Codebook someCodebook = {{-128, -127, -43, -25, -8, -3, -1, 0, 1, 2, 6
 std::vector<PackedMatrix> allKinds() {
   std::vector<PackedMatrix> kinds;
   const auto add = [&](Encoding encoding, ScaleType scaleType, bool hasMinimum, int32_t scaleInputs) {
+    const bool isQuantized = scaleInputs > 0;
+    if (isQuantized && !takesScales(encoding, scaleInputs, scaleType)) return;
+    if (hasMinimum && !takesMinimums(encoding, scaleInputs)) return;
     PackedMatrix kind{};
     kind.encoding = encoding;
     kind.scaleType = scaleType;
