@@ -1,7 +1,6 @@
 // Answers of a chat: from a server, or from a model that is loaded into this process.
 
 import { type BackendName, BLOCK_TOKENS } from '../compute/backend.ts';
-import { chooseBackend } from '../compute/choose-backend.ts';
 import { AnswerGrammars } from '../generation/answer-grammars.ts';
 import type { GenerationPart } from '../generation/answer-parts.ts';
 import type { ContentPart } from '../generation/chat-prompt.ts';
@@ -10,7 +9,6 @@ import { prepare } from '../generation/prepare.ts';
 import { directEncoder } from '../generation/prompt-encoder.ts';
 import { type ResponseFormat, requirementsFor } from '../generation/response-format.ts';
 import { flagNames, samplingSettings } from '../generation/sampling-settings.ts';
-import { runsTowers } from '../model/vision/tower-backends.ts';
 import { openLocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { messageOf } from '../runtime/error-message.ts';
@@ -166,10 +164,9 @@ interface Answering extends Pick<LocalAnswersOptions, 'sampling' | 'structure'> 
 const names = { ...flagNames, prompt: 'messages' };
 
 export async function localAnswers(path: string, options: LocalAnswersOptions): Promise<ChatAnswers> {
-  const seesHere = runsTowers(chooseBackend(options.backend).name);
   const local = openLocalModel(path, {
     contextLength: options.contextTokens,
-    images: seesHere && 'if-possible',
+    images: 'if-possible',
   });
   if (local.spec.headless === true) {
     local.close();

@@ -8,7 +8,6 @@ import { readDenseLayers } from '../model/dense-layers.ts';
 import { openSpec } from '../model/open-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import { attentionsOf, isEncoder } from '../model/spec-walk.ts';
-import { runsTowers } from '../model/vision/tower-backends.ts';
 import { calibratedBudget, measuredRows } from './calibrate.ts';
 import type { EngineOptions } from './engine.ts';
 import type { VisionLimits } from './images/prompt-images.ts';
@@ -49,7 +48,7 @@ export async function loadEngine(
   const { files, spec, weights } = openSpec(settings.modelPath, {
     ...(contextLength === undefined ? {} : { contextLength }),
     adapters,
-    images: images && runsTowers(choice.name) && 'if-possible',
+    images: images && 'if-possible',
     projectorPath,
   });
   try {

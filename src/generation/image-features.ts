@@ -8,14 +8,11 @@ import type { ImagePrompt } from './image-prompt.ts';
 
 /** Undefined where the prompt has no picture. */
 export async function sequenceImages(
-  backend: Pick<Backend, 'name' | 'beginImage'>,
+  backend: Pick<Backend, 'beginImage'>,
   { images, places, rotaryPositions, prefixEnd }: ImagePrompt,
 ): Promise<SequenceImages | undefined> {
   if (images.length === 0) return undefined;
-  const { name } = backend;
-  if (backend.beginImage === undefined) {
-    throw invalid('messages', `the ${name} backend does not read images`);
-  }
+  if (backend.beginImage === undefined) throw invalid('messages', 'the model does not read images');
   const features: ImageFeatures[] = [];
   for (const image of images) features.push(await finished(backend.beginImage(image)));
   const layers = Math.max(...features.map(({ deepstack }) => deepstack.length));

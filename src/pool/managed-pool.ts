@@ -2,11 +2,9 @@
 // least recently used first when room is needed; a pinned one never does. Models that fit only in turn change places:
 // one that has had its turn takes no new requests, ends those it has, and leaves; who asks for it meanwhile waits.
 
-import type { BackendName } from '../compute/backend.ts';
 import type { AdapterPath } from '../model/open-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import { textOnlyNotice } from '../model/spec-walk.ts';
-import { runsTowers } from '../model/vision/tower-backends.ts';
 import { messageOf } from '../runtime/error-message.ts';
 import { type LongTimer, runAfter } from '../runtime/timers.ts';
 import { AdapterChanges } from './adapter-changes.ts';
@@ -147,8 +145,7 @@ export class ManagedPool implements ModelPool {
   }
 
   get #readsImages(): boolean {
-    const { images, backend = 'cpu' } = this.#options.engine;
-    return images === true && runsTowers(backend);
+    return this.#options.engine.images === true;
   }
 
   loaded(): readonly ServedModel[] {
@@ -412,9 +409,8 @@ export class ManagedPool implements ModelPool {
     const { backend, device, notice } = started.ready;
     if (notice !== undefined) this.#notify('fallback', name, notice);
     const { tokenizer, template, fillInMiddle, sampling, pooling, classifier } = local;
-    // The engine found another backend than was expected, and has left the tower out.
-    const spec = runsTowers(backend) ? local.spec : withoutTower(local.spec);
-    const visionProblem = local.visionProblem ?? unseenBecause(spec, backend, this.#options.engine.images);
+    const { spec } = local;
+    const visionProblem = local.visionProblem ?? unseenBecause(spec, this.#options.engine.images);
     const less = textOnlyNotice(spec);
     if (less !== undefined) this.#notify('fallback', name, visionProblem ?? less);
     const { blockCount } = memory;
@@ -543,20 +539,9 @@ export class ManagedPool implements ModelPool {
   }
 }
 
-function withoutTower({ vision, ...spec }: ModelSpec): ModelSpec {
-  return vision === undefined ? spec : { ...spec, textOnly: true };
-}
-
-function unseenBecause(
-  { textOnly }: ModelSpec,
-  backend: BackendName,
-  images: boolean | undefined,
-): string | undefined {
-  if (textOnly !== true) return undefined;
-  if (images !== true) return 'this server leaves vision towers out (vision: false)';
-  return runsTowers(backend)
-    ? undefined
-    : `the ${backend} backend does not run vision towers; --backend cpu does`;
+function unseenBecause({ textOnly }: ModelSpec, images: boolean | undefined): string | undefined {
+  const isLeftOut = textOnly === true && images !== true;
+  return isLeftOut ? 'this server leaves vision towers out (vision: false)' : undefined;
 }
 
 function plainPath({ name, path }: AdapterPath): AdapterPath {
