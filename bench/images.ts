@@ -79,16 +79,23 @@ const weights: WeightSource = {
   },
 };
 
+/** Those of the same seed are one. Made before anything is measured: it takes longer than a step. */
+const inputs = new Map<number, ImageInput>();
+
 function picture(seed: number): ImageInput {
-  const view = () => ({
-    width: SIDE,
-    height: SIDE,
-    rgb: Uint8Array.from({ length: 3 * SIDE ** 2 }, (_, at) => (at * (37 + 2 * seed)) & 0xff),
-  });
-  return {
+  const made = inputs.get(seed);
+  if (made !== undefined) return made;
+  const view = () => {
+    const rgb = new Uint8Array(3 * SIDE ** 2);
+    for (let at = 0; at < rgb.length; at++) rgb[at] = at * (37 + 2 * seed);
+    return { width: SIDE, height: SIDE, rgb };
+  };
+  const input: ImageInput = {
     views: Array.from({ length: VIEWS }, view),
     tiles: { rows: 3, columns: 4, picture: { width: 4 * SIDE, height: 3 * SIDE } },
   };
+  inputs.set(seed, input);
+  return input;
 }
 
 let requests = 0;
@@ -183,6 +190,7 @@ async function streams(isEnough: () => boolean) {
 
 const first = (ms: readonly number[]) => ms[0] as number;
 
+for (const seed of [90, 100, ...Array(pictures).keys()]) picture(seed);
 // Learns what steps and pieces take.
 await Promise.all([ask(requestFor(wordsOf(5, 90), 8, 90)), streams(() => true)]);
 const alone = await streams(() => true);

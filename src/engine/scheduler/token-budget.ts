@@ -2,6 +2,7 @@
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { CostModel } from './cost-model.ts';
+import { Overrun } from './overrun.ts';
 import type { StepLoad } from './step-plan.ts';
 
 export type BudgetOptions =
@@ -16,9 +17,14 @@ export type BudgetOptions =
 
 /** An adaptive step may always have this many tokens, and its prefill as many, or nothing would move. */
 const MINIMUM_TOKENS = BLOCK_TOKENS;
-/** Towers come in pieces of a size of their own: they keep so much below the target, */
-const TOWER_CAUTION = 0.9;
-/** and have so much of it even where decodes alone exceed it, or no picture would ever be seen. */
+/** Shares of the target that steps are believed to exceed what is expected of them, before they are measured, and that one changes. */
+const FIRST_OVERRUN = 0.1;
+const OVERRUN_STEP = 0.05;
+/** Beyond it, less for towers would help nobody: the machine itself stands still now and then. */
+const MOST_OVERRUN = 0.25;
+/** What is left, less what pieces of towers may take longer than expected themselves. */
+const TOWER_CAUTION = 0.85;
+/** Towers have so much of the target even where decodes alone exceed it, or no picture would ever be seen. */
 const LEAST_TOWER_SHARE = 1 / 8;
 /** Where a step has a number of tokens instead of a time. */
 const FIXED_TOWER_MS = 50;
@@ -28,6 +34,7 @@ const EXTRAPOLATION = 2;
 export class TokenBudget {
   readonly costModel = new CostModel();
   readonly #options: BudgetOptions;
+  readonly #overrun: Overrun;
   #largestMeasured = MINIMUM_TOKENS;
 
   constructor(options: BudgetOptions) {
@@ -40,6 +47,8 @@ export class TokenBudget {
       throw new RangeError(`targetStepMs must be above 0, not ${options.targetStepMs}`);
     }
     this.#options = options;
+    const targetMs = options.kind === 'fixed' ? FIXED_TOWER_MS : options.targetStepMs;
+    this.#overrun = new Overrun(FIRST_OVERRUN * targetMs, OVERRUN_STEP * targetMs);
   }
 
   /** No step is ever larger, so no more sequences can run. */
@@ -51,14 +60,20 @@ export class TokenBudget {
   prefillTokens(decodes: StepLoad, start: number, towerMs = 0): number {
     const most = this.#options.maxStepTokens - decodes.tokens;
     if (this.#options.kind === 'fixed') return most;
-    const fitting = this.#chunkWithin(this.#targetMs(decodes) - towerMs, decodes, start);
+    const target = this.#targetMs(decodes);
+    // Next to towers what is uncertain adds up.
+    const leftMs = towerMs > 0 ? target - towerMs - this.#overrunMs(target) : target;
+    const fitting = this.#chunkWithin(leftMs, decodes, start);
     return Math.min(most, Math.max(MINIMUM_TOKENS - decodes.tokens, fitting));
   }
 
-  /** Time for towers next to these decodes: what they leave of the target, half of it where prompts want some, too. */
+  /**
+   * Time for towers next to these decodes: what they leave of the target, even where the step takes longer than expected; half of it
+   * where prompts want some, too.
+   */
   towerMs(decodes: StepLoad, prefills: boolean): number {
     const target = this.#targetMs(decodes);
-    const left = TOWER_CAUTION * target - this.costModel.predictMs(decodes);
+    const left = TOWER_CAUTION * (target - this.costModel.predictMs(decodes) - this.#overrunMs(target));
     return Math.max(target * LEAST_TOWER_SHARE, prefills ? left / 2 : left);
   }
 
@@ -78,8 +93,13 @@ export class TokenBudget {
   }
 
   observe(load: StepLoad, ms: number): void {
+    if (this.costModel.observations > 0) this.#overrun.observe(ms - this.costModel.predictMs(load));
     this.costModel.observe(load, ms);
     this.#largestMeasured = Math.max(this.#largestMeasured, load.tokens);
+  }
+
+  #overrunMs(target: number): number {
+    return Math.min(MOST_OVERRUN * target, this.#overrun.ms);
   }
 
   #targetMs(decodes: StepLoad): number {
