@@ -12,6 +12,14 @@ const comparisons = {
     file: 'bench-compare/serve.js',
     says: 'a server under load beside llama-server: first tokens, gaps, whole answers',
   },
+  images: {
+    file: 'bench-compare/images.js',
+    says: 'the first token about a picture, and about the same picture again, beside llama-server',
+  },
+  restore: {
+    file: 'bench-compare/restore.js',
+    says: 'a long prompt after a restart, beside the slots that llama-server saves and restores',
+  },
   edit: { file: 'bench-compare/edit.js', says: 'answers that mostly repeat what was given' },
   accuracy: {
     file: 'bench-compare/accuracy.js',

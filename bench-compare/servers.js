@@ -21,6 +21,8 @@ const TICKS_A_SECOND = 100;
  * @property {number} slots answers that llama-server computes at once
  * @property {number} contextTokens of one request
  * @property {string} llamaServer its program
+ * @property {string} [projector] the GGUF file of the vision tower
+ * @property {string} [kept] a folder for KV that outlives the server
  */
 
 /** @typedef {(setup: Setup, port: number, folder: string) => readonly [program: string, ...args: string[]]} Command */
@@ -29,19 +31,23 @@ const TICKS_A_SECOND = 100;
 export const servers = {
   chairlift: {
     label: 'Chairlift',
-    command: ({ path, threads, contextTokens }, port, folder) => [
+    command: ({ path, projector, kept, threads, contextTokens }, port, folder) => [
       process.execPath,
       chairliftProgram,
       'serve',
       path,
+      ...(projector === undefined ? [] : ['--mmproj', projector]),
+      ...(kept === undefined ? [] : ['--cache-disk', kept]),
       ...['--backend', 'cpu', '--threads', String(threads), '--context', String(contextTokens)],
       ...['--port', String(port), '--database', join(folder, 'chairlift.db'), '--log-level', 'warn'],
     ],
   },
   'llama-server': {
     label: 'llama-server',
-    command: ({ path, threads, slots, contextTokens, llamaServer }, port) => [
+    command: ({ path, projector, kept, threads, slots, contextTokens, llamaServer }, port) => [
       llamaServer,
+      ...(projector === undefined ? [] : ['--mmproj', projector]),
+      ...(kept === undefined ? [] : ['--slot-save-path', kept]),
       ...['--model', path, '--threads', String(threads), '--threads-batch', String(threads)],
       ...['--parallel', String(slots), '--ctx-size', String(slots * contextTokens)],
       ...['--host', '127.0.0.1', '--port', String(port), '--no-webui'],
@@ -91,6 +97,12 @@ export async function startServer(name, setup) {
   return {
     url,
     stop,
+    /** As a user ends it, with time to write. */
+    end: async () => {
+      process.kill(pid, 'SIGTERM');
+      await ended;
+      await stop();
+    },
     cpuSeconds: () => treeSeconds(pid),
     hasEnded: () => child.exitCode ?? child.signalCode,
     lastLines,
