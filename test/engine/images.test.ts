@@ -10,10 +10,14 @@ import { LocalEngine } from '../../src/engine/local-engine.ts';
 import type { EngineRequest } from '../../src/engine/request.ts';
 import { checkIntegrity } from '../../src/engine/scheduler/integrity.ts';
 import { type Answer, collect } from '../support/engine-requests.ts';
+import { createOnCpu, hasAddon } from '../support/native.ts';
 import { seeingOptions, seeingRequest } from '../support/seeing-requests.ts';
 import { hasTestdata } from '../support/testdata.ts';
 import { some, thorough } from '../support/thorough.ts';
 import { answer, goldenCases, openSeeing, readCase, type Seeing, seen } from '../vision/golden-case.ts';
+
+/** What is held here is the engine's: the faster backend does. */
+const create = hasAddon ? createOnCpu : createReferenceBackend;
 
 const NEW_TOKENS = 6;
 const names = ['two images', 'tiny', 'text only', ...(thorough ? ['non-square, orientation 6'] : [])];
@@ -21,13 +25,27 @@ const names = ['two images', 'tiny', 'text only', ...(thorough ? ['non-square, o
 /** Rotary positions and deep features; images that see themselves; prompts that do; recurrent states; many rows in tiles. */
 const families = ['qwen3_vl', 'gemma3', 'paligemma', 'qwen3_5', 'smolvlm'];
 
+/** Stays open for the next engine. */
+function lent(backend: Backend): Backend {
+  const { name, blockCount, stateSlots } = backend;
+  return {
+    name,
+    blockCount,
+    stateSlots,
+    step: (batch, rows) => backend.step(batch, rows),
+    sampleRows: (logits, vocabSize, rows) => backend.sampleRows(logits, vocabSize, rows),
+    releaseBlocks: (blocks) => backend.releaseBlocks(blocks),
+    beginImage: (image) => (backend.beginImage as NonNullable<Backend['beginImage']>)(image),
+    close: () => {},
+  };
+}
+
 async function within<Result>(
   seeing: Seeing,
   options: Partial<EngineOptions>,
   use: (engine: LocalEngine) => Promise<Result>,
 ): Promise<Result> {
-  const lent: Backend = { ...seeing.backend, close: () => {} };
-  const engine = new LocalEngine(lent, { ...seeingOptions(seeing), ...options });
+  const engine = new LocalEngine(lent(seeing.backend), { ...seeingOptions(seeing), ...options });
   const checks = engine.monitor.subscribe({ step: () => checkIntegrity(engine.engine.scheduler) });
   try {
     return await use(engine);
@@ -49,7 +67,7 @@ function said({ tokens, logprobs }: Answer) {
 describe.skipIf(!hasTestdata).each(families)('%s behind an engine', (family) => {
   let opened: Promise<Seeing> | undefined;
   const open = () => {
-    opened ??= openSeeing(createReferenceBackend, family);
+    opened ??= openSeeing(create, family);
     return opened;
   };
   afterAll(async () => (await opened)?.backend.close());
@@ -129,7 +147,7 @@ describe.skipIf(!hasTestdata)('requests with images', () => {
     change: (request: EngineRequest) => EngineRequest,
     options: Partial<EngineOptions> = {},
   ) {
-    const seeing = await openSeeing(createReferenceBackend, 'qwen3_vl');
+    const seeing = await openSeeing(create, 'qwen3_vl');
     const [one] = goldenCases('qwen3_vl').filter(({ name }) => name === 'tiny');
     const prompt = await readCase(seeing, one as Parameters<typeof readCase>[1]);
     const request = await seeingRequest(seeing, prompt, { sampling: { maxTokens: 1 } });
