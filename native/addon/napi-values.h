@@ -109,6 +109,12 @@ inline napi_value fromNumber(napi_env env, double number) {
   return value;
 }
 
+inline napi_value fromBoolean(napi_env env, bool flag) {
+  napi_value value;
+  check(napi_get_boolean(env, flag, &value), "cannot make a boolean");
+  return value;
+}
+
 inline napi_value undefinedValue(napi_env env) {
   napi_value value;
   check(napi_get_undefined(env, &value), "cannot make undefined");
