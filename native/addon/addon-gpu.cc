@@ -163,9 +163,7 @@ napi_value stepAndSample(napi_env env, napi_callback_info info) {
     if (model.isRecorded(input, sampling)) {
       model.start(input, sampling, found.data, states.data);
       handle.busy = handle.isComputing = true;
-      napi_value nothing;
-      check(napi_get_undefined(env, &nothing), "cannot make undefined");
-      return nothing;
+      return undefinedValue(env);
     }
     return runOffThread(env, handle, "chairlift.stepAndSample", held,
                         [model = handle.cudaModel, input = std::move(input), sampling = std::move(sampling), to = found.data,
