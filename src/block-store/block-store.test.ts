@@ -212,6 +212,34 @@ describe('a store of blocks', () => {
     await expectAll(again, chain('a', 3));
   });
 
+  it('writes its key again with what it writes after the folder was deleted, or the key damaged', async () => {
+    const folder = newFolder();
+    const store = await open(folder);
+    await fill(store, chain('a', 3));
+    rmSync(folder, { recursive: true });
+    await fill(store, chain('b', 3));
+    await expectAll(await open(folder), chain('b', 3));
+    writeFileSync(join(folder, 'store.key'), 'damaged');
+    rmSync(join(folder, readdirSync(folder).find((name) => !name.startsWith('store.key')) as string), {
+      recursive: true,
+    });
+    await fill(store, chain('c', 3));
+    await expectAll(await open(folder), chain('c', 3));
+    expect(warnings).toEqual([]);
+  });
+
+  it('writes no more under a key that was replaced, which nobody could read, and says so', async () => {
+    const folder = newFolder();
+    const store = await open(folder);
+    await fill(store, ['a']);
+    rmSync(folder, { recursive: true });
+    await fill(await open(folder), ['b']);
+    store.write(keyOf('c'), '', new Uint8Array(1000));
+    await store.flush();
+    expect(store.stats()).toMatchObject({ written: 1, dropped: 1 });
+    expect(warnings).toEqual([expect.stringContaining('another key')]);
+  });
+
   it('keeps its key where it is told to', async () => {
     const folder = newFolder();
     const keyFile = join(folder, '..', 'elsewhere', 'key');

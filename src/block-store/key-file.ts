@@ -33,6 +33,20 @@ export function openStoreKey(files: StoreFiles, path: string, report: (message: 
   throw new Error(`${path} can be neither read nor made`);
 }
 
+/** Writes the key anew where its file was lost or damaged while the store is in use. Throws where there is another key by now. */
+export function keepStoreKey(files: StoreFiles, path: string, key: Uint8Array): void {
+  const text = readText(files, path);
+  const found = text === undefined ? undefined : parseKey(text);
+  if (found !== undefined && Buffer.compare(found, key) === 0) return;
+  if (found === undefined) {
+    if (text !== undefined) files.rename(path, `${path}.damaged`);
+    if (makeKey(files, path, key) !== undefined) return;
+  }
+  throw new Error(
+    `${path} holds another key than this process has used so far; start it again to use that one`,
+  );
+}
+
 /** Undefined where there is none that can be used. */
 export function readStoreKey(files: StoreFiles, path: string): Uint8Array | undefined {
   const text = readText(files, path);
@@ -51,9 +65,12 @@ function readText(files: StoreFiles, path: string): string | undefined {
 }
 
 /** Undefined where another made one meanwhile. */
-function makeKey(files: StoreFiles, path: string): Uint8Array | undefined {
+function makeKey(
+  files: StoreFiles,
+  path: string,
+  key: Uint8Array = randomBytes(STORE_KEY_BYTES),
+): Uint8Array | undefined {
   files.makeFolder(dirname(path));
-  const key = randomBytes(STORE_KEY_BYTES);
   const own = `${path}.${randomBytes(8).toString('hex')}`;
   const file = files.create(own);
   if (file === undefined) return undefined;

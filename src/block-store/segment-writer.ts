@@ -27,6 +27,16 @@ interface SegmentLimits {
   readonly segmentMs: number;
 }
 
+interface SegmentWriterOptions {
+  readonly folder: string;
+  /** Its folder in the store. */
+  readonly model: string;
+  readonly sealing: Sealing;
+  readonly limits: SegmentLimits;
+  /** See StoreWriter. */
+  readonly keepKey: () => void;
+}
+
 /** What a system gathers of one segment at most before it is on the disk, and for how long. */
 const SYNC_EVERY_BYTES = 64 * 2 ** 20;
 const SYNC_EVERY_MS = 30_000;
@@ -51,16 +61,18 @@ export class SegmentWriter {
   readonly #model: string;
   readonly #sealing: Sealing;
   readonly #limits: SegmentLimits;
+  readonly #keepKey: () => void;
   #open: OpenSegment | undefined;
   /** Names go up, even where the clock goes back. */
   #lastBeginMs = 0;
 
-  constructor(files: StoreFiles, folder: string, model: string, sealing: Sealing, limits: SegmentLimits) {
+  constructor(files: StoreFiles, { folder, model, sealing, limits, keepKey }: SegmentWriterOptions) {
     this.#files = files;
     this.#folder = folder;
     this.#model = model;
     this.#sealing = sealing;
     this.#limits = limits;
+    this.#keepKey = keepKey;
   }
 
   get current(): string | undefined {
@@ -119,6 +131,7 @@ export class SegmentWriter {
   }
 
   #begin(nowMs: number): OpenSegment {
+    this.#keepKey();
     const beginMs = Math.max(nowMs, this.#lastBeginMs + 1);
     this.#lastBeginMs = beginMs;
     const name = segmentName(beginMs);

@@ -38,6 +38,8 @@ interface StoreWriterOptions {
   readonly model: string;
   readonly sealing: Sealing;
   readonly limits: StoreLimits;
+  /** Called before a segment is begun; throws where nobody could read it. */
+  readonly keepKey: () => void;
 }
 
 export class StoreWriter {
@@ -48,11 +50,11 @@ export class StoreWriter {
   readonly #room: Room;
 
   constructor(files: StoreFiles, options: StoreWriterOptions) {
-    const { folder, model, sealing, limits } = options;
+    const { folder, model, sealing, limits, keepKey } = options;
     this.#files = files;
     this.#options = options;
     this.#index = new IndexReader(files, folder, model, sealing);
-    this.#segments = new SegmentWriter(files, folder, model, sealing, limits);
+    this.#segments = new SegmentWriter(files, { folder, model, sealing, limits, keepKey });
     this.#room = new Room(files, folder, limits);
   }
 

@@ -5,7 +5,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../runtime/error-message.ts';
 import { Fifo } from './fifo.ts';
 import { packSlots } from './index-slots.ts';
-import { openStoreKey } from './key-file.ts';
+import { keepStoreKey, openStoreKey } from './key-file.ts';
 import { nodeFiles } from './node-files.ts';
 import type { StoreLimits } from './room.ts';
 import { Sealing } from './sealing.ts';
@@ -76,7 +76,11 @@ function send(message: FromWriteThread): void {
 
 function open(): StoreWriter {
   const storeKey = openStoreKey(nodeFiles, data.keyFile, (message) => send({ kind: 'warning', message }));
-  const writer = new StoreWriter(nodeFiles, { ...data, sealing: new Sealing(storeKey) });
+  const writer = new StoreWriter(nodeFiles, {
+    ...data,
+    sealing: new Sealing(storeKey),
+    keepKey: () => keepStoreKey(nodeFiles, data.keyFile, storeKey),
+  });
   nodeFiles.makeFolder(data.folder);
   follow(writer);
   send({ kind: 'opened', storeKey });

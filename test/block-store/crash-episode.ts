@@ -4,7 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import type { IndexSlot } from '../../src/block-store/index-slots.ts';
-import { openStoreKey } from '../../src/block-store/key-file.ts';
+import { keepStoreKey, openStoreKey } from '../../src/block-store/key-file.ts';
 import { RecordReader } from '../../src/block-store/record-reader.ts';
 import { DiskFull } from '../../src/block-store/room.ts';
 import { Sealing } from '../../src/block-store/sealing.ts';
@@ -109,7 +109,8 @@ class Episode {
 
   #open(bytesToLive: number): Writing {
     const files = new SimulatedProcess(this.#disk, bytesToLive);
-    const sealing = new Sealing(openStoreKey(files, `${FOLDER}/store.key`, () => {}));
+    const key = openStoreKey(files, `${FOLDER}/store.key`, () => {});
+    const sealing = new Sealing(key);
     const isNew = this.#sealing === undefined || Buffer.compare(this.#sealing.mark, sealing.mark) !== 0;
     if (isNew && this.#told.length > 0) throw new Error('the key is lost');
     const names = files.list(FOLDER).filter((name) => name.startsWith('store.key'));
@@ -122,7 +123,8 @@ class Episode {
       segmentBytes: 3000 + Math.floor(this.#random() * 6000),
       segmentMs: 60_000,
     };
-    const writer = new StoreWriter(files, { folder: FOLDER, model, sealing, limits });
+    const keepKey = () => keepStoreKey(files, `${FOLDER}/store.key`, key);
+    const writer = new StoreWriter(files, { folder: FOLDER, model, sealing, limits, keepKey });
     writer.changes(this.#nowMs);
     return { model, writer, files, segment: undefined };
   }
@@ -227,7 +229,7 @@ class Episode {
   #slots(files: SimulatedProcess, model: string): { readonly segment: string; readonly slot: IndexSlot }[] {
     if (this.#sealing === undefined) return [];
     const limits = { sizeBytes: this.#sizeBytes, segmentBytes: 1000, segmentMs: 1000 };
-    const options = { folder: FOLDER, model, sealing: this.#sealing, limits };
+    const options = { folder: FOLDER, model, sealing: this.#sealing, limits, keepKey: () => {} };
     const { found } = new StoreWriter(files, options).changes(0);
     return found.flatMap(({ segment, slots }) => slots.map((slot) => ({ segment, slot })));
   }
