@@ -10,8 +10,9 @@ import { blockContract } from './block-contract.ts';
 import { contentContract, stateContentContract } from './content-contract.ts';
 import type { ModelGroup } from './contract-models.ts';
 import { encoderContract } from './encoder-contract.ts';
-import { imageContract } from './image-contract.ts';
+import { type ImageOptions, imageContract } from './image-contract.ts';
 import { logitsContract } from './logits-contract.ts';
+import type { NamedModel } from './named-models.ts';
 import { recurrentContract } from './recurrent-contract.ts';
 import { logitsOf, whole } from './running.ts';
 import { samplingContract } from './sampling-contract.ts';
@@ -28,6 +29,8 @@ export interface ContractModels {
   /** Random models, where a backend is fast enough to compute many. */
   readonly decoders: readonly ModelGroup[];
   readonly encoders: readonly ModelGroup[];
+  /** All of them where it is absent. */
+  readonly named?: readonly NamedModel[];
   readonly tensorTypes: readonly TensorType[];
   readonly kvTypes: readonly KvType[];
   /** Tokens of the sequence that is compared; 70 reach into a second segment of attention. */
@@ -38,7 +41,7 @@ export interface ContractModels {
   /** Tokens of texts that encoders compute together; windows are 7 and 40. */
   readonly texts: readonly number[];
   /** Where the backend sees. */
-  readonly images?: true;
+  readonly images?: ImageOptions;
   /** Options that change no bit, such as numbers of threads. */
   readonly settings: readonly OpenOptions[];
 }
@@ -53,7 +56,8 @@ export function backendContract(open: OpenBackend, models: ContractModels): void
   describe('encoders', () => encoderContract(open, models));
   describe('recurrent state', () => recurrentContract(open, models.tokens));
   describe('sampling', () => samplingContract(open));
-  if (models.images) describe('images', () => imageContract(open, models));
+  const { images, settings } = models;
+  if (images) describe('images', () => imageContract(open, { settings, ...images }));
 
   it('reports loading from start to end, and refuses to run once closed', async () => {
     const shares: number[] = [];

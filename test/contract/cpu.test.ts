@@ -20,7 +20,7 @@ describe.skipIf(!hasAddon)('the cpu backend (skipped where the addon is not buil
     others: 16,
     otherTokens: 120,
     texts: [70, 3, 130, 33, 1],
-    images: true,
+    images: {},
     settings: [{ threads: 1 }, { threads: 2 }],
   }),
 );

@@ -32,7 +32,7 @@ interface Text {
   readonly images?: SequenceImages;
 }
 
-interface Images extends Pick<ContractModels, 'settings'> {
+export interface ImageOptions {
   /** A picture whose views are joined; smaller where kernels are simulated. */
   readonly pictureOf?: (seed: number) => ImageInput;
   /** Of towers. */
@@ -41,7 +41,11 @@ interface Images extends Pick<ContractModels, 'settings'> {
 
 export function imageContract(
   open: OpenBackend,
-  { settings, pictureOf = tiledImage, types = ['F32', 'F16', 'Q8_0'] }: Images,
+  {
+    settings,
+    pictureOf = tiledImage,
+    types = ['F32', 'F16', 'Q8_0'],
+  }: ImageOptions & Pick<ContractModels, 'settings'>,
 ): void {
   describe.each(models)('in a batch: $name', ({ make, bothWays }) => {
     const model = make();

@@ -11,7 +11,7 @@ import { namedModels } from './named-models.ts';
 import { alone, byReference, isFloat, withBackend } from './running.ts';
 
 export function logitsContract(open: OpenBackend, models: ContractModels): void {
-  const { decoders, tensorTypes, kvTypes } = models;
+  const { decoders, tensorTypes, kvTypes, named = namedModels } = models;
 
   describe.each(decoders)('of models with $name', ({ models: arbitrary, runs }) => {
     it('are the same bits alone and among others, in any chunks, over scattered blocks', async () => {
@@ -35,7 +35,7 @@ export function logitsContract(open: OpenBackend, models: ContractModels): void 
     });
   });
 
-  it.each(namedModels)(
+  it.each(named)(
     'are those of the reference backend, and the same bits in any batch: $name',
     async ({ make, kvType }) => {
       const model = make();

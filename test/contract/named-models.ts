@@ -7,7 +7,7 @@ import { linear, rms } from '../support/leaves.ts';
 import { type TinyModel, type TinyModelOptions, tinyModel } from '../support/tiny-model.ts';
 import { withTensors } from '../support/with-tensors.ts';
 
-interface NamedModel {
+export interface NamedModel {
   readonly name: string;
   readonly kvType: KvType;
   make(): TinyModel;

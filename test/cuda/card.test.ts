@@ -20,7 +20,7 @@ describeOnCard('the cuda backend on a card', () => {
     others: 16,
     otherTokens: 120,
     texts: [70, 3, 130, 33, 1],
-    images: true,
+    images: {},
     settings: [{ threads: 1 }],
   });
 });
