@@ -8,6 +8,7 @@ import { type TensorType, tensorLayouts } from '../../src/weights/tensor-type.ts
 import { backendContract, type ContractModels, type OpenBackend } from '../contract/backend-contract.ts';
 import { plainModels } from '../contract/contract-models.ts';
 import { expectLikeReference, expectSameBits } from '../contract/logits-contract.ts';
+import { type NamedModel, namedModels } from '../contract/named-models.ts';
 import { logitsOf, whole } from '../contract/running.ts';
 import { BLOCKS, superTypes } from '../support/backend-properties.ts';
 import { sharedGpu, withBinding } from '../support/gpu-backend.ts';
@@ -47,9 +48,30 @@ const everyFormat = types.filter((type, at) =>
 /** A third of them in every run: read-weights.test.ts has all. */
 const tensorTypes = some(everyFormat);
 
+/**
+ * Those with the most in each. Kernels of the others take half a minute to compile; test/cuda/layers.test.ts and the processor's
+ * contract have them all in every run, goldens.test.ts models of their kinds.
+ */
+const mostInEach = [
+  'what gemma has',
+  'attention and feed-forward in one branch, with norms, gates, sinks and growth',
+  'experts chosen by a softmax, and a shared expert with a gate',
+  'experts whose input is scaled, and a router with a norm of its own',
+  'a layer that reads what another has stored',
+  'attention in chunks, per-layer embeddings',
+  'MLA',
+];
+
+function namedModel(name: string): NamedModel {
+  const found = namedModels.find((model) => model.name === name);
+  if (found === undefined) throw new Error(`no model is named ${name}`);
+  return found;
+}
+
 const models: ContractModels = {
   decoders: [plainModels(thorough ? 2 : 1, small)],
   encoders: [],
+  named: thorough ? namedModels : mostInEach.map(namedModel),
   tensorTypes,
   kvTypes: ['f16', 'q8'],
   tokens: isSlowGpu ? 12 : 40,
@@ -58,7 +80,7 @@ const models: ContractModels = {
   // The second is longer than a window, and than a block.
   texts: isSlowGpu ? [3, 45] : [33, 3, 66, 1],
   // Two minutes for kernels to compile; vision.test.ts has the most of it in every run.
-  ...(thorough ? { images: true } : {}),
+  ...(thorough ? { images: {} } : {}),
   settings: [{}],
 };
 
