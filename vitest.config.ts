@@ -15,7 +15,7 @@ const replacingModules = ['src/store/key-ring.test.ts', 'src/cli/bench-offline-f
 const ofTheSystem = [
   'test/cuda/{adapters,attention,contract,images,products,recovery}.test.ts',
   'test/{chaos,clients,fleet,simulation,web}/**/*.test.ts',
-  'test/end-to-end/{held-sockets,hostile-grammars,load,recovery,restarts,shutdown,survival,twin,upstreams}.test.ts',
+  'test/end-to-end/{held-sockets,hostile-grammars,load,recovery,restarts,revoked-keys,shutdown,survival,twin,upstreams}.test.ts',
 ];
 
 export default defineConfig({

@@ -56,6 +56,7 @@ import {
 import { LogDestination } from './log-destination.ts';
 import { formatLogLine, usesColour } from './log-text.ts';
 import { modelsFolder, poolModels, poolOptions, shortNamesOf } from './pool-settings.ts';
+import { followRevokedKeys } from './revoked-keys.ts';
 import { readSamplingDefaults } from './sampling-defaults.ts';
 import { serviceManagerOf } from './service-manager.ts';
 import { openTracing, type Tracing } from './tracing-settings.ts';
@@ -115,6 +116,7 @@ interface Parts {
   isHurried?: boolean;
   /** Of sockets that a service manager holds. */
   leaveSockets?: () => Promise<void>;
+  endRevocations?: (() => Promise<void>) | undefined;
 }
 
 type OnLoading = (model: string, share: number) => void;
@@ -175,6 +177,7 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
   const found = roles.worker ? poolModels(config, homedir()) : undefined;
   parts.own = found && openPool(config, found, gpu, logger, onLoading);
   if (upstreams !== undefined) checkNames(upstreams, parts.own?.list() ?? [], logger);
+  parts.endRevocations = parts.own && followRevokedKeys(store.keys, parts.own);
   const model = parts.own && (await preload(parts.own, config));
   stop?.throwIfAborted();
   parts.fleet =
@@ -293,6 +296,7 @@ async function closeParts(parts: Parts, limitMs: number, logger: Logger): Promis
     ['the fleet’s models', () => fleet?.pool?.close(leftMs())],
     ['the fleet', () => fleet?.close(leftMs())],
     ['the connection to the fleet', () => bus?.close()],
+    ['keys that were revoked', () => parts.endRevocations?.()],
     ['the models', () => own?.close(leftMs())],
     ['traces', () => tracing?.exporter.close()],
     ['kept streams', () => store.kept?.close()],

@@ -1,8 +1,10 @@
+import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { BlockStore } from '../block-store/block-store.ts';
 import type { Database } from '../store/database.ts';
 import { ANONYMOUS_KEY_ID } from '../store/key-record.ts';
 import { KeyRing } from '../store/key-ring.ts';
@@ -102,6 +104,33 @@ describe('chairlift keys', () => {
     expect(revoked).toEqual({ ...record, revokedMs: expect.any(Number) });
     expect(JSON.parse((await run('keys', 'list', '--json')).output)).toEqual([]);
     expect(JSON.parse((await run('keys', 'list', '--all', '--json')).output)).toEqual([revoked]);
+  });
+
+  it('deletes the KV blocks of a key that it revokes, and no others', async () => {
+    const cache = join(folder, 'cache');
+    const ids: string[] = [];
+    for (const name of ['ann', 'bob']) {
+      const { output } = await run('keys', 'create', '--name', name, '--json');
+      ids.push((JSON.parse(output) as { id: string }).id);
+    }
+    const store = await BlockStore.open({
+      folder: cache,
+      model: { name: 'small', identity: 'small' },
+      sizeBytes: 1 << 24,
+      warn: fail,
+    });
+    const keys = ids.map((id) => createHash('sha256').update(id).digest());
+    for (const [at, key] of keys.entries()) store.write(key, ids[at] as string, new Uint8Array(100).fill(at));
+    await store.flush();
+    vi.stubEnv('CHAIRLIFT_CACHE_DISK', cache);
+    const { output, notes } = await run('keys', 'revoke', 'ann');
+    expect(output).toMatch(/^Revoked 'ann'/);
+    expect(notes).toBe(`Deleted 1 of its KV blocks in ${cache}.\n`);
+    expect(await store.read(keys)).toEqual([undefined, new Uint8Array(100).fill(1)]);
+    vi.unstubAllEnvs();
+    expect((await run('keys', 'revoke', 'bob', '--cache-disk', cache)).notes).toContain('Deleted 1');
+    expect(await store.read(keys)).toEqual([undefined, undefined]);
+    await store.close();
   });
 
   it('lists keys in columns, without their secrets', async () => {

@@ -2,6 +2,9 @@
 // by itself.
 
 import { type Command, Option } from 'commander';
+import { processInputs, resolveConfig } from '../config.ts';
+import { removeStored } from '../pool/stored-blocks.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import { type KeyRecord, TIERS, type Tier } from '../store/key-record.ts';
 import { KeyStore } from '../store/key-store.ts';
 import { openDatabase } from '../store/open-database.ts';
@@ -45,8 +48,12 @@ export function addKeys(program: Command): void {
   withStore(keys.command('list').description('show the keys'))
     .option('--all', 'show revoked keys too')
     .action(listKeys);
-  withStore(keys.command('revoke').description('end a key; its usage stays'))
+  withStore(
+    keys.command('revoke').description('end a key, and delete its KV blocks on disk; its usage stays'),
+  )
     .argument('<key>', 'its name or id')
+    .option('--cache-disk <folder>', "the folder of KV blocks; the server's where unset")
+    .option('--cache-disk-key <file>', "the file of their key; the server's where unset")
     .action(revokeKey);
 }
 
@@ -84,7 +91,12 @@ async function listKeys(options: ListOptions): Promise<void> {
   } else process.stdout.write(`${layOut(records)}\n`);
 }
 
-async function revokeKey(nameOrId: string, options: DatabaseOptions): Promise<void> {
+interface RevokeOptions extends DatabaseOptions {
+  readonly cacheDisk?: string;
+  readonly cacheDiskKey?: string;
+}
+
+async function revokeKey(nameOrId: string, options: RevokeOptions): Promise<void> {
   const { record, left } = await withKeyStore(options.database, async (store) => ({
     record: await store.revoke(nameOrId, Date.now()),
     left: (await store.liveKeys()).live.length,
@@ -96,6 +108,26 @@ async function revokeKey(nameOrId: string, options: DatabaseOptions): Promise<vo
     ? JSON.stringify(record)
     : `Revoked '${record.name}' (${record.id}, ${record.prefix}…).${left === 0 ? `\n${noneLeft}` : ''}`;
   process.stdout.write(`${text}\n`);
+  deleteBlocks(record.id, options);
+}
+
+/** A running server that has this database deletes them as well, with those in its memory: nobody may be running. */
+function deleteBlocks(keyId: string, options: RevokeOptions): void {
+  const { folder, keyFile } = blockFolder(options);
+  if (folder === undefined) return;
+  try {
+    const blocks = removeStored(folder, keyId, keyFile);
+    if (blocks > 0) process.stderr.write(`Deleted ${blocks} of its KV blocks in ${folder}.\n`);
+  } catch (error) {
+    throw new UsageError(`its KV blocks in ${folder} could not be deleted: ${messageOf(error)}`);
+  }
+}
+
+/** What is not given is as servers are told it; a key file elsewhere belongs to the folder that it is set with. */
+function blockFolder({ cacheDisk, cacheDiskKey }: RevokeOptions) {
+  if (cacheDisk !== undefined) return { folder: cacheDisk, keyFile: cacheDiskKey };
+  const { config } = resolveConfig(processInputs({}));
+  return { folder: config.cacheDisk, keyFile: cacheDiskKey ?? config.cacheDiskKey };
 }
 
 const noneLeft =

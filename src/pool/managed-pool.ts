@@ -506,7 +506,7 @@ export class ManagedPool implements ModelPool {
     if (engines.length > 0 || disk === undefined) return;
     // Nobody waits for this process meanwhile: no model is loaded.
     try {
-      removeStored(disk.folder, tenant);
+      removeStored(disk.folder, tenant, disk.keyFile);
     } catch (error) {
       this.#notify('incident', 'none', `KV blocks of ${tenant} were not deleted: ${messageOf(error)}`);
     }

@@ -6,9 +6,9 @@ import { nodeFiles } from '../block-store/node-files.ts';
 import { removeTenant } from '../block-store/removal.ts';
 import { Sealing } from '../block-store/sealing.ts';
 
-/** How many blocks of the tenant there were. */
-export function removeStored(folder: string, tenant: string): number {
-  const key = readStoreKey(nodeFiles, join(folder, KEY_FILE));
+/** How many blocks of the tenant there were. `keyFile`: the store's, where it is not in the folder. */
+export function removeStored(folder: string, tenant: string, keyFile = join(folder, KEY_FILE)): number {
+  const key = readStoreKey(nodeFiles, keyFile);
   // Without the key nobody can read what is there.
   return key === undefined ? 0 : removeTenant(nodeFiles, folder, new Sealing(key), tenant);
 }

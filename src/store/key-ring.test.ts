@@ -91,6 +91,23 @@ describeStores('a key ring', (home) => {
       expect(await ring.status(NOW_MS + 1000)).toBe('revoked');
     });
 
+    it('tells of each key that was revoked, once, whoever did it, also where nobody asks for keys', async () => {
+      await create(store, 'stays');
+      const { record } = await create(store, 'a');
+      const own = await create(store, 'b');
+      const ring = await openRing();
+      const revoked: string[] = [];
+      ring.onRevoked = (keyId) => revoked.push(keyId);
+      await elsewhereStore.revoke('a', NOW_MS);
+      await ring.follow();
+      expect(revoked).toEqual([record.id]);
+      await store.revoke('b', NOW_MS);
+      await create(elsewhereStore, 'new');
+      await ring.status(NOW_MS);
+      await ring.follow();
+      expect(revoked).toEqual([record.id, own.record.id]);
+    });
+
     it('refuses at once a key that this process has revoked', async () => {
       const { key } = await create(store, 'a');
       const ring = await openRing();

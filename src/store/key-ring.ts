@@ -29,6 +29,8 @@ export class KeyRing {
   #seen: Version = { data: -1, changes: -1 };
   #lookedMs = 0;
   #failing = false;
+  /** Hears of each key that was live and is not any more, by its id, whoever revoked it. */
+  onRevoked: ((keyId: string) => void) | undefined;
 
   private constructor(database: Database, store: KeyStore, onProblem: OnProblem) {
     this.#database = database;
@@ -46,9 +48,17 @@ export class KeyRing {
     // Taken before the keys are read, so that a change in between is seen as new.
     const seen = await this.#version();
     const { live, everMade } = await this.#store.liveKeys();
+    const before = this.#keys;
     this.#keys = new Map(live.map((key) => [key.record.prefix, key]));
     this.#everMade = everMade;
     this.#seen = seen;
+    const ids = new Set(live.map(({ record }) => record.id));
+    for (const { record } of before.values()) if (!ids.has(record.id)) this.onRevoked?.(record.id);
+  }
+
+  /** Looks whether keys were made or revoked; where nobody asks for any, nobody else does. */
+  async follow(): Promise<void> {
+    await this.#reloadIfChanged();
   }
 
   /** `unsure` where the key is unknown and the database cannot be read. */

@@ -23,7 +23,7 @@ const newKeySchema = z.object({
 
 type Store = NonNullable<ServerContext['keyStore']>;
 
-export function keyRoutes({ keyStore, pool }: ServerContext): readonly Route[] {
+export function keyRoutes({ keyStore, keys }: ServerContext): readonly Route[] {
   const store = () => {
     if (keyStore !== undefined) return keyStore;
     throw new ApiError(501, 'this server keeps no keys', { code: 'no_key_store' });
@@ -53,7 +53,8 @@ export function keyRoutes({ keyStore, pool }: ServerContext): readonly Route[] {
         const id = idOf(request);
         const record = await store().revoke(id, Date.now());
         if (record !== undefined) {
-          pool.removeTenant?.(record.id);
+          // What is kept of its blocks is deleted once the keys are read again.
+          await keys?.status(Date.now());
           return keyObject(record);
         }
         throw new ApiError(404, `there is no live key '${id}'`, { code: 'key_not_found' });
