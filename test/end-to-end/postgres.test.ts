@@ -1,6 +1,6 @@
 // Two servers, as users start them, on one Postgres database: keys, limits, usage and stored responses are one.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { missingPostgres, PostgresServer } from '../support/postgres.ts';
 import { ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
 
@@ -8,23 +8,17 @@ const title = missingPostgres === undefined ? 'two servers' : `two servers (skip
 
 describe.skipIf(missingPostgres !== undefined)(title, () => {
   let postgres: PostgresServer;
-  let home: ServerHome;
-  const servers: ServerProcess[] = [];
-
   beforeAll(async () => {
     postgres = await PostgresServer.start();
   });
   afterAll(() => postgres?.stop());
-  afterEach(async () => {
-    for (const server of servers.splice(0)) await server.stop();
-    home.remove();
-  });
 
-  async function startTwo(): Promise<[ServerProcess, ServerProcess]> {
-    home = new ServerHome(await postgres.createDatabase());
-    const started = await Promise.all([home.start(), home.start()]);
-    servers.push(...started);
-    return started as [ServerProcess, ServerProcess];
+  /** On a database of their own, until the test has ended. */
+  async function startTwo(finished: typeof onTestFinished = onTestFinished) {
+    const home = new ServerHome(await postgres.createDatabase());
+    finished(() => home.close());
+    const [one, two] = await Promise.all([home.start(), home.start()]);
+    return { home, one, two };
   }
 
   function post(server: ServerProcess, key: string, path: string, body: object): Promise<Response> {
@@ -41,15 +35,19 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
     return answer;
   };
 
-  const usage = () =>
+  const usage = (home: ServerHome) =>
     JSON.parse(home.run('usage', '--json')) as {
       keyName: string;
       requests: number;
       completionTokens: number;
     }[];
 
-  it('take each other’s keys, share their limits, and count together', async () => {
-    const [one, two] = await startTwo();
+  // Side by side: one of them waits for a quarter of a minute until a server is taken for dead.
+  it.concurrent('take each other’s keys, share their limits, and count together', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { home, one, two } = await startTwo(onTestFinished);
     const key = home.createKey('ann', 'normal', '--rpm', '6');
     const startMs = performance.now();
     const statuses: number[] = [];
@@ -64,13 +62,13 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
       expect(await server.exited).toBe(0);
     }
     const served = statuses.filter((status) => status === 200).length;
-    expect(usage()).toMatchObject([{ keyName: 'ann', requests: served, completionTokens: 2 * served }]);
+    expect(usage(home)).toMatchObject([{ keyName: 'ann', requests: served, completionTokens: 2 * served }]);
     home.run('keys', 'revoke', 'ann');
     expect(home.run('keys', 'list')).toMatch(/^No live keys in postgres:/);
   });
 
-  it('go on with each other’s conversations', async () => {
-    const [one, two] = await startTwo();
+  it.concurrent('go on with each other’s conversations', async ({ expect, onTestFinished }) => {
+    const { home, one, two } = await startTwo(onTestFinished);
     const key = home.createKey('ann', 'normal');
     const ask = async (server: ServerProcess, body: object) => {
       const answer = await post(server, key, '/v1/responses', { max_output_tokens: 4, ...body });
@@ -84,8 +82,8 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
     expect(gone.status).toBe(400);
   });
 
-  it('give the places of one that was killed to the other', async () => {
-    const [one, two] = await startTwo();
+  it.concurrent('give the places of one that was killed to the other', async ({ expect, onTestFinished }) => {
+    const { home, one, two } = await startTwo(onTestFinished);
     const key = home.createKey('ann', 'normal', '--max-concurrent', '1');
     const endless = { prompt: 'Once', max_tokens: 3000, ignore_eos: true, stream: true };
     const held = await post(one, key, '/v1/completions', endless);
@@ -96,7 +94,7 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
   });
 
   it('serve on while the database is away, and lose no usage', async () => {
-    const [one, two] = await startTwo();
+    const { home, one, two } = await startTwo();
     const key = home.createKey('ann', 'normal', '--rpm', '1000');
     let served = 0;
     const serve = async (server: ServerProcess) => {
@@ -116,11 +114,12 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
       server.signal('SIGTERM');
       expect(await server.exited).toBe(0);
     }
-    expect(usage()).toMatchObject([{ keyName: 'ann', requests: served }]);
+    expect(usage(home)).toMatchObject([{ keyName: 'ann', requests: served }]);
   });
 
   it('say what is wrong where there is no database, in one line', async () => {
-    home = new ServerHome(postgres.address('nowhere'));
+    const home = new ServerHome(postgres.address('nowhere'));
+    onTestFinished(() => home.remove());
     expect(() => home.run('keys', 'list')).toThrow(/nowhere does not exist\. Make it/);
   });
 });
