@@ -12,7 +12,7 @@ const onCpu: OpenBackend = ({ spec, weights }, options) =>
 
 describe.skipIf(!hasAddon)('the cpu backend (skipped where the addon is not built)', () =>
   backendContract(onCpu, {
-    decoders: [plainModels(cases(60, 0.2)), allFeatures(cases(50, 0.15)), ...rareLayers(cases(20, 0.2))],
+    decoders: [plainModels(cases(60, 0.2)), allFeatures(cases(50, 0.1)), ...rareLayers(cases(20, 0.2))],
     encoders: [randomEncoders(cases(40, 0.15), ['F32', 'BF16', 'Q8_0', 'Q4_0'])],
     tensorTypes: Object.keys(tensorLayouts) as TensorType[],
     kvTypes: ['f16', 'q8'],

@@ -67,7 +67,7 @@ const samplings = [
 /** As if answers began within reasoning, which tokens of its own end. */
 const thinking = { tokens: 9, opened: true, opens: [], closes: [[stop]], ending: [stop, 300] };
 
-const REQUESTS = cases(300);
+const REQUESTS = cases(300, 0.2);
 
 /** All different, with and without grammars, expected texts and several choices. */
 function request(n: number): TestRequest {

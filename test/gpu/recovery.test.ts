@@ -11,7 +11,7 @@ import { type Answer, type StreamBody, StreamClient } from '../support/stream-cl
 
 const losableGpu = fileURLToPath(new URL('../support/losable-gpu.js', import.meta.url));
 
-const TOKENS = isSlowGpu ? 24 : 120;
+const TOKENS = isSlowGpu ? 24 : 60;
 
 const heroes = ['miller', 'fox', 'queen', 'smith', 'owl', 'king', 'baker', 'bear'];
 const bodies: readonly StreamBody[] = heroes.map((hero, n) => ({

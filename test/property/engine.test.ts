@@ -361,7 +361,7 @@ async function run(setting: Scenario): Promise<void> {
 
 describe('the engine under random traffic', () => {
   it('keeps its invariants and every output, with a fixed seed', async () => {
-    const numRuns = cases(1000, 0.15);
+    const numRuns = cases(1000, 0.1);
     await fc.assert(fc.asyncProperty(scenario, run), { numRuns, seed: 20 });
     const { resumedVectors, failedLoads, ...often } = seen;
     expect(failedLoads).toBeGreaterThan(numRuns / 100);
@@ -371,7 +371,7 @@ describe('the engine under random traffic', () => {
   }, 300_000);
 
   it('keeps its invariants and every output, with a random seed', async () => {
-    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: cases(1000, 0.2) });
+    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: cases(1000, 0.1) });
   }, 300_000);
 
   it('keeps them where texts are computed whole', async () => {
@@ -380,7 +380,7 @@ describe('the engine under random traffic', () => {
   }, 300_000);
 
   it('keeps them on a device that takes memory by need, gives it back, and has none at times', async () => {
-    const numRuns = cases(1000, 0.2);
+    const numRuns = cases(1000, 0.12);
     const onDevice = fc.record({
       setting: scenario,
       commands: fc.array(deviceCommand, { minLength: 1, maxLength: 30, size: 'max' }),
