@@ -13,7 +13,7 @@ import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
 import { ModelKeys } from '../pool/model-keys.ts';
 import type { ModelEntry, ModelPool } from '../pool/model-pool.ts';
 import type { ServedModel } from '../pool/served-model.ts';
-import type { BatchDeps, Bench, ModelDownloads, TlsPair } from '../server/context.ts';
+import type { BackgroundDeps, BatchDeps, Bench, ModelDownloads, TlsPair } from '../server/context.ts';
 import { type ChairliftServer, createServer, createServerPair } from '../server/create-server.ts';
 import { CARRY_OVER_DAYS, usedOfDay } from '../server/limits/daily-budget.ts';
 import type { KeyLimiter } from '../server/limits/key-limiter.ts';
@@ -22,6 +22,7 @@ import { SharedLimiter } from '../server/limits/shared-limiter.ts';
 import { bindRefusal, everyKeyRevoked } from '../server/request/auth.ts';
 import type { ConversationItem } from '../server/responses/items.ts';
 import { defaultSettings, type ServerSettings } from '../server/settings.ts';
+import { BackgroundStore } from '../store/background-store.ts';
 import { BatchLines } from '../store/batch-lines.ts';
 import { BatchStore } from '../store/batch-store.ts';
 import { type Database, defaultDatabasePath, IN_MEMORY } from '../store/database.ts';
@@ -85,6 +86,7 @@ interface Store {
   readonly responses: ResponseStore<ConversationItem> | undefined;
   readonly files: FileStore;
   readonly batches: BatchDeps;
+  readonly background: BackgroundDeps;
   readonly limiter: KeyLimiter & { close?(): Promise<void> };
   /** Of a server alone: a fleet keeps streams in its message system. */
   readonly kept: OpenedArchive | undefined;
@@ -226,7 +228,7 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
   // People read it in what `serve` prints; a log that is kept needs it too.
   if (!isLogText(config))
     logger.info({ ...(url !== '' && { url }), adminUrl, version: deps.version }, 'listening');
-  if (roles.gateway) await main.startBatches();
+  if (roles.gateway) await main.startBackground();
   await manager.ready(url === '' ? 'works for its fleet' : `listens on ${url}`);
   const limitMs = config.shutdownLimit * 1000;
   let closed: Promise<void> | undefined;
@@ -427,7 +429,8 @@ async function openStore(path: string, config: Config, logger: Logger): Promise<
     lines: new BatchLines(database),
     owner: newLeaseOwner(),
   };
-  return { database, keyStore, keys, usage, responses, files, batches, limiter, kept };
+  const background = { store: new BackgroundStore(database), owner: newLeaseOwner() };
+  return { database, keyStore, keys, usage, responses, files, batches, background, limiter, kept };
 }
 
 async function openLimiter(

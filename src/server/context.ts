@@ -9,6 +9,7 @@ import type { ModelOnDisk } from '../pool/model-registry.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { ShortNames } from '../pool/short-names.ts';
 import type { Seed } from '../sampling/random.ts';
+import type { BackgroundStore } from '../store/background-store.ts';
 import type { BatchLines } from '../store/batch-lines.ts';
 import type { BatchStore } from '../store/batch-store.ts';
 import type { FileStore } from '../store/file-store.ts';
@@ -51,6 +52,8 @@ export interface KeptRequest {
   /** How often a client has come back to it. Default 0. */
   readonly takeovers?: number | undefined;
   readonly counted?: CountedTokens | undefined;
+  /** Nothing is charged but with its whole answer. */
+  readonly chargedWithAnswer?: boolean | undefined;
   /** The name of the model that was meant, and the settings that decided the answer where the request said nothing. */
   readonly model: string;
   readonly settings: AnswerSettings;
@@ -131,6 +134,12 @@ export interface BatchDeps {
   readonly share?: ((total: number) => number) | undefined;
 }
 
+export interface BackgroundDeps {
+  readonly store: BackgroundStore;
+  /** The name under which this server answers them; no other server has it, nor this one after a restart. */
+  readonly owner: string;
+}
+
 export interface ServerDeps {
   readonly pool: ModelPool;
   /** Servers elsewhere whose models are asked for here; closed with the server. */
@@ -154,6 +163,8 @@ export interface ServerDeps {
   /** Stores the files of clients; without it there are neither files nor batches. */
   readonly files?: FileStore | undefined;
   readonly batches?: BatchDeps | undefined;
+  /** Stores responses that no client waits for until they have ended; without it there are none. */
+  readonly background?: BackgroundDeps | undefined;
   /** Models on this machine that cannot be served, and why. */
   readonly brokenModels?: (() => readonly ModelOnDisk[]) | undefined;
   /** Where models are pulled from and to; without it pulls are refused. */

@@ -37,6 +37,7 @@ import { Activity } from './request/activity.ts';
 import { Admission } from './request/admission.ts';
 import { refuseForeignPage } from './request/auth.ts';
 import { RequestFeed } from './request/request-feed.ts';
+import { BackgroundResponses } from './responses/background-responses.ts';
 import { adminOnlyRoutes, clientRoutes, type Route, registerRoutes } from './route.ts';
 import { routeTable } from './route-table.ts';
 import { HealthCheck, Readiness } from './status/health.ts';
@@ -47,8 +48,11 @@ const LONGEST_ID = 128;
 const LONGEST_PARAMETER = 3 * LONGEST_ID;
 
 export interface ChairliftServer extends FastifyInstance {
-  /** Must be called once the server listens: one that cannot have its address must not touch the batches of another. */
-  startBatches(): Promise<void>;
+  /**
+   * Goes on with batches and with responses in the background. Must be called once the server listens: one that cannot have
+   * its address must not touch those of another.
+   */
+  startBackground(): Promise<void>;
   /**
    * Refuses new requests, on old and new connections, and resolves when running ones have ended; those that still run after
    * the limit are ended. Must be called before `close`, and not by its hooks: Fastify gives those ten seconds.
@@ -65,19 +69,19 @@ interface ServerPair {
 export function createServer(deps: ServerDeps): ChairliftServer {
   const context = makeContext(deps);
   const app = makeApp(context);
-  const runner = makeRunner(app, context);
-  return addRoutes(app, context, runner, routeTable(context, runner));
+  const work = makeWork(app, context);
+  return addRoutes(app, context, work, routeTable(context, work.runner, work.background));
 }
 
 export function createServerPair(deps: ServerDeps): ServerPair {
   const context = makeContext(deps);
   const app = makeApp(context);
-  const runner = makeRunner(app, context);
-  const routes = routeTable(context, runner);
+  const work = makeWork(app, context);
+  const routes = routeTable(context, work.runner, work.background);
   const admin = makeApp(context);
   admin.register(async (all) => registerRoutes(all, context, adminOnlyRoutes(routes)));
   cutOffOnClose(admin);
-  return { main: addRoutes(app, context, runner, clientRoutes(routes)), admin };
+  return { main: addRoutes(app, context, work, clientRoutes(routes)), admin };
 }
 
 function makeApp(context: ServerContext): FastifyInstance {
@@ -150,14 +154,16 @@ function readBodies(app: FastifyInstance): void {
 function addRoutes(
   app: FastifyInstance,
   context: ServerContext,
-  runner: BatchRunner | undefined,
+  work: Work,
   routes: readonly Route[],
 ): ChairliftServer {
-  endOnClose(app, context, runner);
+  endOnClose(app, context, work);
   app.register(async (all) => registerRoutes(all, context, routes));
   return Object.assign(app, {
-    startBatches: async () => runner?.start(),
-    drain: (limitMs: number) => drain(context, runner, limitMs),
+    async startBackground() {
+      await Promise.all([work.runner?.start(), work.background?.start()]);
+    },
+    drain: (limitMs: number) => drain(context, work, limitMs),
   });
 }
 
@@ -236,6 +242,16 @@ function addHooks(app: FastifyInstance, { activity, metrics, settings }: ServerC
   });
 }
 
+/** What runs without a client that waits. */
+interface Work {
+  readonly runner: BatchRunner | undefined;
+  readonly background: BackgroundResponses | undefined;
+}
+
+function makeWork(app: FastifyInstance, context: ServerContext): Work {
+  return { runner: makeRunner(app, context), background: makeBackground(app, context) };
+}
+
 function makeRunner(app: FastifyInstance, context: ServerContext): BatchRunner | undefined {
   const { batches } = context;
   if (batches === undefined) return undefined;
@@ -244,21 +260,31 @@ function makeRunner(app: FastifyInstance, context: ServerContext): BatchRunner |
   return new BatchRunner(context, batches, server);
 }
 
+function makeBackground(app: FastifyInstance, context: ServerContext): BackgroundResponses | undefined {
+  const { background, responses } = context;
+  if (background === undefined || responses === undefined) return undefined;
+  const own = makeApp({ ...context, tls: undefined });
+  app.addHook('onClose', () => own.close());
+  return new BackgroundResponses(own, context, background);
+}
+
 async function drain(
   { activity, logger }: ServerContext,
-  runner: BatchRunner | undefined,
+  { runner, background }: Work,
   limitMs: number,
 ): Promise<void> {
   runner?.stop();
+  background?.stop();
   if (!(await activity.drain(limitMs))) logger.error('requests were ended, and go on all the same');
-  await runner?.close();
+  await Promise.all([runner?.close(), background?.close()]);
 }
 
 /** A server that was not drained ends its requests at once. */
-function endOnClose(app: FastifyInstance, context: ServerContext, runner: BatchRunner | undefined): void {
+function endOnClose(app: FastifyInstance, context: ServerContext, { runner, background }: Work): void {
   const { activity, encoders, grammars, pictures, upstreams } = context;
   app.addHook('preClose', async () => {
     runner?.stop();
+    background?.stop();
     await activity.drain(0);
   });
   cutOffOnClose(app);

@@ -16,19 +16,24 @@ import { tokenRoutes } from './openai/tokens.ts';
 import { openApiDocument } from './openapi.ts';
 import { documentRoute, pageRoutes, whoamiRoute } from './page/routes.ts';
 import { usageRoute } from './page/usage.ts';
+import type { BackgroundResponses } from './responses/background-responses.ts';
 import { responseRoutes } from './responses/routes.ts';
 import type { Route } from './route.ts';
 import { scoringRoutes } from './scoring/routes.ts';
 import { statusRoutes } from './status/routes.ts';
 import { vllmRoutes } from './vllm/routes.ts';
 
-export function routeTable(context: ServerContext, runner?: Pick<BatchRunner, 'wake'>): readonly Route[] {
+export function routeTable(
+  context: ServerContext,
+  runner?: Pick<BatchRunner, 'wake'>,
+  background?: BackgroundResponses,
+): readonly Route[] {
   const routes: readonly Route[] = [
     ...openAiRoutes(context),
     ...scoringRoutes(context),
     ...messageRoutes(context),
     ...messageBatchRoutes(context, runner),
-    ...responseRoutes(context),
+    ...responseRoutes(context, background),
     ...fileRoutes(context),
     ...batchRoutes(context, runner),
     ...modelRoutes(context),

@@ -200,6 +200,21 @@ export const MIGRATIONS: readonly Migration[] = [
     primary key (owner, position)
   ) strict;
   `,
+  `
+  -- Responses that no client waits for, until they have ended.
+  create table background_response (
+    id text primary key,
+    key_id text not null,
+    created_ms integer not null,
+    body text not null,
+    streamed integer not null,
+    shown text not null,
+    cancelled integer not null,
+    -- Who answers it, and until when nobody else may.
+    owner text,
+    until_ms integer not null
+  ) strict;
+  `,
 ];
 
 export function embeddedText(step: Migration): string {

@@ -52,7 +52,7 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
       await home.open();
       await execute(`
         drop table usage_flush, charged_request, key_limit, limit_gateway, running_request, key_version,
-          file, file_chunk, batch, batch_line, kept_request, kept_tokens cascade;
+          file, file_chunk, batch, batch_line, kept_request, kept_tokens, background_response cascade;
         alter table api_key drop column kv_share;
         drop type limit_standing cascade;
         drop function limit_drained, limit_day, limit_carried, limit_settle, limit_beat, limit_leave, count_key_change cascade;

@@ -159,6 +159,24 @@ interface KeptTokensTable {
   readonly body: Uint8Array;
 }
 
+/** A response that no client waits for, until it has ended. */
+interface BackgroundResponseTable {
+  readonly id: string;
+  readonly key_id: string;
+  readonly created_ms: number;
+  /** What was asked, as JSON. */
+  readonly body: string;
+  /** 1 where its events may be streamed. */
+  readonly streamed: number;
+  /** The response while nobody knows more of it, as JSON. */
+  readonly shown: string;
+  /** 1 once it was called off. */
+  readonly cancelled: number;
+  /** Who answers it, and until when nobody else may. */
+  readonly owner: string | null;
+  readonly until_ms: number;
+}
+
 export interface Schema {
   readonly api_key: ApiKeyTable;
   readonly key_usage: KeyUsageTable;
@@ -173,4 +191,5 @@ export interface Schema {
   readonly charged_request: ChargedRequestTable;
   readonly kept_request: KeptRequestTable;
   readonly kept_tokens: KeptTokensTable;
+  readonly background_response: BackgroundResponseTable;
 }

@@ -112,7 +112,7 @@ export class SimulatedGateway {
       version: '1',
     });
     await app.ready();
-    await app.startBatches();
+    await app.startBackground();
     this.#app = app;
     this.isServing = true;
   }

@@ -34,7 +34,7 @@ export async function testServer(options: TestServerOptions = {}): Promise<TestS
     logger,
     settings: { ...defaultSettings, ...options.settings },
   });
-  await app.startBatches();
+  await app.startBackground();
   return {
     app,
     pool,

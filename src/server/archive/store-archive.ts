@@ -112,8 +112,13 @@ export class StoreArchive implements RequestArchive {
 
   async find(keyId: string, id: string): Promise<KeptRequest | undefined> {
     const name = nameOf(keyId, id);
+    const { store } = this.#options;
+    // Work that no client waits for asks for each request, and most are new: nothing needs to be written for that.
+    const isNew = this.#ended.has(name) || this.#waiting.some(({ row }) => row.name === name);
+    await this.#writing;
+    if (!isNew && (await store.find(name)) === undefined) return undefined;
     await this.#flush();
-    const row = await this.#options.store.find(name);
+    const row = await store.find(name);
     const kept = row && this.#opened(row);
     if (row === undefined || kept?.keyId !== keyId || kept.id !== id) return undefined;
     const logged = row.state === 'running' ? await this.#loggedBy(row.owner) : undefined;
@@ -288,10 +293,13 @@ export class StoreArchive implements RequestArchive {
   }
 }
 
-/** Undefined where its client has received nothing. A prompt counts once one of its answers has begun. */
-function usedBy({ basis, counted }: KeptRequest, tokens: AnswerTokens): Counts | undefined {
+/** Undefined where its client has received nothing, or is charged elsewhere. A prompt counts once one of its answers has begun. */
+function usedBy(
+  { basis, counted, chargedWithAnswer }: KeptRequest,
+  tokens: AnswerTokens,
+): Counts | undefined {
   const completionTokens = tokens.reduce((sum, { length }) => sum + length, 0);
-  if (completionTokens === 0 || basis === undefined) return undefined;
+  if (completionTokens === 0 || basis === undefined || chargedWithAnswer) return undefined;
   const { promptTokens, choices } = basis;
   const begun = promptTokens.filter((_, prompt) =>
     tokens.slice(prompt * choices, (prompt + 1) * choices).some(({ length }) => length > 0),

@@ -128,6 +128,13 @@ export function pausedByShutdown(requestId: string, eventId: string): ApiError {
   );
 }
 
+/** Of a response in the background, which needs no client to go on. */
+export function responsePaused(after: number): ApiError {
+  return shuttingDown(
+    `the server is shutting down and goes on with this response after its restart: its events are to be had from there on, with stream=true and starting_after=${after}`,
+  );
+}
+
 export function deadlineExceeded(limitMs: number): ApiError {
   const message = `the answer was not complete within ${limitMs} ms; ask for fewer tokens or allow more time`;
   return new ApiError(408, message, { code: 'deadline_exceeded', headers: { 'x-should-retry': 'false' } });

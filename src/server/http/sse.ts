@@ -90,6 +90,11 @@ export class SseStream {
     void this.#write(bytes);
   }
 
+  /** As `send`, with a message that is framed already. */
+  async sendText(framed: string): Promise<void> {
+    await this.#write(framed);
+  }
+
   async done(): Promise<void> {
     if (this.#framing.last !== '') await this.#write(this.#framing.last);
     this.end();

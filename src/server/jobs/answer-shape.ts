@@ -52,10 +52,14 @@ export interface AnswerShape {
   whole(choices: readonly WholeChoice[], usage: TokenUsage): object;
   /** Called with the whole answer before its end is sent, streamed or not. */
   settled?(choices: readonly WholeChoice[], usage: TokenUsage): Promise<void>;
+  /** Called before the first event of an answer that is sent whole. */
+  begun?(): void;
   /** Called with each event of an answer that is sent whole. */
   observe?(event: GenerationEvent): void;
   /** Called with the error that ended a stream early, before `failure` is called. */
   broken?(error: unknown, usage: TokenUsage): Promise<void>;
+  /** Called with the error that ended an answer that would have been sent whole. */
+  brokenWhole?(error: unknown, usage: TokenUsage): Promise<void>;
 }
 
 export interface ShapeOptions {

@@ -24,6 +24,7 @@ import {
 import { findEntry } from '../request/find-model.ts';
 import { type RequestContext, type RequestScope, requestContext } from '../request/request-scope.ts';
 import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
+import type { BackgroundRequest } from './background-request.ts';
 import { type EditedPrompts, editedPrompts } from './edited-prompts.ts';
 import type { Protocol } from './protocol.ts';
 import { type Resumption, resumedContext, resumptionOf } from './resumption.ts';
@@ -31,6 +32,7 @@ import type { Scoring } from './scored-prompts.ts';
 
 export interface CompletionRequest extends RequestContext {
   readonly forceLow: boolean;
+  readonly background: BackgroundRequest | undefined;
   /** The model it names. */
   readonly entry: ModelEntry;
   readonly body: SamplingBody;
@@ -66,7 +68,10 @@ export async function readCompletion<Schema extends z.ZodObject, Body extends Sa
   protocol: Protocol<Schema, Body>,
   request: FastifyRequest,
   reply: FastifyReply,
-  forceLow: boolean,
+  {
+    forceLow,
+    background,
+  }: Pick<CompletionRequest, 'forceLow'> & Partial<Pick<CompletionRequest, 'background'>>,
 ): Promise<CompletionRequest> {
   const resumption = protocol.resumable ? await resumptionOf(given, request) : undefined;
   const context = resumedContext(given, resumption);
@@ -81,6 +86,7 @@ export async function readCompletion<Schema extends z.ZodObject, Body extends Sa
   return {
     ...incoming,
     forceLow,
+    background,
     entry,
     body,
     inputs: kind.prompts(body, context.settings),
@@ -95,8 +101,8 @@ export async function readCompletion<Schema extends z.ZodObject, Body extends Sa
     includeUsage: streamsUsage(body),
     idMark,
     framing,
-    // Nothing else can be resumed, and what is kept is held in memory.
-    resumable: resumable && body.stream === true,
+    // The client of any other has nothing yet, and asks again.
+    resumable: resumable && (body.stream === true || background !== undefined),
     resumption,
     edited: (scope) => editedPrompts(protocol, parsed, body, scope),
     check: (model) => protocol.check?.(parsed, model, incoming) ?? [],

@@ -100,6 +100,7 @@ async function run(job: CompletionJob): Promise<void> {
   const { caller, body, prompts, choices, parameters, basis } = job;
   const record = new RequestRecord({
     ...job,
+    answerId: job.background?.answerId,
     ...recordedPrompts(prompts),
     kind: 'completion',
     tier: job.forceLow ? 'low' : caller.tier,
@@ -114,9 +115,12 @@ async function run(job: CompletionJob): Promise<void> {
   const archiveUsage = async () => {
     // What is kept is the affair of the connection that has it now.
     if (!(await archived) || record.isSuperseded) return;
+    // The next process finds it as if this one had been killed, and goes on with it however late it comes.
+    if (job.background !== undefined && record.isPaused) return;
     // Nothing that is not in the books is told to be over: what a process leaves in mid-answer is charged later.
     await record.charged();
-    await archiveRequest(job, record, start, { usage: generation.usage, isWhole: isSent });
+    const isWhole = isSent || job.background !== undefined;
+    await archiveRequest(job, record, start, { usage: generation.usage, isWhole });
   };
   const answer = async () => {
     const reasons = await respond(job, generation, record, echoes, archived);

@@ -115,6 +115,7 @@ async function run(job: RemoteJob, { model, request, via, fallback }: RemoteTarg
   const upstream = { name: model.upstream.name, model: model.remoteName, ...(fallback ? { fallback } : {}) };
   const record = new RequestRecord({
     ...job,
+    answerId: job.background?.answerId,
     kind: 'completion',
     model,
     upstream,

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
 import type { AnswerSource } from '../../generation/answer-source.ts';
 import type { GenerationEvent } from '../../generation/generation-event.ts';
-import { WholeAnswer } from '../../generation/whole-answer.ts';
+import { WholeAnswer, type WholeChoice } from '../../generation/whole-answer.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import { pausedByShutdown, toApiError } from '../http/errors.ts';
 import { type Framing, SseStream } from '../http/sse.ts';
@@ -29,27 +29,43 @@ interface Answer {
 export async function respondWhole(
   reply: FastifyReply,
   { generation, shape, echoes, queued, charge }: Answer,
+  { archived, follow }: Kept,
 ): Promise<FinishReason[]> {
   const whole = new WholeAnswer(echoes.length);
-  for await (const event of generation.events()) {
-    whole.add(event);
-    shape.observe?.(event);
+  shape.begun?.();
+  let choices: readonly WholeChoice[];
+  try {
+    for await (const event of generation.events()) {
+      // Whoever is shown a part must be shown the rest of the same answer after a restart.
+      await archived;
+      whole.add(event);
+      shape.observe?.(event);
+      if (event.kind === 'piece' && event.token !== undefined) follow?.(event.index, event.token);
+    }
+    // Before the answer is stored: a process that dies between them leaves a request to go on with.
+    await charge();
+    choices = whole.choices.map((choice, at) => ({ ...choice, text: `${echoes[at]}${choice.text}` }));
+    await shape.settled?.(choices, generation.usage);
+  } catch (error) {
+    await shape.brokenWhole?.(error, generation.usage);
+    throw error;
   }
-  const choices = whole.choices.map((choice, at) => ({ ...choice, text: `${echoes[at]}${choice.text}` }));
-  await shape.settled?.(choices, generation.usage);
-  await charge();
   queueHeaders(reply, queued);
   reply.send(shape.whole(choices, generation.usage));
   return whole.reasons;
 }
 
-interface StreamOptions {
+interface Kept {
+  readonly archived: Promise<boolean>;
+  /** Called with each token of which something is known outside. */
+  readonly follow?: ((choice: number, token: number) => void) | undefined;
+}
+
+interface StreamOptions extends Kept {
   readonly framing: Framing;
   readonly keepAliveMs: number;
   readonly signal: AbortSignal;
-  readonly archived: Promise<boolean>;
   readonly after?: StreamPosition | undefined;
-  readonly follow?: ((choice: number, token: number) => void) | undefined;
   /** Called with a failure that is sent inside the stream. */
   readonly onFailure: (error: unknown) => void;
 }

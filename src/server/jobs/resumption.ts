@@ -14,6 +14,7 @@ import type { AnswerBasis, AnswerSettings, CountedTokens, KeptRequest, ServerCon
 import { ApiError, badRequest } from '../http/errors.ts';
 import { callerOf } from '../request/auth.ts';
 import type { RequestContext } from '../request/request-scope.ts';
+import type { BackgroundRequest } from './background-request.ts';
 
 const MOST_CHOICES = 4096;
 
@@ -94,7 +95,7 @@ export async function resumptionOf(
  * first time, before anything is used.
  */
 export async function archiveRequest(
-  { context, request, caller, entry, resumable, resumption }: ArchivedRequest,
+  { context, request, caller, entry, resumable, resumption, background }: ArchivedRequest,
   { id: answerId, arrivedMs }: { readonly id: string; readonly arrivedMs: number },
   { seed, ...basis }: AnswerStart,
   end?: AnswerEnd,
@@ -112,6 +113,7 @@ export async function archiveRequest(
       seed,
       arrivedMs,
       takeovers: resumption?.takeover,
+      chargedWithAnswer: background?.chargedWithAnswer,
       counted: end?.usage ?? resumption?.kept.counted,
       model: entry.name,
       settings: answerSettings(context.settings),
@@ -210,5 +212,6 @@ interface AnswerEnd {
 interface ArchivedRequest extends Pick<RequestContext, 'context' | 'request' | 'caller'> {
   readonly entry: Pick<ModelEntry, 'name'>;
   readonly resumable: boolean;
+  readonly background: BackgroundRequest | undefined;
   readonly resumption: Resumption | undefined;
 }

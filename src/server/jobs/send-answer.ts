@@ -71,7 +71,7 @@ export async function sendAnswer(
       return record.charge(source.usage);
     },
   };
-  if (body.stream !== true) return respondWhole(reply, answer);
+  if (body.stream !== true) return respondWhole(reply, answer, { archived, follow });
   return respondStream(reply, answer, {
     framing: job.framing,
     archived,

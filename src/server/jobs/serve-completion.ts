@@ -9,6 +9,7 @@ import type { SamplingBody } from '../openai/schemas/sampling.ts';
 import { acquireModel } from '../request/find-model.ts';
 import { type AdmittedScope, withAdmission, withModel, withQueueEntry } from '../request/request-scope.ts';
 import { earlyDemand } from './answer-terms.ts';
+import type { BackgroundRequest } from './background-request.ts';
 import { type CompletionRequest, readCompletion } from './completion-request.ts';
 import { acquireOrFallBack, expectsLongWait, FallBack, reasonOf } from './fallback.ts';
 import { serveLocal } from './local-completion.ts';
@@ -24,6 +25,7 @@ import {
 
 export interface ServeOptions {
   readonly forceLow: boolean;
+  readonly background?: BackgroundRequest | undefined;
 }
 
 export async function serveCompletion<Schema extends z.ZodObject, Body extends SamplingBody>(
@@ -31,9 +33,9 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
   protocol: Protocol<Schema, Body>,
   request: FastifyRequest,
   reply: FastifyReply,
-  { forceLow }: ServeOptions,
+  options: ServeOptions,
 ): Promise<FastifyReply> {
-  const completion = await readCompletion(context, protocol, request, reply, forceLow);
+  const completion = await readCompletion(context, protocol, request, reply, options);
   const { inputs, maxTokens } = completion;
   const demand = earlyDemand(completion, inputs.length, maxTokens);
   const target = targetOf(completion);
@@ -59,7 +61,10 @@ function serveElsewhere(
 ): Promise<void> {
   const { inputs, choices } = completion;
   const options = { modelName: target.model.name, sequences: inputs.length * choices };
-  return withQueueEntry(admitted, options, (scope) => serveRemote(completion, scope, target));
+  return withQueueEntry(admitted, options, async (scope) => {
+    await completion.background?.queued?.(target.model.name, completion.reply);
+    await serveRemote(completion, scope, target);
+  });
 }
 
 async function serveHere(
@@ -74,12 +79,13 @@ async function serveHere(
     if (fallback?.waitMs !== undefined && (await expectsLongWait(completion, fallback.waitMs))) {
       throw new FallBack('long-wait');
     }
-    await withQueueEntry(admitted, options, (queued) => {
+    await withQueueEntry(admitted, options, async (queued) => {
+      await completion.background?.queued?.(entry.name, completion.reply);
       const acquire = () =>
         fallback === undefined
           ? acquireModel(context.pool, entry.name, signal, caller.background)
           : acquireOrFallBack(context.pool, entry.name, signal, caller.background, fallback.waitMs);
-      return withModel(queued, options, acquire, (scope) => serveLocal(completion, scope));
+      await withModel(queued, options, acquire, (scope) => serveLocal(completion, scope));
     });
   } catch (error) {
     const reason = fallback && reasonOf(error);

@@ -87,8 +87,18 @@ export async function backgroundCaller(
   keys: Keys | undefined,
   allowAnonymous: boolean,
 ): Promise<Caller | 'unsure' | undefined> {
+  const caller = await absentCaller(keyId, keys, allowAnonymous);
+  return typeof caller === 'object' ? { ...caller, tier: 'low' } : caller;
+}
+
+/** The caller for a request whose client is not here; undefined where the key is not served any more. */
+export async function absentCaller(
+  keyId: string,
+  keys: Keys | undefined,
+  allowAnonymous: boolean,
+): Promise<Caller | 'unsure' | undefined> {
   const nowMs = Date.now();
-  const changes = { tier: 'low', admin: false, background: true } as const;
+  const changes = { admin: false, background: true } as const;
   if (keyId === ANONYMOUS_KEY_ID) {
     const status = keys === undefined ? 'none' : await keys.status(nowMs);
     const isServed = status === 'none' || (status === 'revoked' && allowAnonymous);
@@ -96,7 +106,7 @@ export async function backgroundCaller(
   }
   const record = await keys?.findById(keyId, nowMs);
   if (record === undefined || record === 'unsure') return record;
-  return { keyId, name: record.name, limits: record.limits, ...changes };
+  return { keyId, name: record.name, tier: record.tier, limits: record.limits, ...changes };
 }
 
 const notLocal = 'without API keys only requests from this machine to this machine are served';

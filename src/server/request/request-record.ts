@@ -30,6 +30,8 @@ interface RecordedRequest
   readonly promptText: () => string;
   readonly tier: Tier;
   readonly idMark: string;
+  /** Where it is known before the answer begins. */
+  readonly answerId?: string | undefined;
   readonly stream: boolean;
   readonly resumption?: Resumption | undefined;
 }
@@ -105,7 +107,7 @@ export class RequestRecord implements GenerationObserver {
   constructor(of: RecordedRequest) {
     this.#of = of;
     const { kept } = of.resumption ?? {};
-    this.id = kept?.answerId ?? of.idMark + randomBytes(16).toString('hex');
+    this.id = kept?.answerId ?? of.answerId ?? of.idMark + randomBytes(16).toString('hex');
     this.enqueuedMs = Date.now() - this.#elapsedMs();
     this.arrivedMs = kept?.arrivedMs ?? this.enqueuedMs;
     const { context, model } = of;
@@ -187,6 +189,11 @@ export class RequestRecord implements GenerationObserver {
   /** Another connection has the request now, here or at another server. */
   get isSuperseded(): boolean {
     return this.#outcome === 'superseded';
+  }
+
+  /** The server ended it because it shuts down. */
+  get isPaused(): boolean {
+    return this.#outcome === 'shutting_down';
   }
 
   failed(error: unknown): void {

@@ -52,7 +52,7 @@ export const responseSchema = z.looseObject({
   object: z.literal('response'),
   created_at: z.int(),
   completed_at: z.int().optional(),
-  status: z.enum([...statuses, 'failed', 'cancelled']),
+  status: z.enum(['queued', ...statuses, 'failed', 'cancelled']),
   error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
   incomplete_details: z.strictObject({ reason: z.literal('max_output_tokens') }).nullable(),
   model: z.string(),

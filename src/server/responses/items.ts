@@ -207,6 +207,6 @@ const marks: Readonly<Record<ConversationItem['type'], string>> = {
   reasoning: 'rs_',
 };
 
-export function newItemId(type: ConversationItem['type']): string {
-  return marks[type] + randomBytes(16).toString('hex');
+export function newItemId(type: ConversationItem['type'], letters = randomBytes(16).toString('hex')): string {
+  return marks[type] + letters;
 }

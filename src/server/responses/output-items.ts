@@ -1,5 +1,6 @@
 // Builds the items of an answer while it is generated, with an event for each beginning, delta and end.
 
+import { createHash } from 'node:crypto';
 import type { AnswerPiece, GenerationPart, NamedCall, TokenDetail } from '../../generation/answer-parts.ts';
 import { CustomInput } from './custom-input.ts';
 import { type ItemStatus, newItemId, type OutputItem } from './items.ts';
@@ -22,10 +23,29 @@ type Growing = { readonly id: string; readonly index: number; text: string } & (
     }
 );
 
+interface NewIds {
+  item(type: OutputItem['type'], index: number): string;
+  /** `given`: by whoever has read the call. */
+  call(index: number, given: string): string;
+}
+
+const randomIds: NewIds = { item: (type) => newItemId(type), call: (_, given) => given };
+
+/** The same for the same place in the same response, so that an answer that is computed again has them, too. */
+export function idsOf(responseId: string): NewIds {
+  const digest = (text: string) => createHash('sha256').update(`${responseId} ${text}`).digest('hex');
+  return {
+    item: (type, index) => newItemId(type, digest(`item ${index}`).slice(0, 32)),
+    // Letters and digits: what the strictest templates accept.
+    call: (index, { length }) => digest(`call ${index}`).slice(0, length),
+  };
+}
+
 type Call = Extract<Growing, { readonly tool: KnownTool }>;
 
 export class OutputItems {
   readonly #entryOf: (detail: TokenDetail) => object;
+  readonly #newIds: NewIds;
   readonly #tools: ReadonlyMap<string, KnownTool>;
   readonly #done: OutputItem[] = [];
   #growing: Growing | undefined;
@@ -37,9 +57,14 @@ export class OutputItems {
   #reasoningTokens = 0;
 
   /** `tools`: by the names that the model has for them. */
-  constructor(entryOf: (detail: TokenDetail) => object, tools: ReadonlyMap<string, KnownTool> = new Map()) {
+  constructor(
+    entryOf: (detail: TokenDetail) => object,
+    tools: ReadonlyMap<string, KnownTool> = new Map(),
+    newIds: NewIds = randomIds,
+  ) {
     this.#entryOf = entryOf;
     this.#tools = tools;
+    this.#newIds = newIds;
   }
 
   get items(): readonly OutputItem[] {
@@ -161,7 +186,8 @@ export class OutputItems {
     return { kind: 'content', logprobs: [], ...this.#newItem('message') };
   }
 
-  #newCall({ name, id: callId }: NamedCall): Growing {
+  #newCall({ name, id }: NamedCall): Growing {
+    const callId = this.#newIds.call(this.#next, id);
     const tool = this.#tools.get(name) ?? { name, custom: false };
     return tool.custom
       ? { kind: 'custom', tool, callId, input: new CustomInput(), ...this.#newItem('custom_tool_call') }
@@ -169,8 +195,12 @@ export class OutputItems {
   }
 
   #newItem(type: OutputItem['type']) {
-    const growing = this.#growing === undefined ? 0 : 1;
-    return { id: newItemId(type), index: this.#done.length + growing, text: '' };
+    const index = this.#next;
+    return { id: this.#newIds.item(type, index), index, text: '' };
+  }
+
+  get #next(): number {
+    return this.#done.length + (this.#growing === undefined ? 0 : 1);
   }
 }
 

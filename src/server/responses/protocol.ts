@@ -1,10 +1,11 @@
 // OpenAI's Responses as a protocol. Made for one request, because it stores the conversation that it read with the answer.
 
-import { ApiError } from '../http/errors.ts';
+import { ApiError, badRequest } from '../http/errors.ts';
 import { namedEvents } from '../http/sse.ts';
 import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
 import { chatKind } from '../openai/chat.ts';
 import type { ChatBody } from '../openai/schemas/chat.ts';
+import type { BackgroundRun } from './background-run.ts';
 import { type Conversation, readConversation } from './conversation.ts';
 import type { KeptResponses, RunningResponses } from './kept-responses.ts';
 import { toChatBody } from './read.ts';
@@ -31,9 +32,11 @@ function withoutStrict({
   return { type, function: rest };
 }
 
+/** `background`: where no client waits for the response. */
 export function newResponse(
   kept: KeptResponses,
   running: RunningResponses,
+  background?: BackgroundRun,
 ): Protocol<typeof responsesRules.schema, ChatBody> {
   let conversation: Conversation = { history: [], given: [] };
   return {
@@ -41,7 +44,9 @@ export function newResponse(
     rules: responsesRules,
     kind: responsesKind,
     async read(given, request) {
+      if (given.background === true && background === undefined) throw notInBackground();
       conversation = await readConversation(given, request, kept);
+      background?.read(given, conversation.given);
       return toChatBody(given, conversation);
     },
     check: ({ tools = [] }) => toolWarnings(tools),
@@ -58,12 +63,26 @@ export function newResponse(
       logprobs: 'include',
     },
     framing: namedEvents,
-    // Items get new ids each time. Clients use GET /v1/responses/{id} instead.
-    resumable: false,
+    // Items get new ids each time, but for those that no client waits for.
+    resumable: background !== undefined,
     shape(options, given, { request, caller: { keyId } }) {
-      return new ResponseShape(options, given, { conversation, keyId, kept, running, log: request.log });
+      return new ResponseShape(options, given, {
+        conversation,
+        keyId,
+        kept,
+        running,
+        log: request.log,
+        background,
+      });
     },
   };
+}
+
+function notInBackground(): ApiError {
+  return badRequest(
+    'background',
+    'is not possible in a batch, which waits for no client anyway; leave it out',
+  );
 }
 
 /** Error messages about `messages` name `input`, which they were made from. */

@@ -14,6 +14,7 @@ export function toChatBody(given: ResponsesBody, { history, given: items }: Conv
     instructions,
     previous_response_id: _previous,
     store: _store,
+    background: _background,
     max_output_tokens: maxTokens,
     tools,
     tool_choice: choice,

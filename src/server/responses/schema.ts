@@ -75,6 +75,12 @@ export const responsesSchema = z.object({
     .meta({ description: 'A stored response, whose conversation goes on.' })
     .optional(),
   store: z.boolean().meta({ description: 'Keep the response, to come back to it. Default true.' }).optional(),
+  background: z
+    .boolean()
+    .meta({
+      description: 'Answered at once, as queued; computed by itself, also after a restart. Default false.',
+    })
+    .optional(),
   ...sampling,
   max_output_tokens: max_tokens,
   tools: toolsSchema.optional(),
@@ -113,7 +119,6 @@ export const responsesRules: BodyRules<typeof responsesSchema> = {
   ],
   refused: {
     ...sharedRefusals,
-    background: (value) => (value === false ? undefined : 'is not supported; stream the response instead'),
     conversation: () => 'is not supported; give previous_response_id instead',
     prompt: () => 'stored prompts are not supported; give instructions and input',
     context_management: (value) =>

@@ -6,20 +6,22 @@ import type { TokenUsage } from '../../generation/answer-source.ts';
 import type { GenerationEvent } from '../../generation/generation-event.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
-import { type ApiError, ClientLeft, toApiError } from '../http/errors.ts';
+import type { NewResponse } from '../../store/response-store.ts';
+import { type ApiError, ClientLeft, kindOf, toApiError } from '../http/errors.ts';
 import {
   type AnswerShape,
   type ChoiceEnd,
   entryOf,
   type ShapeOptions,
   type StreamMessage,
-  validity,
 } from '../jobs/answer-shape.ts';
 import type { Conversation } from './conversation.ts';
+import type { ConversationItem } from './items.ts';
 import type { KeptResponses, RunningResponses } from './kept-responses.ts';
-import { type OutputEvent, OutputItems } from './output-items.ts';
+import { idsOf, type OutputEvent, OutputItems } from './output-items.ts';
+import { type ResponseStatus, responseError, responseObject } from './response-object.ts';
 import type { ResponsesBody } from './schema.ts';
-import { knownTools, shownTools } from './tools.ts';
+import { knownTools } from './tools.ts';
 
 /** Where a response is stored, and found while it runs. */
 interface Keeping {
@@ -28,23 +30,34 @@ interface Keeping {
   readonly kept: KeptResponses;
   readonly running: RunningResponses;
   readonly log: Pick<FastifyBaseLogger, 'error'>;
+  readonly background?: Background | undefined;
 }
 
-type Status = 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
+/** A response that no client waits for, as its answer is computed. */
+export interface Background {
+  readonly createdSeconds: number;
+  /** How many events came before those of the answer. */
+  readonly events: number;
+  /** From now on what is known of it is known here. */
+  began(now: () => object): void;
+  /** Takes events for whoever streams them. */
+  tell(messages: readonly StreamMessage[]): void;
+  save(response: NewResponse<ConversationItem>): Promise<void>;
+}
 
 export class ResponseShape implements AnswerShape {
   readonly #options: ShapeOptions;
   readonly #given: ResponsesBody;
   readonly #keeping: Keeping;
   readonly #output: OutputItems;
-  #status: Status = 'in_progress';
+  #status: ResponseStatus = 'in_progress';
   #reason: FinishReason = 'stop';
   #isValid: boolean | null | undefined;
   #usage: TokenUsage | undefined;
   #endedSeconds = 0;
   #error: ApiError | undefined;
   #stored: boolean;
-  #sequence = 0;
+  #sequence: number;
   readonly #whenEnded: ((response: object) => void)[] = [];
 
   constructor(options: ShapeOptions, given: ResponsesBody, keeping: Keeping) {
@@ -52,7 +65,13 @@ export class ResponseShape implements AnswerShape {
     this.#given = given;
     this.#keeping = keeping;
     this.#stored = given.store !== false && keeping.kept.keeps;
-    this.#output = new OutputItems((detail) => entryOf(options.model, detail), knownTools(given.tools ?? []));
+    const { background } = keeping;
+    this.#sequence = background?.events ?? 0;
+    this.#output = new OutputItems(
+      (detail) => entryOf(options.model, detail),
+      knownTools(given.tools ?? []),
+      background && idsOf(options.base.id),
+    );
   }
 
   opening(): StreamMessage[] {
@@ -76,14 +95,34 @@ export class ResponseShape implements AnswerShape {
     return this.#messages(this.#output.end(reason === 'length' ? 'incomplete' : 'completed'));
   }
 
+  begun(): void {
+    const { background } = this.#keeping;
+    if (background === undefined) return;
+    background.began(() => this.#response());
+    background.tell([this.#lifeEvent('response.in_progress')]);
+  }
+
   observe(event: GenerationEvent): void {
     if (event.kind === 'scores') return;
-    if (event.kind === 'finish') this.finish(event.index, event);
-    else this.#output.push(event);
+    const messages =
+      event.kind === 'finish' ? this.finish(event.index, event) : this.piece(event.index, event);
+    this.#keeping.background?.tell(messages);
   }
 
   async settled(_choices: readonly WholeChoice[], usage: TokenUsage): Promise<void> {
     await this.#end(this.#reason === 'length' ? 'incomplete' : 'completed', usage);
+    this.#keeping.background?.tell(this.closing());
+  }
+
+  /** Whoever asked for a whole answer is sent the error, but nobody waits for one in the background. */
+  async brokenWhole(error: unknown, usage: TokenUsage): Promise<void> {
+    const { background } = this.#keeping;
+    // It goes on after the restart.
+    if (background === undefined || kindOf(error) === 'shutting_down') return;
+    // It has ended, and could not be stored.
+    if (this.#status !== 'in_progress') return;
+    await this.broken(error, usage);
+    background.tell(this.failure(toApiError(error)));
   }
 
   closing(): StreamMessage[] {
@@ -111,8 +150,8 @@ export class ResponseShape implements AnswerShape {
     return this.#options.base.id;
   }
 
-  async #end(status: Status, usage: TokenUsage): Promise<void> {
-    const { keyId, kept, conversation, running, log } = this.#keeping;
+  async #end(status: ResponseStatus, usage: TokenUsage): Promise<void> {
+    const { keyId, kept, conversation, running, log, background } = this.#keeping;
     this.#status = status;
     this.#usage = usage;
     this.#endedSeconds = Math.floor(Date.now() / 1000);
@@ -120,7 +159,8 @@ export class ResponseShape implements AnswerShape {
       const { output, ...body } = this.#response();
       const previousId = this.#given.previous_response_id;
       const response = { id: this.#id, previousId, body, input: conversation.given, output };
-      this.#stored = await kept.save(keyId, response, log);
+      if (background !== undefined) await background.save(response);
+      else this.#stored = await kept.save(keyId, response, log);
     }
     running.remove(this.#id);
     for (const resolve of this.#whenEnded.splice(0)) resolve(this.#response());
@@ -146,60 +186,18 @@ export class ResponseShape implements AnswerShape {
 
   #response() {
     const { base } = this.#options;
-    const given = this.#given;
-    const status = this.#status;
-    return {
+    return responseObject(this.#given, {
       id: base.id,
-      object: 'response',
-      created_at: base.created,
-      status,
-      ...(status === 'completed' ? { completed_at: this.#endedSeconds } : {}),
-      background: false,
-      error: this.#error === undefined ? null : errorOf(this.#error),
-      incomplete_details: status === 'incomplete' ? { reason: 'max_output_tokens' } : null,
-      instructions: given.instructions ?? null,
-      max_output_tokens: given.max_output_tokens ?? null,
-      max_tool_calls: given.max_tool_calls ?? null,
+      createdSeconds: this.#keeping.background?.createdSeconds ?? base.created,
       model: base.model,
+      status: this.#status,
+      endedSeconds: this.#endedSeconds,
+      error: this.#error === undefined ? null : responseError(this.#error),
       output: this.#output.items,
-      parallel_tool_calls: given.parallel_tool_calls ?? true,
-      previous_response_id: given.previous_response_id ?? null,
-      prompt_cache_key: given.prompt_cache_key ?? null,
-      reasoning: { effort: given.reasoning?.effort ?? null, summary: given.reasoning?.summary ?? null },
-      safety_identifier: given.safety_identifier ?? null,
-      service_tier: 'default',
-      store: this.#stored,
-      temperature: given.temperature ?? 1,
-      text: { format: given.text?.format ?? { type: 'text' }, verbosity: 'medium' },
-      tool_choice: given.tool_choice ?? 'auto',
-      tools: shownTools(given.tools ?? []),
-      top_logprobs: given.top_logprobs ?? 0,
-      top_p: given.top_p ?? 1,
-      truncation: given.truncation ?? 'disabled',
-      usage: this.#usage === undefined ? null : usageOf(this.#usage, this.#output.reasoningTokens),
-      user: given.user ?? null,
-      metadata: given.metadata ?? {},
-      ...validity({ isValid: this.#isValid }),
-    };
+      stored: this.#stored,
+      usage:
+        this.#usage === undefined ? null : { ...this.#usage, reasoningTokens: this.#output.reasoningTokens },
+      isValid: this.#isValid,
+    });
   }
-}
-
-function usageOf(
-  { promptTokens, cachedTokens, completionTokens }: TokenUsage,
-  reasoningTokens: number,
-): object {
-  return {
-    input_tokens: promptTokens,
-    // Prefixes are always cached, and writing them is not accounted.
-    input_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: 0 },
-    output_tokens: completionTokens,
-    output_tokens_details: { reasoning_tokens: reasoningTokens },
-    total_tokens: promptTokens + completionTokens,
-  };
-}
-
-/** The object has only a few codes; the event `error` has the server's own. */
-function errorOf({ status, message }: ApiError): object {
-  if (status === 429) return { code: 'rate_limit_exceeded', message };
-  return { code: status < 500 && status !== 408 ? 'invalid_prompt' : 'server_error', message };
 }
