@@ -12,6 +12,7 @@ import { blocksFor } from './cache/block-tables.ts';
 import { EngineReports, type ReportListener } from './engine-reports.ts';
 import { DEFAULT_IMAGE_BYTES } from './images/feature-store.ts';
 import type { ImageStats } from './images/image-stats.ts';
+import { StoredFeatures } from './images/stored-features.ts';
 import { Towers } from './images/towers.ts';
 import type { EngineSnapshot } from './live/snapshot.ts';
 import type { OpenRequest } from './open-request.ts';
@@ -223,6 +224,7 @@ export class Engine {
 
   /** Deletes what is kept of a tenant's blocks. */
   removeTenant(tenant: string): void {
+    this.#towers?.removeTenant(tenant);
     this.#tiers?.remove(tenant).catch((error: unknown) => this.#warn(messageOf(error)));
   }
 
@@ -253,6 +255,9 @@ export class Engine {
       return undefined;
     });
     this.#tiers.open(own, disk);
+    const { vision } = this.#options;
+    if (disk === undefined || vision === undefined) return;
+    this.#towers?.open(new StoredFeatures(disk, own.model, vision), () => this.#wake());
   }
 
   #warn(message: string): void {

@@ -39,8 +39,9 @@ export function parseModelPath(text: string): ModelPath {
 /** Names of a path that the user gave: after the file or the folder; the long one with the folder around it. */
 export function wantedNameOfPath(path: string, given: string | undefined): WantedName {
   const file = basename(path);
-  const isShard = /^model(-\d{5}-of-\d{5})?\.safetensors$/.test(file);
-  const named = isShard ? dirname(path) : path;
+  // Such a name says nothing of the model.
+  const isPlain = /^model(-\d{5}-of-\d{5})?\.(safetensors|gguf)$/.test(file);
+  const named = isPlain ? dirname(path) : path;
   const short = modelStem(basename(named));
   const long = `${basename(dirname(named))}/${short}`;
   return given === undefined ? { short, long } : { given, short, long };

@@ -9,6 +9,8 @@ export interface ImageStats {
   readonly computed: number;
   /** Images that were there, or being computed, when they were asked for. */
   readonly hits: number;
+  /** Images whose features came from the disk. */
+  readonly loaded: number;
   /** Parts of towers that were computed: an engine that computes nothing else is alive. */
   readonly pieces: number;
   /** Images whose features are kept, or are being computed. */
@@ -25,6 +27,7 @@ export function saysSame(a: ImageStats, b: ImageStats | undefined): boolean {
     a.waiting === b?.waiting &&
     a.computed === b.computed &&
     a.hits === b.hits &&
+    a.loaded === b.loaded &&
     a.kept === b.kept &&
     a.bytes === b.bytes &&
     a.usedBytes === b.usedBytes

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { HashTower, seenPrompt, vision } from '../../../test/property/seeing.ts';
+import type { BlockTier } from '../../block-store/block-tier.ts';
 import type { ImageRun } from '../../compute/backend.ts';
 import { Sequence, type SequenceOptions } from '../scheduler/sequence.ts';
 import { ShownImages } from '../scheduler/shown-images.ts';
+import { StoredFeatures } from './stored-features.ts';
 import { type TowerResults, Towers } from './towers.ts';
 
 const FEATURE_BYTES = 16;
@@ -158,5 +160,120 @@ describe('towers between steps', () => {
       expect(error.message).toMatch(message);
     }
     expect(world.tower.open).toBe(0);
+  });
+});
+
+/** Keeps all in memory; answers when it is told to. */
+class Disk {
+  readonly records = new Map<string, Uint8Array>();
+  readonly tenants: string[] = [];
+  readonly #asked: (() => void)[] = [];
+
+  readonly tier = {
+    find: ([key]: Uint8Array[]) => ({ blocks: this.#of(key) === undefined ? 0 : 1, bytes: 0 }),
+    read: async ([key]: Uint8Array[]) => {
+      await new Promise<void>((resolve) => this.#asked.push(resolve));
+      return [this.#of(key)?.slice()];
+    },
+    write: (key: Uint8Array, tenant: string, bytes: Uint8Array) => {
+      this.records.set(Buffer.from(key).toString('hex'), bytes);
+      this.tenants.push(tenant);
+      return true;
+    },
+  } as unknown as BlockTier;
+
+  #of(key: Uint8Array | undefined) {
+    return this.records.get(Buffer.from(key ?? []).toString('hex'));
+  }
+
+  async answer(): Promise<void> {
+    for (const resolve of this.#asked.splice(0)) resolve();
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}
+
+describe('features on the disk', () => {
+  const after = (disk: Disk, identity = 'model', limitBytes?: number) => {
+    const world = new World(limitBytes);
+    world.towers.open(new StoredFeatures(disk.tier, identity, vision), () => {});
+    return world;
+  };
+  const computedOnce = async (images: readonly number[], salt = ':ann') => {
+    const disk = new Disk();
+    const first = after(disk);
+    const { sequence } = first.add(images, { salt });
+    await first.ready();
+    return { disk, features: sequence.images?.features };
+  };
+
+  it('are computed no more after a restart, with the same bits', async () => {
+    const { disk, features } = await computedOnce([1, 3]);
+    expect(disk.tenants).toEqual(['ann', 'ann']);
+    const second = after(disk);
+    const { sequence, place } = second.add([1, 3], { salt: ':ann' });
+    expect([place, second.towers.hasWork]).toEqual(['waiting', false]);
+    await disk.answer();
+    expect(second.towers.hasWork).toBe(true);
+    expect(await second.ready()).toEqual([sequence.id]);
+    expect([second.pieces, sequence.images?.features]).toEqual([[], features]);
+    expect(second.towers.stats()).toMatchObject({ computed: 0, loaded: 2 });
+  });
+
+  it('are those of one model and one tenant', async () => {
+    const { disk } = await computedOnce([1]);
+    for (const [identity, salt] of [
+      ['other', ':ann'],
+      ['model', ':bob'],
+    ] as const) {
+      const world = after(disk, identity);
+      world.add([1], { salt });
+      expect(world.towers.hasWork).toBe(true);
+    }
+  });
+
+  it('are computed where the disk has some of them alone, or other bytes', async () => {
+    const { disk } = await computedOnce([1]);
+    const half = after(disk);
+    const both = half.add([1, 2], { salt: ':ann' });
+    await disk.answer();
+    expect(await half.ready()).toEqual([both.sequence.id]);
+    expect(new Set(half.pieces)).toEqual(new Set([2]));
+
+    for (const key of disk.records.keys()) disk.records.set(key, new Uint8Array(5));
+    const damaged = after(disk);
+    const { sequence } = damaged.add([1], { salt: ':ann' });
+    await disk.answer();
+    expect(await damaged.ready()).toEqual([sequence.id]);
+    expect(damaged.pieces).not.toEqual([]);
+  });
+
+  it('come for nobody who has left', async () => {
+    const { disk } = await computedOnce([1]);
+    const world = after(disk);
+    const { sequence } = world.add([1], { salt: ':ann' });
+    world.towers.remove(sequence);
+    await disk.answer();
+    expect(await world.ready()).toEqual([]);
+    expect(world.towers.stats()).toMatchObject({ waiting: 0, loaded: 0, usedBytes: 0 });
+  });
+
+  it('leave room as others do', async () => {
+    const { disk } = await computedOnce([3]);
+    const world = after(disk, 'model', FEATURE_BYTES);
+    const { sequence } = world.add([3], { salt: ':ann' });
+    await disk.answer();
+    expect(await world.ready()).toEqual([sequence.id]);
+    world.towers.remove(sequence);
+    expect(world.towers.stats()).toMatchObject({ usedBytes: 0, kept: 0 });
+  });
+
+  it('are kept for no tenant that was removed', async () => {
+    const { disk } = await computedOnce([1]);
+    const world = after(disk);
+    world.towers.removeTenant('ann');
+    world.add([1], { salt: ':ann' });
+    await world.ready();
+    expect(world.pieces).not.toEqual([]);
+    expect(disk.tenants).toEqual(['ann']);
   });
 });

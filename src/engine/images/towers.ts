@@ -10,6 +10,7 @@ import { countProblem, type ImageError } from './features-problem.ts';
 import { type BeginImage, ImageRuns } from './image-runs.ts';
 import type { ImageStats } from './image-stats.ts';
 import { featureBytes, type PromptImage, type VisionLimits } from './prompt-images.ts';
+import type { StoredFeatures } from './stored-features.ts';
 
 /** What has become of requests. */
 export interface TowerResults {
@@ -32,6 +33,13 @@ interface Showing {
   readonly pictures: readonly Picture[];
   /** Whether it uses its features, or room for them. */
   begun: boolean;
+  /** Its images are on the disk, some at least, and on their way: it is in no queue. */
+  reading: boolean;
+}
+
+interface Arrival {
+  readonly showing: Showing;
+  readonly features: ReadonlyMap<Picture, ImageFeatures | undefined>;
 }
 
 /** Of the time there is, what a piece is asked to take: what it takes is known only roughly, and the next one makes up for it. */
@@ -57,13 +65,28 @@ export class Towers {
   /** Those that are complete and use their features. */
   readonly #complete = new Map<Sequence, Showing>();
   #arrivals = 0;
-  readonly #counts = { computed: 0, hits: 0, pieces: 0 };
+  /** Read from the disk, and not looked at. */
+  #arrived: Arrival[] = [];
+  #stored: StoredFeatures | undefined;
+  #wake = () => {};
+  readonly #counts = { computed: 0, hits: 0, loaded: 0, pieces: 0 };
 
   constructor(begin: BeginImage, { vision, limitBytes }: TowersOptions, nowMs: () => number) {
     this.#runs = new ImageRuns(begin, vision, nowMs);
     this.#vision = vision;
     this.#store = new FeatureStore(limitBytes);
     this.#nowMs = nowMs;
+  }
+
+  /** From here on features are kept on the disk, too; `wake`: some have come from there. */
+  open(stored: StoredFeatures, wake: () => void): void {
+    this.#stored = stored;
+    this.#wake = wake;
+  }
+
+  /** Nothing of the tenant is kept on the disk any more. */
+  removeTenant(tenant: string): void {
+    this.#stored?.forget(tenant);
   }
 
   /** Those that wait for their images, in no particular order. */
@@ -95,7 +118,7 @@ export class Towers {
       key: `${salt}\n${image.key}`,
       bytes: image.places.length * featureBytes(this.#vision),
     }));
-    const showing = { sequence, pictures, begun: false };
+    const showing: Showing = { sequence, pictures, begun: false, reading: false };
     const keys = keysOf(showing);
     for (const key of keys) this.#counts.hits += Number(this.#store.has(key) || this.#byKey.has(key));
     if (this.#isComplete(showing)) {
@@ -108,8 +131,7 @@ export class Towers {
       const others = this.#byKey.get(key) ?? new Set();
       this.#byKey.set(key, others.add(showing));
     }
-    sequence.arrival = this.#arrivals++;
-    this.#queue.push(sequence);
+    if (!this.#read(showing)) this.#enqueue(showing);
     return 'waiting';
   }
 
@@ -127,13 +149,13 @@ export class Towers {
 
   /** Whether there is anything to compute now. */
   get hasWork(): boolean {
-    const [first] = this.#begun;
-    return first !== undefined || this.#hasRoom(this.#front());
+    return this.#arrived.length > 0 || this.#begun.length > 0 || this.#hasRoom(this.#front());
   }
 
   /** Computes for about so long, one piece at least. Between steps. */
   async advance(nowMs: number, ms: number): Promise<TowerResults> {
     const results: TowerResults = { ready: [], failed: [], spent: [] };
+    for (const arrival of this.#arrived.splice(0)) this.#take(arrival, results);
     this.#queue.advance(nowMs);
     const end = this.#nowMs() + ms;
     let left = ms;
@@ -144,6 +166,40 @@ export class Towers {
       left = end - this.#nowMs();
     } while (this.#runs.fits(left));
     return results;
+  }
+
+  #enqueue({ sequence }: Showing): void {
+    sequence.arrival = this.#arrivals++;
+    this.#queue.push(sequence);
+  }
+
+  /** Asks the disk for what it has of its images; false where that is nothing. */
+  #read(showing: Showing): boolean {
+    const stored = this.#stored;
+    const wanted = showing.pictures.filter(({ key }) => !this.#store.has(key) && stored?.has(key));
+    if (stored === undefined || wanted.length === 0) return false;
+    showing.reading = true;
+    const reads = wanted.map(async (picture) => [picture, await stored.read(picture.key)] as const);
+    void Promise.all(reads).then((features) => {
+      this.#arrived.push({ showing, features: new Map(features) });
+      this.#wake();
+    });
+    return true;
+  }
+
+  /** Takes what came from the disk; what did not is computed. */
+  #take({ showing, features }: Arrival, results: TowerResults): void {
+    if (this.#waiting.get(showing.sequence) !== showing) return;
+    showing.reading = false;
+    const come = [...features].filter(([{ key }, each]) => each !== undefined && !this.#store.has(key));
+    // All are kept until it is known whether they are enough.
+    for (const [{ key, bytes }] of come) this.#store.use(key, bytes);
+    for (const [{ key }, each] of come) this.#store.put(key, each as ImageFeatures);
+    this.#counts.loaded += come.length;
+    this.#enqueue(showing);
+    const waiters = new Set(come.flatMap(([{ key }]) => [...(this.#byKey.get(key) ?? [])]));
+    for (const waiter of waiters) this.#finish(waiter, results);
+    for (const [{ key }] of come) this.#store.release(key);
   }
 
   /** Whose turn it is: what has begun goes on, unless one of a more urgent tier may begin. */
@@ -199,31 +255,35 @@ export class Towers {
   }
 
   /** An image is done: those that have waited for it alone are complete, or end. */
-  #settle(key: string, outcome: ImageFeatures | ImageError, { ready, failed }: TowerResults): void {
+  #settle(key: string, outcome: ImageFeatures | ImageError, results: TowerResults): void {
     const waiters = [...(this.#byKey.get(key) ?? [])];
     if ('code' in outcome) {
       for (const { sequence, pictures } of waiters) {
         const index = pictures.findIndex((one) => one.key === key);
-        failed.push({ sequence, error: ofImage(index, outcome) });
+        results.failed.push({ sequence, error: ofImage(index, outcome) });
         this.remove(sequence);
       }
       return;
     }
     this.#counts.computed += 1;
     this.#store.put(key, outcome);
+    this.#stored?.write(key, outcome);
     this.#runs.close(key);
-    for (const waiter of waiters) {
-      if (!this.#isComplete(waiter)) continue;
-      const { sequence } = waiter;
-      const error = this.#countProblem(waiter);
-      if (error === undefined) {
-        this.#leave(waiter);
-        this.#keep(waiter);
-        ready.push(sequence);
-      } else {
-        failed.push({ sequence, error });
-        this.remove(sequence);
-      }
+    for (const waiter of waiters) this.#finish(waiter, results);
+  }
+
+  /** It waits no more if all its images are there. */
+  #finish(showing: Showing, { ready, failed }: TowerResults): void {
+    if (!this.#isComplete(showing)) return;
+    const { sequence } = showing;
+    const error = this.#countProblem(showing);
+    if (error === undefined) {
+      this.#leave(showing);
+      this.#keep(showing);
+      ready.push(sequence);
+    } else {
+      failed.push({ sequence, error });
+      this.remove(sequence);
     }
   }
 
@@ -254,12 +314,12 @@ export class Towers {
 
   /** It waits no more. */
   #leave(showing: Showing): void {
-    const { sequence, begun } = showing;
+    const { sequence, begun, reading } = showing;
     this.#waiting.delete(sequence);
     if (begun) {
       this.#begun.splice(this.#begun.indexOf(showing), 1);
       this.#queue.stopped(sequence);
-    } else this.#queue.remove(sequence);
+    } else if (!reading) this.#queue.remove(sequence);
     for (const key of keysOf(showing)) {
       const others = this.#byKey.get(key);
       others?.delete(showing);
