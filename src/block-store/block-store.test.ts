@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { BlockStore, type BlockStoreOptions } from './block-store.ts';
@@ -307,6 +307,22 @@ describe('a store of blocks', () => {
     expect(store.stats()).toMatchObject({ blocks: 1, dropped: 1 });
     expect(warnings).toEqual([expect.stringContaining('no more than 1048576 bytes')]);
     await expectAll(store, ['a']);
+  });
+
+  it.skipIf(process.platform !== 'linux')('works at a lower priority than threads that compute', async () => {
+    const niceness = () =>
+      readdirSync('/proc/self/task').map((task) => {
+        const fields = readFileSync(`/proc/self/task/${task}/stat`, 'utf8')
+          .replace(/^.*\) /, '')
+          .split(' ');
+        return Number(fields[16]);
+      });
+    const own = getPriority();
+    const store = await open(newFolder());
+    await fill(store, ['a']);
+    await expectAll(store, ['a']);
+    expect(getPriority()).toBe(own);
+    expect(niceness()).toEqual(expect.arrayContaining([19, 10]));
   });
 
   it('lets a reader leave', async () => {

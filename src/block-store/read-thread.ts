@@ -4,6 +4,7 @@ import { parentPort, type Transferable, workerData } from 'node:worker_threads';
 import { nodeFiles } from './node-files.ts';
 import { type ReadBlock, RecordReader, type WantedBlock } from './record-reader.ts';
 import { Sealing } from './sealing.ts';
+import { lowerPriority } from './thread-priority.ts';
 
 export interface ReadThreadData {
   readonly folder: string;
@@ -21,6 +22,7 @@ export interface FromReadThread {
   readonly blocks: readonly ReadBlock[];
 }
 
+lowerPriority('reading');
 const { folder, model, storeKey } = workerData as ReadThreadData;
 const reader = new RecordReader(nodeFiles, folder, model, new Sealing(storeKey));
 

@@ -10,6 +10,7 @@ import { nodeFiles } from './node-files.ts';
 import type { StoreLimits } from './room.ts';
 import { Sealing } from './sealing.ts';
 import { type BlockToWrite, StoreWriter } from './store-writer.ts';
+import { lowerPriority } from './thread-priority.ts';
 
 export interface WriteThreadData {
   readonly folder: string;
@@ -175,6 +176,7 @@ function close(writer: StoreWriter): void {
   parentPort?.close();
 }
 
+lowerPriority('writing');
 try {
   const writer = open();
   parentPort?.on('message', (message: ToWriteThread) => {
