@@ -14,6 +14,10 @@ const benchmarks = {
     file: built('tiers'),
     says: 'a long prompt that comes back from memory, the machine’s memory and its disk',
   },
+  'tier-steps': {
+    file: built('tier-steps'),
+    says: 'how evenly 16 streams decode next to heavy reading and writing of KV on disk',
+  },
   kernels: {
     file: built('kernels'),
     says: 'matrix products of every kernel table',
