@@ -106,20 +106,39 @@ describe('unfinished requests', () => {
   });
 
   it('cost the same each, however many there are', () => {
-    const count = 500;
-    workOf(count);
-    const best = (each: number) => Math.min(...Array.from({ length: 6 }, () => workOf(each)));
-    const [few, many] = [best(count), best(64 * count)];
-    // It is 64 times as much, on a machine that others use perhaps several times that. A walk through all of them for each would make it 4096 times.
-    expect(many / few).toBeLessThan(64 * 10);
+    const each = (count: number) => stepsOf(count) / count;
+    // A heap of 64 times as many is six levels deeper. A walk through all of them for each would make it thousands.
+    expect(each(64 * 100) - each(100)).toBeLessThan(64);
   });
 });
 
-/** Milliseconds that so many take to come, be submitted one by one, give a token and end. */
-function workOf(count: number): number {
+/** How many entries of collections and ages of requests are looked at while so many come, are submitted one by one, give a token and end. */
+function stepsOf(count: number): number {
+  let steps = 0;
+  const ages = (request: EngineRequest): EngineRequest =>
+    Object.defineProperty({ ...request }, 'enqueuedMs', { get: () => (steps++, request.enqueuedMs) });
+  const requests = Array.from({ length: count }, () => ages(engineRequest({ prompt: [1] })));
+  const restore = [new Map().values(), new Set().values()].map((iterator) => {
+    const prototype = Object.getPrototypeOf(iterator) as Iterator<unknown>;
+    const { next } = prototype;
+    prototype.next = function (this: Iterator<unknown>) {
+      steps++;
+      return next.call(this);
+    };
+    return () => {
+      prototype.next = next;
+    };
+  });
+  try {
+    work(requests);
+  } finally {
+    for (const put of restore) put();
+  }
+  return steps;
+}
+
+function work(requests: readonly EngineRequest[]): void {
   const unfinished = new UnfinishedRequests();
-  const requests = Array.from({ length: count }, () => engineRequest({ prompt: [1] }));
-  const beganMs = performance.now();
   for (const request of requests) {
     unfinished.add(request);
     if (unfinished.takeSubmittable().length !== 1) throw new Error('it was not submitted');
@@ -130,5 +149,4 @@ function workOf(count: number): number {
     if (!unfinished.hasSubmitted || unfinished.oldestMs === undefined) throw new Error('one is forgotten');
   }
   for (const request of requests) unfinished.note([finish(request)]);
-  return performance.now() - beganMs;
 }
