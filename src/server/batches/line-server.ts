@@ -6,7 +6,7 @@ import type { ModelPool } from '../../pool/model-pool.ts';
 import type { RequestUsage } from '../../store/usage-batch.ts';
 import { anthropicError } from '../anthropic/errors.ts';
 import { messagesProtocol } from '../anthropic/protocol.ts';
-import type { ServerContext } from '../context.ts';
+import type { RequestArchive, ServerContext } from '../context.ts';
 import { badRequest, shuttingDown } from '../http/errors.ts';
 import { serveCompletion } from '../jobs/serve-completion.ts';
 import { chatProtocol } from '../openai/chat.ts';
@@ -47,13 +47,16 @@ export type LineOutcome =
   | { readonly kind: 'later'; readonly afterMs: number }
   | { readonly kind: 'aborted' };
 
+type Response = Awaited<ReturnType<FastifyInstance['inject']>>;
+
 interface RunningLine extends LineRequest {
   usage: RequestUsage | undefined;
 }
 
 type Serve = (context: ServerContext, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
 
-const low = { forceLow: true };
+/** Their usage is written in one transaction with their answers. */
+const low = { forceLow: true, background: { chargedWithAnswer: true } };
 const DEFAULT_PAUSE_MS = 1000;
 const MODEL_PAUSE_MS = 30_000;
 
@@ -61,6 +64,7 @@ export class LineServer {
   readonly #app: FastifyInstance;
   /** The pool of a gateway: a model that was there when the batch was read may come back. */
   readonly #fleet: ModelPool | undefined;
+  readonly #archive: RequestArchive | undefined;
   readonly #running = new Map<string, RunningLine>();
 
   constructor(app: FastifyInstance, given: ServerContext) {
@@ -69,11 +73,12 @@ export class LineServer {
     const context: ServerContext = {
       ...given,
       limiter: given.limiter.apart(),
-      // Clients ask for the batch again, not for a line.
-      archive: undefined,
+      // In a fleet tokens are kept by those that compute, for clients that come back within minutes.
+      archive: given.archive?.follow === undefined ? undefined : given.archive,
       // A line may wait for as long as its batch.
       settings: { ...given.settings, requestTimeoutMs: Number.POSITIVE_INFINITY },
     };
+    this.#archive = context.archive;
     app.addHook('onRequest', async (request, reply) => this.#admit(context, request, reply));
     for (const [endpoint, serve] of Object.entries(handlers(context))) {
       const config = errorBodies[endpoint] ?? {};
@@ -102,12 +107,7 @@ export class LineServer {
     const line: RunningLine = { ...given, usage: undefined };
     this.#running.set(id, line);
     try {
-      const answer = await this.#app.inject({
-        method: 'POST',
-        url: endpoint,
-        payload: body,
-        headers: { 'content-type': 'application/json', 'x-request-id': id },
-      });
+      const answer = await this.#ask(given);
       const { statusCode: status } = answer;
       if (signal.aborted || status === 499) return { kind: 'aborted' };
       if (status !== 429 && status !== 503) {
@@ -124,6 +124,22 @@ export class LineServer {
 
   close(): Promise<void> {
     return this.#app.close();
+  }
+
+  /** Goes on with what an earlier process knew of the answer, where that is possible. */
+  async #ask({ id, endpoint, body, caller }: LineRequest): Promise<Response> {
+    const ask = (headers: Readonly<Record<string, string>>) =>
+      this.#app.inject({
+        method: 'POST',
+        url: endpoint,
+        payload: body,
+        headers: { 'content-type': 'application/json', 'x-request-id': id, ...headers },
+      });
+    // While the store cannot be read the line begins anew.
+    const kept = await this.#archive?.find(caller.keyId, id).catch(() => undefined);
+    if (kept === undefined) return ask({});
+    const answer = await ask({ 'last-event-id': '0' });
+    return answer.statusCode === 409 || answer.statusCode === 404 ? ask({}) : answer;
   }
 
   #admit({ activity }: ServerContext, request: FastifyRequest, reply: FastifyReply): void {
