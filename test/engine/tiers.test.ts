@@ -11,6 +11,7 @@ import { chatIds, embeddedEndIds } from '../support/embedded-engine.ts';
 import { embeddedModelPath } from '../support/embedded-model.ts';
 import { type Answer, collect, engineRequest } from '../support/engine-requests.ts';
 import { eventually } from '../support/eventually.ts';
+import { hasTestdata, testdata } from '../support/testdata.ts';
 
 const identity = { model: 'embedded', adapters: [] };
 let folder: string;
@@ -36,10 +37,10 @@ const ask = async (engine: SupervisedEngine, name: string, salt = ''): Promise<A
 async function withTiers<Result>(
   tiers: EngineSettings['tiers'],
   use: (engine: SupervisedEngine) => Promise<Result>,
-  { blockCount = 64, name = 'embedded', identity: own = identity } = {},
+  { blockCount = 64, name = 'embedded', identity: own = identity, modelPath = embeddedModelPath } = {},
 ): Promise<Result> {
   const engine = new SupervisedEngine({
-    modelPath: embeddedModelPath,
+    modelPath,
     ...(tiers && { tiers }),
     engine: { blockCount, budget: { kind: 'fixed', maxStepTokens: 64 }, endIds: embeddedEndIds },
   });
@@ -120,6 +121,37 @@ describe('blocks that leave memory', () => {
       expect(finishOf(again).cachedTokens).toBeLessThan(192);
     });
   });
+
+  it.skipIf(!hasTestdata)(
+    'come back with the recurrent states of hybrids, bit for bit',
+    { timeout: 300_000 },
+    async () => {
+      const prompt = Int32Array.from({ length: 230 }, (_, place) => 3 + ((place * 37) % 90));
+      const sampling = { maxTokens: 12, ignoreEos: true, logprobs: 3 };
+      for (const family of ['qwen3_next', 'lfm2', 'granitemoehybrid']) {
+        const modelPath = testdata('families', family, 'model-bf16.gguf');
+        const own = { model: family, adapters: [] };
+        const answer = async (engine: SupervisedEngine) =>
+          collect(engine.submit(engineRequest({ prompt, sampling }, 512)));
+        const computed = await withTiers({ hostBytes: 0, disk: disk() }, answer, {
+          modelPath,
+          identity: own,
+        });
+        await withTiers(
+          { hostBytes: 0, disk: disk() },
+          async (engine) => {
+            const again = await answer(engine);
+            expect(again.tokens, family).toEqual(computed.tokens);
+            expect(again.logprobs, family).toEqual(computed.logprobs);
+            expect(computed.logprobs?.length, family).toBe(12);
+            expect(finishOf(computed).cachedTokens, family).toBe(0);
+            expect(finishOf(again).cachedTokens, family).toBeGreaterThan(0);
+          },
+          { modelPath, identity: own },
+        );
+      }
+    },
+  );
 
   it('are found by their own tenant, salt and model alone, and by nobody once they are deleted', async () => {
     const tiers = () => ({ hostBytes: 0, disk: disk() });
