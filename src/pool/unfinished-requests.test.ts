@@ -116,7 +116,12 @@ describe('unfinished requests', () => {
 function stepsOf(count: number): number {
   let steps = 0;
   const ages = (request: EngineRequest): EngineRequest =>
-    Object.defineProperty({ ...request }, 'enqueuedMs', { get: () => (steps++, request.enqueuedMs) });
+    Object.defineProperty({ ...request }, 'enqueuedMs', {
+      get: () => {
+        steps++;
+        return request.enqueuedMs;
+      },
+    });
   const requests = Array.from({ length: count }, () => ages(engineRequest({ prompt: [1] })));
   const restore = [new Map().values(), new Set().values()].map((iterator) => {
     const prototype = Object.getPrototypeOf(iterator) as Iterator<unknown>;

@@ -193,14 +193,14 @@ class Disk {
 }
 
 describe('features on the disk', () => {
-  const after = (disk: Disk, identity = 'model', limitBytes?: number) => {
+  const restarted = (disk: Disk, identity = 'model', limitBytes?: number) => {
     const world = new World(limitBytes);
     world.towers.open(new StoredFeatures(disk.tier, identity, vision), () => {});
     return world;
   };
   const computedOnce = async (images: readonly number[], salt = ':ann') => {
     const disk = new Disk();
-    const first = after(disk);
+    const first = restarted(disk);
     const { sequence } = first.add(images, { salt });
     await first.ready();
     return { disk, features: sequence.images?.features };
@@ -209,7 +209,7 @@ describe('features on the disk', () => {
   it('are computed no more after a restart, with the same bits', async () => {
     const { disk, features } = await computedOnce([1, 3]);
     expect(disk.tenants).toEqual(['ann', 'ann']);
-    const second = after(disk);
+    const second = restarted(disk);
     const { sequence, place } = second.add([1, 3], { salt: ':ann' });
     expect([place, second.towers.hasWork]).toEqual(['waiting', false]);
     await disk.answer();
@@ -225,7 +225,7 @@ describe('features on the disk', () => {
       ['other', ':ann'],
       ['model', ':bob'],
     ] as const) {
-      const world = after(disk, identity);
+      const world = restarted(disk, identity);
       world.add([1], { salt });
       expect(world.towers.hasWork).toBe(true);
     }
@@ -233,14 +233,14 @@ describe('features on the disk', () => {
 
   it('are computed where the disk has some of them alone, or other bytes', async () => {
     const { disk } = await computedOnce([1]);
-    const half = after(disk);
+    const half = restarted(disk);
     const both = half.add([1, 2], { salt: ':ann' });
     await disk.answer();
     expect(await half.ready()).toEqual([both.sequence.id]);
     expect(new Set(half.pieces)).toEqual(new Set([2]));
 
     for (const key of disk.records.keys()) disk.records.set(key, new Uint8Array(5));
-    const damaged = after(disk);
+    const damaged = restarted(disk);
     const { sequence } = damaged.add([1], { salt: ':ann' });
     await disk.answer();
     expect(await damaged.ready()).toEqual([sequence.id]);
@@ -249,7 +249,7 @@ describe('features on the disk', () => {
 
   it('come for nobody who has left', async () => {
     const { disk } = await computedOnce([1]);
-    const world = after(disk);
+    const world = restarted(disk);
     const { sequence } = world.add([1], { salt: ':ann' });
     world.towers.remove(sequence);
     await disk.answer();
@@ -259,7 +259,7 @@ describe('features on the disk', () => {
 
   it('leave room as others do', async () => {
     const { disk } = await computedOnce([3]);
-    const world = after(disk, 'model', FEATURE_BYTES);
+    const world = restarted(disk, 'model', FEATURE_BYTES);
     const { sequence } = world.add([3], { salt: ':ann' });
     await disk.answer();
     expect(await world.ready()).toEqual([sequence.id]);
@@ -269,7 +269,7 @@ describe('features on the disk', () => {
 
   it('are kept for no tenant that was removed', async () => {
     const { disk } = await computedOnce([1]);
-    const world = after(disk);
+    const world = restarted(disk);
     world.towers.removeTenant('ann');
     world.add([1], { salt: ':ann' });
     await world.ready();
