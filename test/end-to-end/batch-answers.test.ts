@@ -65,8 +65,8 @@ it('goes on from the tokens that were known, though no seed was given, and charg
   await written.close();
   server.signal('SIGKILL');
   await server.exited;
-  const known = await knownTokens(id);
-  for (const tokens of known) {
+  const knownOf = await knownTokens(id);
+  for (const tokens of knownOf) {
     expect(tokens.length).toBeGreaterThan(5);
     expect(tokens.length).toBeLessThan(TOKENS);
   }
@@ -83,11 +83,13 @@ it('goes on from the tokens that were known, though no seed was given, and charg
     const text = choice?.text ?? '';
     const asked = await fetch(`${server.url}/detokenize`, {
       method: 'POST',
-      body: JSON.stringify({ tokens: known[at] }),
+      body: JSON.stringify({ tokens: knownOf[at] }),
     });
     const { content } = (await asked.json()) as { content: string };
     expect(content.length).toBeGreaterThan(5);
-    expect(text.startsWith(content.replace(/\ufffd+$/, '')), `line ${at}`).toBe(true);
+    // An answer is without special tokens, and the end of what is known may be a part of a character.
+    const known = content.replaceAll(/<\|\w+\|>/g, '').replace(/\ufffd+$/, '');
+    expect(text.slice(0, known.length), `line ${at}`).toBe(known);
     expect(response?.body.usage).toMatchObject({ completion_tokens: TOKENS });
   }
   server.signal('SIGTERM');
