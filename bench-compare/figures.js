@@ -1,5 +1,7 @@
 // From the times of tokens to speeds: one definition for all contenders.
 
+import { DISTURBED } from './harness.js';
+
 /** @typedef {import('./engine.js').Timing} Timing */
 
 /**
@@ -109,4 +111,16 @@ function speed(tokens, milliseconds) {
 export function partedAt(plain, drafted) {
   const same = commonStart(plain, drafted);
   return same === plain.length && same === drafted.length ? undefined : same;
+}
+
+/**
+ * Of the rounds that nobody disturbed, or of all where there are none; undefined where none has a value.
+ * @template {{ readonly othersShare?: number | undefined }} Round
+ * @param {readonly Round[]} rounds
+ * @param {(round: Round) => number | undefined} of
+ */
+export function undisturbedMedian(rounds, of) {
+  const still = rounds.filter(({ othersShare }) => (othersShare ?? 0) <= DISTURBED);
+  const values = (still.length > 0 ? still : rounds).map(of).filter((value) => value !== undefined);
+  return values.length === 0 ? undefined : median(values);
 }

@@ -6,17 +6,9 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, extname, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { median } from './figures.js';
+import { undisturbedMedian } from './figures.js';
 import { firstToken } from './first-token.js';
-import {
-  alignedTable,
-  count,
-  DISTURBED,
-  give,
-  machineSeconds,
-  othersShareSince,
-  ownSeconds,
-} from './harness.js';
+import { alignedTable, count, give, machineSeconds, othersShareSince, ownSeconds } from './harness.js';
 import { findLlamaServer, llamaServerVersion } from './llama-server.js';
 import { servers, startServer } from './servers.js';
 
@@ -118,12 +110,6 @@ async function runRound(server, { setup, pictures }) {
   }
 }
 
-/** The median of the rounds, of those that nobody disturbed where there are any. */
-function figure(all, of) {
-  const still = all.filter(({ othersShare }) => (othersShare ?? 0) <= DISTURBED);
-  return median((still.length > 0 ? still : all).map(of));
-}
-
 const options = readOptions();
 const { setup, rounds, pictures } = options;
 /** @type {Asked[]} */
@@ -137,7 +123,7 @@ for (let round = 0; round < rounds; round++) {
 process.stdout.write(
   `${basename(setup.path)}, ${setup.threads} threads; llama-server ${llamaServerVersion(setup.llamaServer)}; medians of ${rounds}\n\n`,
 );
-const seconds = (ms) => `${(ms / 1000).toFixed(2)} s`;
+const seconds = (ms) => (ms === undefined ? '-' : `${(ms / 1000).toFixed(2)} s`);
 const rows = pictures.flatMap(({ name }) =>
   names.map((server) => {
     const own = asked.filter((one) => one.server === server && one.picture === name);
@@ -145,8 +131,8 @@ const rows = pictures.flatMap(({ name }) =>
       name,
       servers[server].label,
       String(own[0]?.promptTokens ?? '-'),
-      seconds(figure(own, ({ firstMs }) => firstMs)),
-      seconds(figure(own, ({ againMs }) => againMs)),
+      seconds(undisturbedMedian(own, ({ firstMs }) => firstMs)),
+      seconds(undisturbedMedian(own, ({ againMs }) => againMs)),
     ];
   }),
 );

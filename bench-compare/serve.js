@@ -10,16 +10,8 @@ import { linePlot } from '../dist/bench/plot/plots.js';
 import { noKey, parseLengths } from '../dist/bench/serve/load-plan.js';
 import { LiveLoad } from '../dist/bench/serve/run-load.js';
 import { benchServer } from '../dist/bench/serve/serve-bench.js';
-import { median } from './figures.js';
-import {
-  alignedTable,
-  count,
-  DISTURBED,
-  give,
-  machineSeconds,
-  othersShareSince,
-  ownSeconds,
-} from './harness.js';
+import { undisturbedMedian } from './figures.js';
+import { alignedTable, count, give, machineSeconds, othersShareSince, ownSeconds } from './harness.js';
 import { findLlamaServer, llamaServerVersion } from './llama-server.js';
 import { servers, startServer } from './servers.js';
 
@@ -131,14 +123,7 @@ const columns = [
   ['p99', (one) => one.e2elMs?.p99, milliseconds],
 ];
 
-/** The median of the rounds, of those that nobody disturbed where there are any. */
-function figure(trials, of) {
-  const still = trials.filter(({ othersShare }) => (othersShare ?? 0) <= DISTURBED);
-  const values = (still.length > 0 ? still : trials)
-    .map(({ summary }) => of(summary))
-    .filter((one) => one !== undefined);
-  return values.length === 0 ? undefined : median(values);
-}
+const figure = (trials, of) => undisturbedMedian(trials, ({ summary }) => of(summary));
 
 function tableOf(rate, trials) {
   const rows = names.map((name) => {

@@ -123,7 +123,7 @@ function deleteBlocks(keyId: string, options: RevokeOptions): void {
   }
 }
 
-/** What is not given is as servers are told it; a key file elsewhere belongs to the folder that it is set with. */
+/** Unset options come from the server's settings; a key file outside the folder belongs to the folder it is set with. */
 function blockFolder({ cacheDisk, cacheDiskKey }: RevokeOptions) {
   if (cacheDisk !== undefined) return { folder: cacheDisk, keyFile: cacheDiskKey };
   const { config } = resolveConfig(processInputs({}));

@@ -142,8 +142,8 @@ export interface BlockMemory {
 }
 
 /**
- * Raise it with every change after which a backend computes other bits of keys, values or recurrent states than before: content
- * that was kept is found by it. test/golden/arithmetic.test.ts fails where that is forgotten.
+ * Raise it with every change after which a backend computes other bits of keys, values, recurrent states or features of images than
+ * before: content that was kept is found by it. test/golden/arithmetic.test.ts fails where that is forgotten, but for features.
  */
 export const ARITHMETIC_VERSION = 1;
 

@@ -163,7 +163,7 @@ describe('towers between steps', () => {
   });
 });
 
-/** Keeps all in memory; answers when it is told to. */
+/** Keeps all in memory; a read ends when the test calls `answer`. */
 class Disk {
   readonly records = new Map<string, Uint8Array>();
   readonly tenants: string[] = [];

@@ -8,7 +8,7 @@ export class Overrun {
   #ms: number;
   readonly #stepMs: number;
 
-  /** A guess, before anything was measured, and how far one long step moves it. */
+  /** Starts at a guess; `stepMs` is how far one long step moves it. */
   constructor(guessMs: number, stepMs: number) {
     this.#ms = guessMs;
     this.#stepMs = stepMs;

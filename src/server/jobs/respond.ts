@@ -36,7 +36,7 @@ export async function respondWhole(
   let choices: readonly WholeChoice[];
   try {
     for await (const event of generation.events()) {
-      // Whoever is shown a part must be shown the rest of the same answer after a restart.
+      // A client that saw a part must see the rest of the same answer after a restart.
       await archived;
       whole.add(event);
       shape.observe?.(event);

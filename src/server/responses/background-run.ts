@@ -138,7 +138,7 @@ export class BackgroundRun implements Background {
       await sleep(STORE_RETRY_MS);
     }
     this.#isSaved = true;
-    // A row that is left is found to be done by whoever takes it.
+    // A row that stays is found to be done by the server that takes it next.
     await remove().catch((error: unknown) => log.error({ err: error }, 'responses in the background'));
   }
 

@@ -25,7 +25,7 @@ type Growing = { readonly id: string; readonly index: number; text: string } & (
 
 interface NewIds {
   item(type: OutputItem['type'], index: number): string;
-  /** `given`: by whoever has read the call. */
+  /** `given`: by the caller that has read the call. */
   call(index: number, given: string): string;
 }
 
