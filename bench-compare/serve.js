@@ -123,6 +123,7 @@ const columns = [
   ['p99', (one) => one.e2elMs?.p99, milliseconds],
 ];
 
+/** @param {readonly Trial[]} trials */
 const figure = (trials, of) => undisturbedMedian(trials, ({ summary }) => of(summary));
 
 function tableOf(rate, trials) {
