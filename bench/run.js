@@ -60,7 +60,11 @@ const benchmarks = {
   overhead: { file: built('overhead'), says: 'what a step costs besides forward pass and sampling' },
   viewers: { file: built('viewers'), says: 'what viewers of the live page cost 16 streams' },
   tracing: { file: built('tracing'), says: 'what traces cost a server, in turns' },
-  page: { file: built('page'), says: 'frames of the live view in a browser at 64 streams, and first paint' },
+  page: {
+    file: built('page'),
+    says: 'frames of the live view in a browser at 64 streams, and first paint',
+    setup: ['--test-packages'],
+  },
   nodes: { file: built('nodes'), says: 'a fleet of real processes without models: what an idle node costs' },
   routing: { file: built('routing'), says: 'what choosing a worker costs a gateway' },
   simulate: { file: built('simulate/simulate'), says: 'ways to choose a worker, on simulated fleets' },

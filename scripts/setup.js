@@ -1,9 +1,10 @@
 // Makes a checkout ready to run: installs packages, compiles TypeScript, builds the page and the C++ addon, and brings what
 // a GPU needs where one is likely, or asked for with --gpu. Needs nothing but Node, does only what has changed, and is quick
 // when nothing has. The addon of a checkout has kernels for this machine; --all-kernels compiles those of every instruction
-// set, as tests want them, --simulated-gpu one more addon for them, whose GPU is simulated, and --software-gpu brings the
-// GPU that other tests run on; --no-native compiles no addon. As an installed package it takes the addon that came along, where that loads; --compile or
-// CHAIRLIFT_COMPILE=1 builds one all the same, for every machine of this architecture: an image may run elsewhere.
+// set. --tests brings what tests want: those kernels, one more addon, whose GPU is simulated, the GPU in software that
+// others run on, and their packages, which --test-packages brings alone; --no-native compiles no addon. As an installed package it
+// takes the addon that came along, where that loads; --compile or CHAIRLIFT_COMPILE=1 builds one all the same, for every machine
+// of this architecture: an image may run elsewhere.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -18,12 +19,14 @@ import {
   setsOfThisMachine,
 } from './build-native.js';
 import { installGpuPackage, isGpuLikely } from './gpu-package.js';
+import { installPackages } from './install-packages.js';
 import { Progress } from './progress.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const progress = new Progress('chairlift set-up');
 const log = (line) => progress.log(line);
 const has = (flag) => process.argv.includes(flag);
+const isForTests = has('--tests');
 
 /** Its reason has been printed. */
 class SetupError extends Error {}
@@ -54,18 +57,11 @@ function upToDate(stampName, key) {
   return existsSync(stamp) && readFileSync(stamp, 'utf8') === key;
 }
 
-async function installPackages() {
-  const key = createHash('sha256')
-    .update(readFileSync(join(root, 'package-lock.json')))
-    .update(process.version)
-    .digest('hex');
-  const stamp = 'node_modules/.chairlift-stamp';
-  if (upToDate(stamp, key)) return;
-  const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error', '--prefer-offline'];
-  if (!(await progress.during('installing packages', () => run('npm', args)))) {
+async function bringPackages() {
+  const npm = (args) => progress.during('installing packages', () => run('npm', args));
+  if (!(await installPackages(root, { forTests: isForTests || has('--test-packages'), npm }))) {
     fail('npm ci failed; see above. Check the network, or run npm ci yourself.');
   }
-  writeFileSync(join(root, stamp), key);
 }
 
 /** Changes with any file of the folder and any other input of the build. */
@@ -152,7 +148,7 @@ async function compileNative(headers) {
     return;
   }
   const output = join(root, 'build', 'chairlift.node');
-  const isForThisMachine = existsSync(join(root, 'src')) && !has('--all-kernels');
+  const isForThisMachine = existsSync(join(root, 'src')) && !has('--all-kernels') && !isForTests;
   try {
     const sets = isForThisMachine ? await setsOfThisMachine(compiler) : instructionSets(process.arch);
     await progress.during('compiling C++', (pieces) =>
@@ -170,7 +166,7 @@ async function compileNative(headers) {
 /** One after the other: both install the package webgpu. */
 async function bringGpu() {
   if (has('--gpu') || isGpuLikely()) await installGpuPackage(progress);
-  if (has('--software-gpu')) await run(process.execPath, ['scripts/software-gpu.js']);
+  if (isForTests) await run(process.execPath, ['scripts/software-gpu.js']);
 }
 
 /** Without it, tests that need it build it themselves and say why they cannot. `headers` as for `compileNative`. */
@@ -189,10 +185,10 @@ async function compileSimulatedGpu(headers) {
 if (process.env[UNDER_WAY] === '1') process.exit();
 mkdirSync(join(root, 'build'), { recursive: true });
 // Installed as a dependency, packages and compiled TypeScript are there already.
-const packages = has('--native') ? Promise.resolve() : installPackages();
+const packages = has('--native') ? Promise.resolve() : bringPackages();
 const parts = [
   // Its slowest file takes a core for half a minute: at the end that core would be alone.
-  ...(has('--simulated-gpu') ? [compileSimulatedGpu(packages)] : []),
+  ...(isForTests ? [compileSimulatedGpu(packages)] : []),
   ...(has('--no-native') ? [] : [compileNative(packages)]),
   ...(has('--native')
     ? []
