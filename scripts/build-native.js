@@ -27,7 +27,9 @@ const setFlags = {
 };
 
 // Each folder is compiled as one unit: headers are most of the cost of small files.
-const unitNames = ['layers', 'model', 'sampling', 'system', 'tower'];
+const unitNames = ['sampling', 'system'];
+// They share out rows; what computes them are the kernels.
+const sharingUnits = ['layers', 'model', 'tower'];
 // They compute nothing themselves.
 const callingUnits = ['cuda', 'cuda/layers', 'cuda/tower'];
 const callingUnitFlags = ['-O1'];
@@ -279,6 +281,7 @@ export async function buildNative({
   const addon = unitOf('addon', callingUnitFlags);
   const others = [
     ...unitNames.map((unit) => unitOf(unit)),
+    ...sharingUnits.map((unit) => unitOf(unit, kernelFlags)),
     ...callingUnits.map((unit) => unitOf(unit, callingUnitFlags)),
   ];
   const simulator = simulatesGpu ? simulatorUnits.map((unit) => unitOf(unit, simulatorUnitFlags)) : [];

@@ -103,14 +103,7 @@ std::vector<SamplingRow> readRows(napi_env env, napi_value job, int vocabSize, i
 }  // namespace
 
 napi_value makeSampler(napi_env env, std::shared_ptr<ThreadPool> pool) {
-  auto sampler = std::make_unique<Sampler>(std::move(pool));
-  napi_value external;
-  check(napi_create_external(
-            env, sampler.get(), [](napi_env, void* data, void*) { delete static_cast<Sampler*>(data); }, nullptr,
-            &external),
-        "cannot make a sampler");
-  sampler.release();
-  return external;
+  return toExternal(env, std::make_unique<Sampler>(std::move(pool)));
 }
 
 /** sampleRows(sampler, logits: Float32Array, vocabSize, job, result): fills the arrays of `result` */

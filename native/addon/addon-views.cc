@@ -42,12 +42,7 @@ napi_value beginView(napi_env env, napi_callback_info info) {
     } else {
       view->gpuRun = std::make_shared<cuda::ViewRun>(handle.cudaTower, std::move(program), std::move(rgb));
     }
-    napi_value external;
-    check(napi_create_external(
-              env, view.get(), [](napi_env, void* data, void*) { delete static_cast<ViewHandle*>(data); }, nullptr, &external),
-          "cannot make a handle");
-    view.release();
-    return external;
+    return toExternal(env, std::move(view));
   });
 }
 

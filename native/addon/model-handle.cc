@@ -106,13 +106,4 @@ napi_value runOffThread(napi_env env, Handle& handle, const char* name, const st
   return promise;
 }
 
-napi_value toExternal(napi_env env, std::unique_ptr<Handle> handle) {
-  napi_value external;
-  check(napi_create_external(
-            env, handle.get(), [](napi_env, void* data, void*) { delete static_cast<Handle*>(data); }, nullptr, &external),
-        "cannot make a handle");
-  handle.release();
-  return external;
-}
-
 }  // namespace chairlift

@@ -41,7 +41,6 @@ Handle& toAnyHandle(napi_env env, napi_value value);
 Handle& toHandle(napi_env env, napi_value value);
 cuda::CudaModel& toCudaModel(napi_env env, napi_value value);
 Model& toModel(napi_env env, napi_value value);
-napi_value toExternal(napi_env env, std::unique_ptr<Handle> handle);
 
 KvType toKvType(napi_env env, napi_value value);
 const SourceFormat& toFormat(napi_env env, napi_value value);

@@ -4,6 +4,7 @@
 
 #include "addon/node-api.h"
 
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -132,6 +133,17 @@ napi_value guarded(napi_env env, const Body& body) {
     napi_throw_error(env, nullptr, error.what());
   }
   return nullptr;
+}
+
+/** What JavaScript holds until nothing of it refers to it any more. */
+template <class T>
+napi_value toExternal(napi_env env, std::unique_ptr<T> owned) {
+  napi_value external;
+  check(napi_create_external(
+            env, owned.get(), [](napi_env, void* data, void*) { delete static_cast<T*>(data); }, nullptr, &external),
+        "cannot make a handle");
+  owned.release();
+  return external;
 }
 
 }  // namespace chairlift
