@@ -444,7 +444,7 @@ async function openLimiter(
       if (lost === undefined) logger.info('the database answers again: limits are those of all gateways');
       else logger.warn({ err: lost }, 'the database is lost: this gateway keeps to its share of the limits');
     };
-    return SharedLimiter.open(await LimitStore.open(database, randomUUID()), { onChange });
+    return SharedLimiter.open(new LimitStore(database, randomUUID()), { onChange });
   }
   const limiter = new Limiter();
   const nowMs = Date.now();

@@ -7,6 +7,7 @@ import type Libsql from 'libsql';
 import { type Database, IN_MEMORY, PATIENCE_MS, retryWhileBusy, StoreError } from './database.ts';
 import { explainFailure } from './database-failures.ts';
 import { embeddedText, MIGRATIONS } from './migrations.ts';
+import { loadKysely } from './query-builder.ts';
 import type { Schema } from './schema.ts';
 
 // "CLft" in ASCII.
@@ -18,7 +19,8 @@ const RETRY_MS = 10;
 /** Creates the file and its folder where they are absent, readable by their owner alone. */
 export async function openEmbedded(path: string): Promise<Database> {
   // Loaded here so that commands without a database start without them.
-  const [kysely, libsql] = await Promise.all([import('kysely'), import('libsql')]);
+  const kysely = loadKysely();
+  const libsql = await import('libsql');
   const handle = withExplanation(path, () => {
     if (path !== IN_MEMORY) makeFile(path);
     const opened = new libsql.default(path);

@@ -3,6 +3,7 @@
 import type { RawBuilder } from 'kysely';
 import { type Database, inTime } from './database.ts';
 import type { KeyLimits } from './key-record.ts';
+import { loadKysely } from './query-builder.ts';
 
 /** A request waits for it. */
 const ANSWER_MS = 1000;
@@ -49,8 +50,6 @@ export interface LimitStatus {
   readonly mean_ms: number | null;
 }
 
-type Sql = typeof import('kysely')['sql'];
-
 interface LimitStoreOptions {
   /** Replaces the database's clock. */
   readonly clock?: (() => number) | undefined;
@@ -60,25 +59,15 @@ interface LimitStoreOptions {
 export class LimitStore {
   readonly #database: Database;
   readonly #gatewayId: string;
-  readonly #sql: Sql;
+  readonly #sql = loadKysely().sql;
   readonly #clock: () => number | null;
   readonly #answerMs: number;
 
-  private constructor(database: Database, gatewayId: string, sql: Sql, options: LimitStoreOptions) {
+  constructor(database: Database, gatewayId: string, options: LimitStoreOptions = {}) {
     this.#database = database;
     this.#gatewayId = gatewayId;
-    this.#sql = sql;
     this.#clock = options.clock ?? (() => null);
     this.#answerMs = options.answerMs ?? ANSWER_MS;
-  }
-
-  static async open(
-    database: Database,
-    gatewayId: string,
-    options: LimitStoreOptions = {},
-  ): Promise<LimitStore> {
-    const { sql } = await import('kysely');
-    return new LimitStore(database, gatewayId, sql, options);
   }
 
   admit(request: LimitedRequest): Promise<LimitStatus> {

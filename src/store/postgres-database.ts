@@ -7,6 +7,7 @@ import { type Database, inTime, PATIENCE_MS, retryWhileBusy, StoreError } from '
 import { explainPostgres } from './database-failures.ts';
 import { MIGRATIONS, postgresText } from './migrations.ts';
 import { readAddress, withoutPassword } from './postgres-address.ts';
+import { loadKysely } from './query-builder.ts';
 import type { Schema } from './schema.ts';
 
 const CONNECT_MS = 3000;
@@ -29,7 +30,8 @@ interface PostgresOptions extends Patience {
 
 export async function openPostgres(location: string, options: PostgresOptions): Promise<Database> {
   const name = withoutPassword(location);
-  const [kysely, pg] = await Promise.all([import('kysely'), loadPg()]);
+  const kysely = loadKysely();
+  const pg = await loadPg();
   const pool = new pg.Pool({
     ...readAddress(location),
     application_name: 'chairlift',

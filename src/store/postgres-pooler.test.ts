@@ -88,7 +88,7 @@ describe.skipIf(missingPostgres !== undefined)('connections to a Postgres', () =
         expectedTokens: 1,
       };
       const asked = opened.map(async (database, i) => {
-        const limits = await LimitStore.open(database, `gateway ${i}`);
+        const limits = new LimitStore(database, `gateway ${i}`);
         return limits.admit({ ...limited, requestId: `r${i}` });
       });
       expect((await Promise.all(asked)).filter(({ ok }) => ok)).toHaveLength(5);

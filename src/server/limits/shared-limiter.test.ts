@@ -41,7 +41,7 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
     clock?: () => number,
     options: Partial<SharedLimiterOptions> = {},
   ): Promise<Gateway> {
-    const store = await LimitStore.open(database, randomUUID(), { clock, answerMs: 60_000 });
+    const store = new LimitStore(database, randomUUID(), { clock, answerMs: 60_000 });
     const settling: Promise<void>[] = [];
     const calls = {
       admit: store.admit.bind(store),
@@ -280,7 +280,7 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
 
   /** So many gateways say that they live. */
   async function beatOthers(database: Database, count: number): Promise<void> {
-    for (let i = 0; i < count; i++) await (await LimitStore.open(database, randomUUID())).beat();
+    for (let i = 0; i < count; i++) await new LimitStore(database, randomUUID()).beat();
   }
 
   describe('while the database is away', () => {
