@@ -104,6 +104,18 @@ def vectors():
     assert all(abs(a - b) < 1e-6 for a, b in zip(one.data[0].embedding, other.data[0].embedding))
 
 
+@case("a response in the background is asked for until it is done")
+def background():
+    import time
+
+    made = client.responses.create(model=MODEL, input="a", max_output_tokens=3, background=True)
+    assert made.status in ("queued", "in_progress"), made.status
+    while made.status in ("queued", "in_progress"):
+        time.sleep(0.1)
+        made = client.responses.retrieve(made.id)
+    assert made.usage.output_tokens == 3 and made.output_text, made
+
+
 @case("a batch of a file is run to its end")
 def batch():
     import io
@@ -143,7 +155,7 @@ def models():
 @case("what cannot be is an error that names the parameter")
 def refused():
     for call, parameter in [
-        (lambda: client.responses.create(model=MODEL, input="a", background=True), "background"),
+        (lambda: client.responses.create(model=MODEL, input="a", background=True, store=False), "store"),
         (lambda: client.responses.create(model=MODEL, input="a", conversation="conv_1"), "conversation"),
         (lambda: client.files.create(file=("a.txt", b"a"), purpose="fine-tune"), "purpose"),
     ]:
