@@ -114,7 +114,8 @@ export class BackgroundResponses {
     const row = {
       id: `resp_${randomBytes(16).toString('hex')}`,
       keyId: callerOf(request).keyId,
-      createdMs: Math.floor(Date.now()),
+      // By the clock of those that may go on with it.
+      createdMs: Math.floor(await explained(() => this.#deps.store.nowMs())),
       body: JSON.stringify(body),
       streamed: stream === true,
     };
@@ -228,7 +229,8 @@ export class BackgroundResponses {
         isAnew = true;
         continue;
       }
-      const isWorthIt = Date.now() - run.row.createdMs < LONGEST_WAIT_MS && WAIT_FOR.includes(refusal.status);
+      const waitedMs = (await this.#deps.store.nowMs()) - run.row.createdMs;
+      const isWorthIt = waitedMs < LONGEST_WAIT_MS && WAIT_FOR.includes(refusal.status);
       if (!isWorthIt) return void (await run.end('failed', errorOf(refusal)));
       await this.#pause(run, refusal);
     }
