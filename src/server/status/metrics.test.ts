@@ -18,7 +18,9 @@ class StandIn {
     direct: false,
     engine: {
       monitor: {
-        subscribe: ({ step }: { step: (step: object) => void }) => this.listeners.push(step),
+        subscribe: ({ step }: { step?: (step: object) => void }) => {
+          if (step !== undefined) this.listeners.push(step);
+        },
       },
       stats: async () => {
         await this.answer();

@@ -11,6 +11,7 @@ import { TIERS, type Tier } from '../../store/key-record.ts';
 import type { UpstreamUse } from '../live/live-event.ts';
 import type { ServerSettings } from '../settings.ts';
 import { type FleetFigures, FleetMetrics } from './fleet-metrics.ts';
+import { ImageMetrics } from './image-metrics.ts';
 import { type AnswerTimes, LlamaMetrics } from './llama-metrics.ts';
 import { TierMetrics } from './tier-metrics.ts';
 
@@ -104,6 +105,7 @@ export class Metrics {
   readonly #waiting = this.#gauge('queued_sequences', 'Sequences that wait', ['model', 'priority']);
   readonly #running = this.#gauge('running_sequences', 'Sequences in the running batch');
   readonly #tiers = new TierMetrics(this.#registry);
+  readonly #images = new ImageMetrics(this.#registry);
   readonly #blocks = this.#gauge('blocks', 'KV blocks by state', ['model', 'state']);
 
   constructor(
@@ -142,8 +144,9 @@ export class Metrics {
   subscribe({ name: model, engine }: Pick<ServedModel, 'name' | 'engine'>): void {
     if (this.#subscribed.has(engine)) return;
     this.#subscribed.add(engine);
+    engine.monitor?.subscribe(this.#tiers.subscriber(model));
+    engine.monitor?.subscribe(this.#images.subscriber(model));
     engine.monitor?.subscribe({
-      ...this.#tiers.subscriber(model),
       step: ({ admitted, preempted, sequences, times }) => {
         this.#llama?.stepped(sequences);
         const { scheduleMs, computeMs, sampleMs, emitMs } = times;

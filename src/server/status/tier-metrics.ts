@@ -4,6 +4,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { EngineSubscriber } from '../../engine/engine-monitor.ts';
 import type { TierStats } from '../../engine/tiers/tier-stats.ts';
+import { RisenCounts } from './risen-counts.ts';
 
 const TIERS = ['host', 'disk'] as const;
 
@@ -44,7 +45,7 @@ export class TierMetrics {
 
   /** Of one engine, for as long as it is subscribed to. */
   subscriber(model: string): Pick<EngineSubscriber, 'tiers' | 'lost'> {
-    let last = new Map<string, number>();
+    const risen = new RisenCounts();
     return {
       tiers: (stats) => {
         for (const tier of TIERS) {
@@ -54,16 +55,12 @@ export class TierMetrics {
           this.#bytes.set({ model, tier }, own.bytes);
         }
         for (const { labels, count } of countsOf(stats)) {
-          const name = JSON.stringify(labels);
-          const risen = Math.max(0, count - (last.get(name) ?? 0));
-          last.set(name, count);
-          if ('tier' in labels) this.#moved.inc({ model, ...labels }, risen);
-          else this.#loads.inc({ model, ...labels }, risen);
+          const more = risen.by(JSON.stringify(labels), count);
+          if ('tier' in labels) this.#moved.inc({ model, ...labels }, more);
+          else this.#loads.inc({ model, ...labels }, more);
         }
       },
-      lost: () => {
-        last = new Map();
-      },
+      lost: () => risen.restart(),
     };
   }
 }

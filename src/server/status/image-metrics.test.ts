@@ -1,0 +1,38 @@
+import { Registry } from 'prom-client';
+import { expect, it } from 'vitest';
+import type { ImageStats } from '../../engine/images/image-stats.ts';
+import { ImageMetrics } from './image-metrics.ts';
+
+const stats = (change: Partial<ImageStats>): ImageStats => ({
+  waiting: 0,
+  busy: false,
+  computed: 0,
+  hits: 0,
+  loaded: 0,
+  pieces: 0,
+  kept: 0,
+  bytes: 0,
+  usedBytes: 0,
+  limitBytes: 1000,
+  ...change,
+});
+
+it('images of an engine that was lost stay counted, and what waited there does not', async () => {
+  const registry = new Registry();
+  const subscriber = new ImageMetrics(registry).subscriber('m');
+  subscriber.images?.(stats({ computed: 3, hits: 1, waiting: 2, bytes: 300 }));
+  subscriber.images?.(stats({ computed: 4, hits: 1, waiting: 2, bytes: 400 }));
+  subscriber.lost?.(true);
+  const lost = await registry.metrics();
+  expect(lost).toContain('chairlift_image_requests_waiting{model="m"} 0');
+  expect(lost).toContain('chairlift_image_features_bytes{model="m"} 0');
+  subscriber.images?.(stats({ computed: 1, loaded: 2, bytes: 100 }));
+  const text = await registry.metrics();
+  for (const line of [
+    'chairlift_images_total{model="m",event="computed"} 5',
+    'chairlift_images_total{model="m",event="hit"} 1',
+    'chairlift_images_total{model="m",event="loaded"} 2',
+    'chairlift_image_features_bytes{model="m"} 100',
+  ])
+    expect(text).toContain(line);
+});
