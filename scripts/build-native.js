@@ -26,15 +26,13 @@ const setFlags = {
   arm64: { neon: [], dotprod: ['-march=armv8.2-a+dotprod'], i8mm: ['-march=armv8.2-a+dotprod+i8mm'] },
 };
 
-// Each folder is compiled as one unit: headers are most of the cost of small files.
-const unitNames = ['sampling', 'system'];
-// They share out rows; what computes them are the kernels.
-const sharingUnits = ['layers', 'model', 'tower'];
+// Folders that are compiled as one unit: headers are most of the cost of small files.
+const units = [['layers', 'model', 'tower'], ['sampling', 'system']];
 // They compute nothing themselves.
-const callingUnits = ['cuda', 'cuda/layers', 'cuda/tower'];
+const callingUnits = [['cuda', 'cuda/layers', 'cuda/tower']];
 const callingUnitFlags = ['-O1'];
 // The GPU that tests run kernels on; a build that has it uses it alone. It is compiled in half the time with few optimisations.
-const simulatorUnits = ['cuda/simulator', 'cuda/simulator/vision'];
+const simulatorUnits = [['cuda/simulator'], ['cuda/simulator/vision']];
 // A simulated thread asks for its block at every step: with this model that is a load, and no call.
 const simulatorUnitFlags = ['-O1', '-ftls-model=initial-exec'];
 const simulatorFlags = ['-DCHAIRLIFT_SIMULATED_GPU'];
@@ -78,11 +76,15 @@ export function instructionSets(arch) {
   return Object.keys(setFlags[arch] ?? {});
 }
 
-function unitOf(folder, moreFlags = []) {
-  mkdirSync(unitFolder, { recursive: true });
+function sourcesOf(folder) {
   const files = readdirSync(join(nativeFolder, folder)).filter((file) => file.endsWith('.cc'));
-  const text = files.sort().map((file) => `#include "${folder}/${file}"\n`);
-  const name = `${folder.replaceAll('/', '-')}.cc`;
+  return files.sort().map((file) => `#include "${folder}/${file}"\n`);
+}
+
+function unitOf(folders, moreFlags = []) {
+  mkdirSync(unitFolder, { recursive: true });
+  const text = folders.flatMap(sourcesOf);
+  const name = `${folders.join('-').replaceAll('/', '-')}.cc`;
   const path = join(unitFolder, name);
   if (!existsSync(path) || readFileSync(path, 'utf8') !== text.join('')) writeFileSync(path, text.join(''));
   return { folder: unitFolder, name, flags: [...commonFlags, ...moreFlags, ...includeFlags] };
@@ -278,10 +280,9 @@ export async function buildNative({
     }));
     return compileObjects({ compiler, arch, sources: spelled, progress });
   };
-  const addon = unitOf('addon', callingUnitFlags);
+  const addon = unitOf(['addon'], callingUnitFlags);
   const others = [
-    ...unitNames.map((unit) => unitOf(unit)),
-    ...sharingUnits.map((unit) => unitOf(unit, kernelFlags)),
+    ...units.map((unit) => unitOf(unit)),
     ...callingUnits.map((unit) => unitOf(unit, callingUnitFlags)),
   ];
   const simulator = simulatesGpu ? simulatorUnits.map((unit) => unitOf(unit, simulatorUnitFlags)) : [];

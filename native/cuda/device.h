@@ -16,6 +16,8 @@ namespace cuda {
 
 inline size_t roundUp(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
+inline int divideUp(int n, int by) { return (n + by - 1) / by; }
+
 /** A failure of the GPU or its driver, in words for a person. */
 struct DeviceError : std::runtime_error {
   using std::runtime_error::runtime_error;

@@ -14,11 +14,8 @@ namespace cuda {
 
 namespace {
 
-// Of make_input: those of a block, and how many keep a multiprocessor busy.
-constexpr int inputWarps = 4;
+// Of make_input, as many as keep a multiprocessor busy.
 constexpr int inputWarpsOfMultiprocessor = 16;
-// Groups of a row that a warp makes at once.
-constexpr int inputGroups = 4;
 constexpr int mostFloatWarps = 8;
 
 // How fast products of four tiles and of many are, measured on an H200 in 10^12 operations a second.
@@ -62,8 +59,6 @@ size_t fewSharedBytes(const MatrixView& matrix, int tiles, const FewPlan& plan) 
 
 /** Partial sums of a panel, which a block keeps until it adds them. */
 size_t partialBytes(int segments, int rows) { return size_t(segments * panelOutputs * rows) * sizeof(float); }
-
-int divideUp(int n, int by) { return (n + by - 1) / by; }
 
 bool holdsBytes(const MatrixView& matrix) {
   return Encoding(matrix.encoding) == Encoding::Byte || Encoding(matrix.encoding) == Encoding::UnsignedByte;

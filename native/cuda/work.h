@@ -22,6 +22,10 @@
 namespace chairlift {
 namespace cuda {
 
+// Of make_input: warps of a block, and groups of a row that a warp makes at once.
+constexpr int inputWarps = 4;
+constexpr int inputGroups = 4;
+
 /** Tables of a step by row; rows that pad it have token 0, position 0 and block -1. */
 struct StepTables {
   const int32_t* tokens;

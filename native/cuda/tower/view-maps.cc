@@ -8,10 +8,6 @@ namespace cuda {
 namespace {
 
 constexpr int mapThreads = 256;
-// Of make_input: warps of a block, and groups that a warp makes at once.
-constexpr int inputWarps = 4, inputGroups = 4;
-
-int divideUp(int n, int by) { return (n + by - 1) / by; }
 
 }  // namespace
 
