@@ -27,7 +27,10 @@ const setFlags = {
 };
 
 // Folders that are compiled as one unit: headers are most of the cost of small files.
-const units = [['layers', 'model', 'tower'], ['sampling', 'system']];
+const units = [
+  ['layers', 'model', 'tower'],
+  ['sampling', 'system'],
+];
 // They compute nothing themselves.
 const callingUnits = [['cuda', 'cuda/layers', 'cuda/tower']];
 const callingUnitFlags = ['-O1'];
