@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { dummyModel } from '#src/bench/dummy-model.ts';
 import { BlockStore } from '#src/block-store/block-store.ts';
 import type { ModelIdentity } from '#src/block-store/segments.ts';
@@ -40,7 +41,7 @@ export class TierEngines {
   readonly spec: ReturnType<typeof buildSpec>;
   readonly choice: ReturnType<typeof chooseBackend>;
   readonly #model: string;
-  readonly #folder = mkdtempSync(join(tmpdir(), 'chairlift-bench-tiers-'));
+  readonly folder = mkdtempSync(join(tmpdir(), 'chairlift-bench-tiers-'));
   #requests = 0;
 
   constructor(model: string, layers: number | undefined, backend: string | undefined) {
@@ -49,7 +50,7 @@ export class TierEngines {
     this.files = dummyModel(shape, type, layers);
     this.spec = buildSpec(this.files);
     this.choice = chooseBackend(backend === 'cuda' ? 'cuda' : 'cpu', {});
-    process.on('exit', () => rmSync(this.#folder, { recursive: true, force: true }));
+    process.on('exit', () => rmSync(this.folder, { recursive: true, force: true }));
   }
 
   /** Blocks that so many tokens take. */
@@ -57,8 +58,8 @@ export class TierEngines {
     return Math.ceil(tokens / BLOCK_TOKENS) + 1;
   }
 
-  openDisk(model: ModelIdentity): Promise<BlockStore> {
-    const options = { folder: this.#folder, sizeBytes: DISK_BYTES };
+  #openDisk(model: ModelIdentity): Promise<BlockStore> {
+    const options = { folder: this.folder, sizeBytes: DISK_BYTES };
     return BlockStore.open({ ...options, model, warn: (message) => print(message) });
   }
 
@@ -74,7 +75,7 @@ export class TierEngines {
       budget: { kind: 'adaptive', targetStepMs: 100, loneStepMs: 400, maxStepTokens: 2048 },
       speculation: false,
       ...(hostBytes === undefined ? {} : { hostBytes }),
-      ...(usesDisk ? { openDisk: (model: ModelIdentity) => this.openDisk(model) } : {}),
+      ...(usesDisk ? { openDisk: (model: ModelIdentity) => this.#openDisk(model) } : {}),
     });
     if (hostBytes !== undefined) engine.engine.identify(files.path, { model: this.#model, adapters: [] });
     if (usesDisk) while (engine.engine.stats(0).tiers?.disk === undefined) await pause(5);
@@ -123,5 +124,3 @@ export class TierEngines {
     };
   }
 }
-
-export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

@@ -1,24 +1,23 @@
-// `npm run bench -- tier-steps SHAPE:TYPE [layers] [streams] [rounds] [cpu|cuda]`: how evenly streams get their tokens next to heavy
-// reading and writing of tiers, and without, in rounds by turns. Prompts come up from the disk one after the other, with room for one in
-// memory, while other blocks are written to the same disk and read again as fast as its threads can.
+// `npm run bench -- tier-steps SHAPE:TYPE [layers] [streams] [rounds] [cpu|cuda] [MB/s]`: how evenly streams get their tokens next to
+// reading and writing of tiers, and without, in rounds by turns. Prompts come up from the disk one after the other, more than memory has
+// room for, while so many megabytes of other blocks are written to the same disk and read again, or as many as its threads can.
 
-import { randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { median } from '#src/bench/statistics.ts';
-import type { BlockStore } from '#src/block-store/block-store.ts';
 import { countFrom, giveUp, print, report } from './harness.ts';
-import { type Opened, pause, TierEngines } from './tier-engine.ts';
+import { type Opened, TierEngines } from './tier-engine.ts';
+import { TierTraffic } from './tier-traffic.ts';
 
 const PROMPT_TOKENS = 1024;
 const STREAM_TOKENS = 40;
 const ROUND_STEPS = 60;
-/** Written and read back together. */
-const OTHER_BLOCKS = 32;
-const OTHER_BLOCK_BYTES = 512 * 1024;
 
-const [model = 'llama-3.2-1b:q4_0', layersText, streamsText, roundsText, backendName] = process.argv.slice(2);
+const [model = 'llama-3.2-1b:q4_0', layersText, streamsText, roundsText, backendName, rateText] =
+  process.argv.slice(2);
 const layers = layersText === undefined || layersText === '-' ? undefined : countFrom(layersText, 'layers');
 const streams = streamsText === undefined ? 16 : countFrom(streamsText, 'streams');
 const rounds = roundsText === undefined ? 8 : countFrom(roundsText, 'rounds');
+const bytesPerSecond = rateText === undefined ? undefined : 1e6 * countFrom(rateText, 'MB/s');
 const engines = new TierEngines(model, layers, backendName);
 const answerTokens = 3 * rounds * ROUND_STEPS;
 if (engines.spec.contextLength < STREAM_TOKENS + answerTokens)
@@ -55,30 +54,21 @@ class Gaps {
   }
 }
 
-/** Until then; how many bytes went down and up. */
-async function moveOthers(store: BlockStore, isOver: () => boolean): Promise<number> {
-  let bytes = 0;
-  while (!isOver()) {
-    const keys = Array.from({ length: OTHER_BLOCKS }, () => randomBytes(32));
-    const block = randomBytes(OTHER_BLOCK_BYTES);
-    for (const key of keys) store.write(key, '', new Uint8Array(block));
-    await store.flush();
-    const read = await store.read(keys);
-    bytes += 2 * read.filter((one) => one !== undefined).length * OTHER_BLOCK_BYTES;
-  }
-  return bytes;
-}
-
 async function load(opened: Opened, isOver: () => boolean): Promise<void> {
-  for (let seed = 0; !isOver(); seed++) await engines.ask(opened, 1 + (seed % 2), PROMPT_TOKENS, 1);
+  for (; !isOver(); loaded++) await engines.ask(opened, seedOfPrompt(loaded % prompts), PROMPT_TOKENS, 1);
 }
 
 const own = engines.blocksOf(STREAM_TOKENS + answerTokens);
 const blockCount = streams * own + engines.blocksOf(PROMPT_TOKENS) + 8;
+// More than memory holds: each has left it when its turn comes again.
+const prompts = Math.ceil(blockCount / engines.blocksOf(PROMPT_TOKENS)) + 1;
+const seedOfPrompt = (index: number) => 1000 + index;
+let loaded = 0;
 const opened = await engines.open({ blockCount, hostBytes: 0, usesDisk: true });
 print(`${engines.files.path}, ${layers ?? 'all'} layers, ${streams} streams, ${opened.backend}`);
-const others = await engines.openDisk({ name: 'others', identity: 'others' });
-for (const seed of [1, 2]) await engines.ask(opened, seed, PROMPT_TOKENS, 1);
+const traffic = await TierTraffic.open({ folder: engines.folder, bytesPerSecond });
+for (let index = 0; index < prompts; index++)
+  await engines.ask(opened, seedOfPrompt(index), PROMPT_TOKENS, 1);
 const gaps = new Gaps();
 const subscription = opened.engine.monitor.subscribe({
   step: ({ tokens, sequences }) => gaps.step(tokens, sequences),
@@ -102,8 +92,9 @@ for (let round = 0; round < 2 * rounds && decoding; round++) {
   const isOver = () => gaps.count >= ROUND_STEPS || !decoding;
   if (kind === 'without') while (!isOver()) await pause(5);
   else {
-    const [bytes] = await Promise.all([moveOthers(others, isOver), load(opened, isOver)]);
-    movedBytes += bytes;
+    traffic.begin();
+    await load(opened, isOver);
+    movedBytes += await traffic.end();
     movedMs += performance.now() - beganMs;
   }
   results[kind].push(gaps.take());
@@ -115,7 +106,7 @@ subscription.end();
 const { tiers } = opened.engine.engine.stats(0);
 await engines.end(opened);
 await Promise.all(answers.map((answer) => answer.catch(() => undefined)));
-await others.close();
+await traffic.close();
 
 const of = (kind: Kind, figure: keyof Round) => median(results[kind].map((round) => round[figure]));
 const figures = {
