@@ -5,6 +5,7 @@ import type { EngineStats } from './engine.ts';
 import type { EngineMonitor } from './engine-monitor.ts';
 import type { EngineRequest, RequestEvent } from './request.ts';
 import type { BlockStats, SchedulerStats } from './scheduler/stats.ts';
+import type { SlotAction, SlotResult } from './slots/slot-action.ts';
 
 /** How busy an engine is. */
 export interface EngineLoad {
@@ -30,6 +31,8 @@ export interface EngineClient {
    * engine can be asked: it is one, and near.
    */
   knownLoad?(): EngineLoad | undefined;
+  /** Rejects where no engine answers. Absent where the cache is another machine's. */
+  actOnSlot?(action: SlotAction): Promise<SlotResult>;
   /** What tokens spell: before the first request with a grammar. Calling it again changes nothing. */
   setVocabulary(vocabulary: VocabularyTables): void;
   /** Refuses new requests and resolves when the running ones have ended. */

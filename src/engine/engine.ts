@@ -2,6 +2,7 @@
 // cancellations take effect between steps; with nothing to do it sleeps until the next request.
 
 import type { BlockTier } from '../block-store/block-tier.ts';
+import type { SlotFolder } from '../block-store/slot-files.ts';
 import { ARITHMETIC_VERSION, type Backend, BLOCK_TOKENS, type StepResult } from '../compute/backend.ts';
 import type { GrammarTables } from '../grammar/tables.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
@@ -25,6 +26,8 @@ import { RETRY_MS, ResidentBlocks } from './resident-blocks.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler/scheduler.ts';
 import type { SchedulerStats } from './scheduler/stats.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
+import { type SlotAction, type SlotResult, slotFailure } from './slots/slot-action.ts';
+import { Slots } from './slots/slots.ts';
 import {
   type ModelDrafts,
   type SpeculationOptions,
@@ -46,6 +49,8 @@ export interface EngineOptions extends SchedulerOptions, SpeculationOptions, Req
   readonly hostBytes?: number | undefined;
   /** Below that: a disk, for a model by its name and by what makes its blocks the same bits. */
   readonly openDisk?: (model: { readonly name: string; readonly identity: string }) => Promise<BlockTier>;
+  /** Where the prefixes of slots are saved; absent: they are not. */
+  readonly slots?: SlotFolder | undefined;
   /** Hears what operators should know. */
   readonly warn?: (message: string) => void;
   /** Maps of vectors, once they are pooled. Default none. */
@@ -99,6 +104,8 @@ export class Engine {
   readonly #resident: ResidentBlocks | undefined;
   /** Where blocks that leave memory are kept. */
   readonly #tiers: KvTiers | undefined;
+  /** Where prefixes are saved by name. */
+  readonly #slots: Slots | undefined;
   #opening: Promise<void> | undefined;
   #ran: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
@@ -136,6 +143,7 @@ export class Engine {
       ...(options.direct ? { maxBatchSize: 1 } : {}),
     });
     this.#tiers?.serve(this.#scheduler);
+    this.#slots = this.#slotsOf(backend, options);
     this.#towers = towersOf(backend, options, nowMs);
     this.#requests = new OpenRequests({ ...options, vision: this.#towers && options.vision });
     this.#reports = new EngineReports(this.#scheduler, report, nowMs, {
@@ -214,7 +222,16 @@ export class Engine {
   stats(nowMs: number): EngineStats {
     const images = this.#towers && { images: this.#towers.stats() };
     const tiers = this.#tiers && { tiers: this.#tiers.stats() };
-    return { ...this.#reports.stats(nowMs), draining: this.#draining, ...images, ...tiers };
+    const stats = this.#reports.stats(nowMs);
+    const running = this.#slots === undefined ? stats.running : this.#withSlots(stats.running, this.#slots);
+    return { ...stats, running, draining: this.#draining, ...images, ...tiers };
+  }
+
+  #withSlots(running: SchedulerStats['running'], slots: Slots): SchedulerStats['running'] {
+    return running.map((one) => {
+      const open = this.#requests.get(one.id);
+      return { ...one, slot: open && slots.numberOf(open.sequence) };
+    });
   }
 
   /** Which model it is: from here on what leaves memory is kept. */
@@ -222,9 +239,16 @@ export class Engine {
     this.#opening = this.#openTiers(name, identity);
   }
 
+  /** Saves, restores or erases what is known as a slot. Never rejects. */
+  async actOnSlot(action: SlotAction): Promise<SlotResult> {
+    if (this.#slots !== undefined) return this.#slots.act(action);
+    return slotFailure('off', 'no slots are saved of this model');
+  }
+
   /** Deletes what is kept of a tenant's blocks. */
   removeTenant(tenant: string): void {
     this.#towers?.removeTenant(tenant);
+    this.#slots?.removeTenant(tenant);
     this.#tiers?.remove(tenant).catch((error: unknown) => this.#warn(messageOf(error)));
   }
 
@@ -237,24 +261,31 @@ export class Engine {
   /** Resolves when it no longer reads from its backend, once it was ended. */
   async whenQuiet(): Promise<void> {
     await this.#closing;
+    await this.#slots?.close();
   }
 
   async #closeTiers(signal: AbortSignal): Promise<void> {
     await Promise.all([this.#ran, this.#opening]);
+    await this.#slots?.close();
     await this.#tiers?.close(signal).catch((error: unknown) => this.#warn(messageOf(error)));
   }
 
   /** A disk that cannot be used is none. */
   async #openTiers(name: string, identity: ModelIdentity): Promise<void> {
-    const { openDisk } = this.#options;
     const { format } = this.#backend.content ?? {};
-    if (this.#tiers === undefined || format === undefined) return;
+    if (format === undefined) return;
     const own = { ...identity, model: JSON.stringify([identity.model, format, ARITHMETIC_VERSION]) };
+    if (this.#tiers !== undefined) await this.#openDisk(name, own, this.#tiers);
+    this.#slots?.open({ ...identity, format, arithmetic: ARITHMETIC_VERSION }, own.model);
+  }
+
+  async #openDisk(name: string, own: ModelIdentity, tiers: KvTiers): Promise<void> {
+    const { openDisk } = this.#options;
     const disk = await openDisk?.({ name, identity: own.model }).catch((error: unknown) => {
       this.#warn(messageOf(error));
       return undefined;
     });
-    this.#tiers.open(own, disk);
+    tiers.open(own, disk);
     const { vision } = this.#options;
     if (disk === undefined || vision === undefined) return;
     this.#towers?.open(new StoredFeatures(disk, own.model, vision), () => this.#wake());
@@ -309,6 +340,7 @@ export class Engine {
     const modelDrafts = this.#speculation?.hasDraftModel
       ? await this.#speculation.runDraftModel(this.#requests.answers(this.#scheduler.running), this.#nowMs)
       : undefined;
+    this.#changeSlots();
     // Again where requests came while the device took memory: they need some, too.
     for (let growing = this.#resident?.beforePlan(); growing; growing = this.#resident?.beforePlan()) {
       await growing;
@@ -324,14 +356,29 @@ export class Engine {
     return this.#compute(plan, rows, () => this.#backend.step(batch, rows.rows));
   }
 
+  /** What was evicted for slots is kept, as what sequences take the place of is. */
+  #changeSlots(): void {
+    if (this.#slots?.hasWork !== true) return;
+    this.#slots.runChanges();
+    this.#tiers?.saveEvicted();
+    this.#releaseUncommitted();
+  }
+
   /** Blocks come up and go down for a small part of a step's time; with nothing to compute, until others should have their turn. */
   async #moveBlocks(): Promise<void> {
     const { running, loads, tables } = this.#scheduler;
-    if (this.#tiers?.hasWork !== true) return;
+    const tiers = this.#tiers?.hasWork === true ? this.#tiers : undefined;
+    const slots = this.#slots?.hasCopies === true ? this.#slots : undefined;
+    if (tiers === undefined && slots === undefined) return;
     // A device that has no memory for what is reserved takes nothing.
-    if (this.#resident !== undefined && this.#resident.capacity < tables.pool.residentCount) return;
+    if (this.#resident !== undefined && this.#resident.capacity < tables.pool.residentCount) {
+      if (this.#resident.refused) slots?.failCopies('the device has no memory for its blocks now');
+      return;
+    }
     const isBusy = running.length > loads;
-    this.#tiers.advance(isBusy ? MOVING_SHARE * this.#stepMs : IDLE_MOVING_MS);
+    const budgetMs = isBusy ? MOVING_SHARE * this.#stepMs : IDLE_MOVING_MS;
+    tiers?.advance(budgetMs);
+    slots?.advance(budgetMs);
     if (!isBusy) await new Promise<void>((resolve) => setImmediate(resolve));
   }
 
@@ -362,7 +409,8 @@ export class Engine {
 
   /** The same as `#begin`, at once, where nothing has to be waited for: the step that was prepared, or what is planned instead. */
   #beginPrepared(prepared: PreparedStep): BegunStep | undefined {
-    const isUnsettled = this.#resident?.isSettled === false || this.#towers?.hasWork || this.#tiers?.hasWork;
+    const hasWork = this.#towers?.hasWork || this.#tiers?.hasWork || this.#slots?.hasWork;
+    const isUnsettled = this.#resident?.isSettled === false || hasWork;
     if (isUnsettled || this.#cancelled.size > 0 || this.#ended !== undefined) return undefined;
     this.#reports.recorder.begin();
     const plan = this.#plan(undefined);
@@ -422,16 +470,28 @@ export class Engine {
     );
     this.#tiers?.saveEvicted();
     this.#tiers?.begin(plan.loading);
+    this.#releaseUncommitted();
+    if (this.#slots !== undefined) this.#noteSlots(plan, this.#slots);
+    return plan;
+  }
+
+  #noteSlots({ admitted, loading }: StepPlan, slots: Slots): void {
+    for (const sequence of [...admitted, ...loading]) {
+      slots.started(sequence, this.#requests.of(sequence)?.request.slot);
+    }
+  }
+
+  #releaseUncommitted(): void {
     const uncommitted = this.#scheduler.tables.pool.takeUncommitted();
     if (uncommitted.length > 0) this.#backend.releaseBlocks(Int32Array.from(uncommitted));
-    return plan;
   }
 
   /** Nothing can be computed but images. Where sequences were preempted, the next plan may find room for others. */
   #skip(plan: StepPlan): boolean {
     this.#scheduler.commit(plan, [], 0);
     this.#reports.rested(this.#resident?.refused ? this.#endUnplaceable(this.#resident) : []);
-    return plan.preempted.length > 0 || this.#towers?.hasWork === true || this.#tiers?.hasWork === true;
+    const hasWork = this.#towers?.hasWork || this.#tiers?.hasWork || this.#slots?.hasWork;
+    return plan.preempted.length > 0 || hasWork === true;
   }
 
   /** The device is asked for memory again after a while; where it has refused for long, the next to run ends. */
@@ -540,6 +600,7 @@ export class Engine {
     const draftTokens = this.#speculation?.end(open.sequence);
     const event = { ...open.ended(reason, error), ...(draftTokens === undefined ? {} : { draftTokens }) };
     this.#towers?.remove(open.sequence);
+    this.#slots?.ended(open.sequence);
     this.#scheduler.finish(open.sequence);
     this.#requests.remove(open);
     this.#reports.ended(event);
@@ -551,6 +612,20 @@ export class Engine {
   #tiersOf({ content }: Backend, { hostBytes, wholeTexts }: EngineOptions): KvTiers | undefined {
     if (content === undefined || hostBytes === undefined || wholeTexts === true) return undefined;
     return new KvTiers({ content, hostBytes, nowMs: this.#nowMs, wake: () => this.#wake() });
+  }
+
+  /** Texts that are computed whole leave nothing in the cache. */
+  #slotsOf({ content }: Backend, { slots: files, wholeTexts }: EngineOptions): Slots | undefined {
+    if (files === undefined || content === undefined || wholeTexts === true) return undefined;
+    return new Slots({
+      files,
+      content,
+      tables: this.#scheduler.tables,
+      stored: this.#tiers?.stored,
+      nowMs: this.#nowMs,
+      wake: () => this.#wake(),
+      warn: (message) => this.#warn(message),
+    });
   }
 
   #wake(): void {

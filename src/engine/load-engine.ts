@@ -79,6 +79,7 @@ export async function loadEngine(
       draft,
       rowTimes,
       ...tierOptions(settings, warn),
+      slots: settings.slots,
     };
     return { backend, options, choice: withNotice(choice, problem) };
   } finally {
@@ -90,7 +91,7 @@ function tierOptions(
   { tiers }: EngineSettings,
   warn: (message: string) => void,
 ): Pick<EngineOptions, 'hostBytes' | 'openDisk' | 'warn'> {
-  if (tiers === undefined) return {};
+  if (tiers === undefined) return { warn };
   const { hostBytes, disk } = tiers;
   if (disk === undefined) return { hostBytes, warn };
   const openDisk: EngineOptions['openDisk'] = async (model) => {

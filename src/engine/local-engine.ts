@@ -9,6 +9,7 @@ import { EnginePublisher } from './engine-monitor.ts';
 import type { EngineRequest, RequestEvent } from './request.ts';
 import { unloadedError } from './request-errors.ts';
 import { RequestStreams } from './request-streams.ts';
+import type { SlotAction, SlotResult } from './slots/slot-action.ts';
 import type { StepReport } from './step-report.ts';
 
 export class LocalEngine implements EngineClient {
@@ -54,6 +55,10 @@ export class LocalEngine implements EngineClient {
 
   async stats(): Promise<EngineStats> {
     return this.engine.stats(Date.now());
+  }
+
+  actOnSlot(action: SlotAction): Promise<SlotResult> {
+    return this.engine.actOnSlot(action);
   }
 
   setVocabulary(vocabulary: VocabularyTables): void {

@@ -1,6 +1,7 @@
 // The messages between the server process and an engine process. One report a step carries all its tokens; requests come
 // many in a message, so that those of one prompt carry it once.
 
+import type { SlotFolder } from '../block-store/slot-files.ts';
 import type { BackendName, KvType } from '../compute/backend.ts';
 import type { GrammarTables } from '../grammar/tables.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
@@ -10,6 +11,7 @@ import type { EngineSnapshot } from './live/snapshot.ts';
 import type { AnswerGrammar, AnswerRequest, EngineRequest } from './request.ts';
 import { unloadedError } from './request-errors.ts';
 import type { BudgetOptions } from './scheduler/token-budget.ts';
+import type { SlotAction, SlotResult } from './slots/slot-action.ts';
 import type { StepReport } from './step-report.ts';
 import type { ModelIdentity } from './tiers/block-keys.ts';
 
@@ -49,6 +51,8 @@ export interface EngineSettings {
   readonly stateSlots?: number;
   /** Where blocks that leave memory are kept, once it is known which model it is; absent: nowhere. */
   readonly tiers?: TierSettings;
+  /** Where the prefixes of slots are saved; absent: nowhere. */
+  readonly slots?: SlotFolder;
   readonly engine: Omit<
     EngineOptions,
     | 'vocabSize'
@@ -61,6 +65,7 @@ export interface EngineSettings {
     | 'newDrafter'
     | 'rowTimes'
     | 'hostBytes'
+    | 'slots'
   > & {
     /** The model's own limit where absent. */
     readonly contextLength?: number;
@@ -96,6 +101,8 @@ export type ToEngine =
   | { readonly kind: 'identity'; readonly name: string; readonly identity: ModelIdentity }
   /** Deletes what is kept of a tenant's blocks. */
   | { readonly kind: 'remove-tenant'; readonly tenant: string }
+  /** Saves, restores or erases what is known as a slot. */
+  | { readonly kind: 'slot'; readonly ticket: number; readonly action: SlotAction }
   /** Ends it in good order: what is kept in memory alone is written down first, within a time. */
   | { readonly kind: 'end'; readonly withinMs: number }
   /** What tokens spell: comes before the first request with a grammar. */
@@ -119,6 +126,7 @@ export type FromEngine =
   /** In good order: nothing of it is lost any more. */
   | { readonly kind: 'ended' }
   | { readonly kind: 'stats'; readonly ticket: number; readonly stats: EngineStats }
+  | { readonly kind: 'slot'; readonly ticket: number; readonly result: SlotResult }
   | { readonly kind: 'snapshot'; readonly ticket: number; readonly view: EngineSnapshot };
 
 /** Runs a command, once the model is loaded. */
@@ -160,6 +168,11 @@ export function handleCommand(engine: Engine, command: ToEngine, send: (message:
     case 'remove-tenant':
       engine.removeTenant(command.tenant);
       break;
+    case 'slot': {
+      const { ticket, action } = command;
+      void engine.actOnSlot(action).then((result) => send({ kind: 'slot', ticket, result }));
+      break;
+    }
     case 'end':
       engine.end(unloadedError);
       void engine.closeTiers(command.withinMs).then(() => send({ kind: 'ended' }));

@@ -24,6 +24,8 @@ interface RequestBase {
   readonly salt: string;
   /** Which of the model's adapters it uses. Default none. */
   readonly adapter?: number | undefined;
+  /** The slot that it leaves its prefix in, where prefixes are saved. Default: the lowest that no running sequence has. */
+  readonly slot?: number | undefined;
   /** Who asks: within a tier, the account goes first that has had least work. */
   readonly account: string;
   /** The part of the KV blocks, above 0 and up to 1, that the account's sequences may hold together. Default: no limit. */

@@ -7,6 +7,7 @@ import type { BackendName } from '../compute/backend.ts';
 import type { EngineStats } from '../engine/engine.ts';
 import type { EngineSnapshot } from '../engine/live/snapshot.ts';
 import type { EngineSettings, FromEngine, ToEngine } from '../engine/protocol.ts';
+import type { SlotResult } from '../engine/slots/slot-action.ts';
 import type { StepReport } from '../engine/step-report.ts';
 import type { ModelIdentity } from '../engine/tiers/block-keys.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
@@ -53,6 +54,7 @@ interface KeeperListener {
   unknownGrammar(id: string, key: string): void;
   stats(ticket: number, stats: EngineStats): void;
   snapshot(ticket: number, view: EngineSnapshot): void;
+  slot(ticket: number, result: SlotResult): void;
   /** The engine is there no more, another one comes; `died` where it was not put aside in good order. */
   lost(cause: string, died: boolean): void;
   /** None can be had. */
@@ -310,6 +312,10 @@ export class EngineKeeper {
         break;
       case 'snapshot':
         this.#listener.snapshot(message.ticket, message.view);
+        break;
+      case 'slot':
+        this.#watchdog?.heard();
+        this.#listener.slot(message.ticket, message.result);
         break;
     }
   }

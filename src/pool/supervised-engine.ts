@@ -16,6 +16,7 @@ import {
   unloadedError,
 } from '../engine/request-errors.ts';
 import { RequestStreams } from '../engine/request-streams.ts';
+import type { SlotAction, SlotResult } from '../engine/slots/slot-action.ts';
 import type { StepReport } from '../engine/step-report.ts';
 import type { ModelIdentity } from '../engine/tiers/block-keys.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
@@ -47,6 +48,7 @@ export class SupervisedEngine implements EngineClient {
   readonly #grammars = new SentGrammars();
   readonly #statsWaiting = new Map<number, Waiter<EngineStats>>();
   readonly #snapshotsWaiting = new Map<number, Waiter<EngineSnapshot>>();
+  readonly #slotsWaiting = new Map<number, Waiter<SlotResult>>();
   readonly #whenDrained: (() => void)[] = [];
   /** Cancelled but not ended: an engine may be lost before it hears of it. */
   readonly #cancelled = new Set<string>();
@@ -71,6 +73,7 @@ export class SupervisedEngine implements EngineClient {
       unknownGrammar: (id, key) => this.#resubmit(id, key),
       stats: (ticket, stats) => answer(this.#statsWaiting, ticket, stats),
       snapshot: (ticket, view) => answer(this.#snapshotsWaiting, ticket, view),
+      slot: (ticket, result) => answer(this.#slotsWaiting, ticket, result),
       lost: (cause, died) => this.#lost(cause, died),
       failed: (message) => this.#giveUp(message),
       busy: () => this.#unfinished.hasSubmitted,
@@ -174,6 +177,10 @@ export class SupervisedEngine implements EngineClient {
 
   stats(): Promise<EngineStats> {
     return this.#ask(this.#statsWaiting, (ticket) => ({ kind: 'stats', ticket }));
+  }
+
+  actOnSlot(action: SlotAction): Promise<SlotResult> {
+    return this.#ask(this.#slotsWaiting, (ticket) => ({ kind: 'slot', ticket, action }));
   }
 
   setVocabulary(vocabulary: VocabularyTables): void {
@@ -350,7 +357,7 @@ export class SupervisedEngine implements EngineClient {
   }
 
   #refuseAnswers(reason: string): void {
-    for (const waiting of [this.#statsWaiting, this.#snapshotsWaiting]) {
+    for (const waiting of [this.#statsWaiting, this.#snapshotsWaiting, this.#slotsWaiting]) {
       for (const { reject } of waiting.values()) reject(new Error(reason));
       waiting.clear();
     }

@@ -33,7 +33,7 @@ export interface BlockHolder {
   /** Tokens whose KV lie in the blocks. */
   computed: number;
   /** Where its prompt shows any. */
-  readonly images?: { readonly blocks: BlockImages } | undefined;
+  readonly images?: { readonly blocks: Pick<BlockImages, 'at'> } | undefined;
   /** Where the model has recurrent layers. */
   recurrent?: RecurrentState | undefined;
 }

@@ -44,7 +44,7 @@ export class BlockImages {
 }
 
 interface Holder {
-  readonly images?: { readonly blocks: BlockImages } | undefined;
+  readonly images?: { readonly blocks: Pick<BlockImages, 'at'> } | undefined;
 }
 
 export function imagesAt({ images }: Holder, offset: number): string {

@@ -37,6 +37,8 @@ export interface CacheListener {
   evicting(block: number): void;
   /** The checkpoint of a block that stays is. */
   evictingState(slot: number, block: number): void;
+  /** The cached block is emptied, with its checkpoint, and is to be kept nowhere. */
+  dropping(block: number): void;
   /** A sequence lets go of its blocks, those that are full first. */
   released(holder: BlockHolder): void;
 }
@@ -215,6 +217,17 @@ export class BlockTables {
     holder.computed = 0;
     this.recurrentStates?.release(holder);
     if (holder.kvShare !== undefined) this.pool.owners?.stopped(holder.account);
+  }
+
+  /** Empties a cached block that nobody holds and on which no other builds; otherwise it stays, and this is false. */
+  drop(block: number): boolean {
+    const isUsed = this.pool.references(block) > 0 || this.prefixes.hasChildren(block);
+    if (isUsed || !this.pool.isCached(block)) return false;
+    this.listener?.dropping(block);
+    this.prefixes.forget(block);
+    this.recurrentStates?.forget(block);
+    this.pool.uncache(block);
+    return true;
   }
 
   /** Within its account's part; where that is full, what the account has cached goes, the longest unused first. */

@@ -19,6 +19,8 @@ interface RunningStats {
   readonly computed: number;
   readonly blocks: number;
   readonly ageMs: number;
+  /** The number that it leaves its prefix under, where prefixes are saved. */
+  readonly slot?: number | undefined;
 }
 
 export interface BlockStats {

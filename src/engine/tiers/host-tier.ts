@@ -67,6 +67,12 @@ export class HostTier {
     return true;
   }
 
+  drop(key: Buffer): void {
+    const name = nameOf(key);
+    const block = this.#blocks.get(name);
+    if (block !== undefined) this.#drop(name, block);
+  }
+
   /** How many there were. */
   remove(tenant: string): number {
     let count = 0;

@@ -49,6 +49,10 @@ export class KvTiers implements LowerTiers, CacheListener {
     this.#stored = new StoredBlocks(hostBytes);
   }
 
+  get stored(): StoredBlocks {
+    return this.#stored;
+  }
+
   /** The scheduler asks from now on, and its cache is listened to. */
   serve(scheduler: Scheduler): void {
     this.#scheduler = scheduler;
@@ -244,6 +248,11 @@ export class KvTiers implements LowerTiers, CacheListener {
 
   evictingState(slot: number, block: number): void {
     this.#saves?.evictingState(slot, block);
+  }
+
+  dropping(block: number): void {
+    this.#saves?.forget(block);
+    this.#keys?.forget(block);
   }
 
   released(holder: BlockHolder): void {

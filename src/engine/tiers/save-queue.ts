@@ -78,12 +78,18 @@ export class SaveQueue {
     const { key, tenant } = this.#keys.of(block);
     const slot = this.#options.stateAfter(block);
     if (slot !== undefined) this.evictingState(slot, block);
-    const isKept = this.#kept.delete(block);
-    this.#keptStates.delete(block);
-    this.#queue.delete(block);
+    const isKept = this.#kept.has(block);
+    this.forget(block);
     const read = async () =>
       (await this.#content.readBlocks(Int32Array.of(block)))[0] as Uint8Array<ArrayBuffer>;
     this.#evict({ key, tenant, read }, isKept);
+  }
+
+  /** It is no longer to be written down. */
+  forget(block: number): void {
+    this.#kept.delete(block);
+    this.#keptStates.delete(block);
+    this.#queue.delete(block);
   }
 
   evictingState(slot: number, block: number): void {

@@ -3,6 +3,7 @@
 
 import type { BlockTier } from '../../block-store/block-tier.ts';
 import type { TierName } from '../scheduler/lower-tiers.ts';
+import { stateKey } from './block-keys.ts';
 import { type HostBlock, HostTier } from './host-tier.ts';
 
 /** Blocks of a chain that follow each other, and are all in one tier at least. */
@@ -58,6 +59,23 @@ export class StoredBlocks {
       diskBlocks += found;
     }
     return blocks === 0 ? undefined : { blocks, tier: diskBlocks > 0 ? 'disk' : 'host', diskBlocks };
+  }
+
+  /** In the order of the keys, and the caller's; undefined for what cannot be had. */
+  async read(keys: readonly Buffer[]): Promise<(Uint8Array | undefined)[]> {
+    // What is in the machine's memory stays there.
+    const blocks: (Uint8Array | undefined)[] = keys.map((key) => this.host?.get(key)?.slice());
+    const missing = keys.filter((_, at) => blocks[at] === undefined);
+    const read = missing.length === 0 ? [] : ((await this.#disk?.read(missing)) ?? []);
+    return blocks.map((block) => block ?? read.shift());
+  }
+
+  /** Also of the chain's states. What the disk has stays there. */
+  dropFromHost(keys: readonly Buffer[]): void {
+    for (const key of keys) {
+      this.host?.drop(key);
+      this.host?.drop(stateKey(key));
+    }
   }
 
   /** Keeps a block that leaves memory. What the machine's memory has no room for goes to the disk. */

@@ -1,0 +1,129 @@
+// Puts a saved slot back into the prefix cache. Its blocks are found by others only once the whole file was read and is what it
+// should be.
+
+import { recordBytes } from '../../block-store/slot-file.ts';
+import { SlotFile, slotPlace } from '../../block-store/slot-files.ts';
+import type { SlotWorkResult } from '../../block-store/slot-thread.ts';
+import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import { messageOf } from '../../runtime/error-message.ts';
+import { PrefixHolder } from './prefix-holder.ts';
+import { piecesOf, type SavedPart, savedParts } from './saved-blocks.ts';
+import { type FailedSlot, type RestoreAction, type SlotResult, slotFailure } from './slot-action.ts';
+import { readManifest, type SavedPrefix } from './slot-manifest.ts';
+import type { SlotWorkshop } from './slot-workshop.ts';
+
+export async function restoreSlot(workshop: SlotWorkshop, action: RestoreAction): Promise<SlotResult> {
+  const { files, model } = workshop;
+  const file = new SlotFile(files);
+  try {
+    const opened = await file.run({ kind: 'open', place: slotPlace(files, action.owner, action.name) });
+    if (!opened.ok) return opened;
+    const saved = readManifest(opened.manifest, model, action.tenant);
+    if (!('prefix' in saved)) return saved;
+    const problem = await restorePrefix(workshop, action, saved, { file, recordBytes: opened.recordBytes });
+    return problem ?? { ok: true, tokens: saved.prefix.tokens.length, bytes: opened.bytes, ms: 0 };
+  } finally {
+    await file.close();
+  }
+}
+
+interface OpenSlotFile {
+  readonly file: SlotFile;
+  readonly recordBytes: number;
+}
+
+async function restorePrefix(
+  workshop: SlotWorkshop,
+  action: RestoreAction,
+  { prefix, states }: SavedPrefix,
+  opened: OpenSlotFile,
+): Promise<FailedSlot | undefined> {
+  const { tables, steps, keys, prefixes, content } = workshop;
+  const { tenant, slot } = action;
+  const holder = new PrefixHolder(`restore ${slot}`, prefix, action);
+  const end = holder.blockCount;
+  if (holder.kvShare !== undefined && end > tables.shareBlocks(holder.kvShare)) {
+    const most = tables.shareBlocks(holder.kvShare);
+    const message = `the saved slot needs ${end} KV blocks, and this key may hold ${most} (a kvShare of ${holder.kvShare})`;
+    return slotFailure('unfit', message);
+  }
+  const parts = savedParts(keys.chain(holder, end), states, content);
+  if (recordBytes(parts.map(({ bytes }) => bytes)) !== opened.recordBytes) {
+    return slotFailure('damaged', 'the saved slot has other blocks than it says');
+  }
+  const reserved = await steps.change(() => reserve(workshop, holder, states));
+  if (reserved === undefined) {
+    const { freeCount, blockCount } = tables.pool;
+    const message = `the saved slot needs ${end} KV blocks, and ${freeCount} of ${blockCount} can be had now`;
+    return slotFailure('busy', message);
+  }
+  const problem = await readParts(workshop, opened.file, parts, (part, bytes) => {
+    if (part.isState) reserved.writeState(part.place, bytes);
+    else if (part.place >= reserved.found) content.writeBlock(holder.blocks[part.place] as number, bytes);
+  }).catch((error: unknown) => slotFailure('busy', messageOf(error)));
+  await steps.change(() => {
+    if (problem === undefined) {
+      tables.fill(holder, end);
+      prefixes.set(tenant, slot, prefix);
+    }
+    tables.release(holder);
+  });
+  return problem;
+}
+
+interface Reserved {
+  /** Leading blocks that are in the cache already. */
+  readonly found: number;
+  writeState(place: number, bytes: Uint8Array): void;
+}
+
+/** Undefined where there is no room for all of it. Of recurrent states the last one is needed, those before where there is room. */
+function reserve(
+  { tables, content }: SlotWorkshop,
+  holder: PrefixHolder,
+  states: readonly number[],
+): Reserved | undefined {
+  const found = tables.match(holder);
+  if (!tables.reserve(holder, found, holder.blockCount)) return undefined;
+  const last = holder.blockCount - 1;
+  for (const place of states) if (place !== last) tables.recurrentStates?.reserve(holder, place + 1);
+  const slots = new Map(
+    holder.recurrent?.written.map(({ position, slot }) => [position / BLOCK_TOKENS - 1, slot]),
+  );
+  return {
+    found: found.length,
+    writeState(place, bytes) {
+      const slot = slots.get(place);
+      if (slot !== undefined) content.writeState(slot, bytes);
+    },
+  };
+}
+
+async function readParts(
+  { steps, signal }: SlotWorkshop,
+  file: SlotFile,
+  parts: readonly SavedPart[],
+  write: (part: SavedPart, bytes: Uint8Array) => void,
+): Promise<FailedSlot | undefined> {
+  const pieces = [...piecesOf(parts)];
+  const take = (at: number): Promise<SlotWorkResult> | undefined => {
+    const piece = pieces[at];
+    if (piece === undefined) return undefined;
+    return file.run({
+      kind: 'take',
+      blocks: piece.map(({ key, bytes }) => ({ key: new Uint8Array(key), bytes })),
+    });
+  };
+  let next = take(0);
+  for (const [at, piece] of pieces.entries()) {
+    const taken = await next;
+    if (signal.aborted) return slotFailure('ended', 'the model was unloaded');
+    if (taken?.ok !== true) return taken ?? slotFailure('failed', 'the saved slot was not read');
+    // The next ones are read while these are written.
+    next = take(at + 1);
+    await steps.copy(piece.length, (index) => {
+      write(piece[index] as SavedPart, taken.blocks[index] as Uint8Array);
+    });
+  }
+  return undefined;
+}

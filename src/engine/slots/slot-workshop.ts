@@ -1,0 +1,31 @@
+// What slots of an engine work with.
+
+import type { SlotFolder } from '../../block-store/slot-files.ts';
+import type { KvContent } from '../../compute/backend.ts';
+import type { BlockTables } from '../cache/block-tables.ts';
+import type { BlockKeys } from '../tiers/block-keys.ts';
+import type { StoredBlocks } from '../tiers/stored-blocks.ts';
+import type { BetweenSteps } from './between-steps.ts';
+import type { SlotModel } from './slot-manifest.ts';
+import type { SlotPrefixes } from './slot-prefixes.ts';
+
+export interface SlotsOptions {
+  readonly files: SlotFolder;
+  readonly content: KvContent;
+  readonly tables: BlockTables;
+  /** Where blocks are that left memory. */
+  readonly stored: StoredBlocks | undefined;
+  readonly nowMs: () => number;
+  readonly wake: () => void;
+  readonly warn: (message: string) => void;
+}
+
+/** What an action works with. */
+export interface SlotWorkshop extends SlotsOptions {
+  readonly model: SlotModel;
+  readonly keys: BlockKeys;
+  readonly steps: BetweenSteps;
+  readonly prefixes: SlotPrefixes;
+  /** Aborted when the engine ends. */
+  readonly signal: AbortSignal;
+}

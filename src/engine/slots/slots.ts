@@ -1,0 +1,157 @@
+// Saves the prefixes of slots to files, restores and erases them: one action at a time, its copies between steps, its files in a thread.
+// What is saved is what the cache and the tiers below it still have; what is restored is in the prefix cache, as if it had been
+// computed.
+
+import { removeSavedSlots } from '../../block-store/slot-files.ts';
+import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import { messageOf } from '../../runtime/error-message.ts';
+import type { Sequence } from '../scheduler/sequence.ts';
+import { BlockKeys } from '../tiers/block-keys.ts';
+import { BetweenSteps } from './between-steps.ts';
+import { PrefixHolder } from './prefix-holder.ts';
+import { restoreSlot } from './restore-slot.ts';
+import { saveSlot } from './save-slot.ts';
+import { type EraseAction, type SlotAction, type SlotResult, slotFailure } from './slot-action.ts';
+import type { SlotModel } from './slot-manifest.ts';
+import { SlotPrefixes } from './slot-prefixes.ts';
+import type { SlotsOptions, SlotWorkshop } from './slot-workshop.ts';
+
+const ended = slotFailure('ended', 'the model was unloaded');
+
+export class Slots {
+  readonly #options: SlotsOptions;
+  readonly #steps: BetweenSteps;
+  readonly #prefixes = new SlotPrefixes();
+  readonly #ending = new AbortController();
+  readonly #whenEnding: Promise<undefined>;
+  readonly #removed = new Set<string>();
+  /** Once it is known which model it is. */
+  readonly #workshop: Promise<SlotWorkshop>;
+  #identify: (workshop: SlotWorkshop) => void = () => {};
+  /** The last action that was begun or waits. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(options: SlotsOptions) {
+    this.#options = options;
+    this.#steps = new BetweenSteps(options.wake);
+    this.#workshop = new Promise((resolve) => {
+      this.#identify = resolve;
+    });
+    this.#whenEnding = new Promise((resolve) => {
+      this.#ending.signal.addEventListener('abort', () => resolve(undefined), { once: true });
+    });
+  }
+
+  get hasWork(): boolean {
+    return this.#steps.hasWork;
+  }
+
+  get hasCopies(): boolean {
+    return this.#steps.hasCopies;
+  }
+
+  /** `identity`: of the model as tiers have it. */
+  open(model: SlotModel, identity: string): void {
+    const { tables } = this.#options;
+    const keys = new BlockKeys(tables.prefixes, { model: identity, adapters: model.adapters });
+    const [steps, prefixes, { signal }] = [this.#steps, this.#prefixes, this.#ending];
+    this.#identify({ ...this.#options, model, keys, steps, prefixes, signal });
+  }
+
+  numberOf(sequence: Sequence): number | undefined {
+    return this.#prefixes.numberOf(sequence);
+  }
+
+  started(sequence: Sequence, asked: number | undefined): void {
+    this.#prefixes.started(sequence, asked);
+  }
+
+  /** Before it lets go of its blocks. */
+  ended(sequence: Sequence): void {
+    this.#prefixes.ended(sequence);
+  }
+
+  /** What changes the cache; before a step is planned. */
+  runChanges(): void {
+    this.#steps.runChanges();
+  }
+
+  /** Copies for about so long. */
+  advance(budgetMs: number): void {
+    const { nowMs } = this.#options;
+    const untilMs = nowMs() + budgetMs;
+    this.#steps.runCopies(() => nowMs() < untilMs);
+  }
+
+  /** There is no memory for the blocks that are copied. */
+  failCopies(message: string): void {
+    this.#steps.failCopies(new Error(message));
+  }
+
+  /** Never rejects. */
+  act(action: SlotAction): Promise<SlotResult> {
+    const result = this.#last
+      .then(() => this.#act(action))
+      .catch((error: unknown) => slotFailure('failed', messageOf(error)));
+    this.#last = result;
+    return result;
+  }
+
+  /** Deletes what a tenant has saved, and forgets its slots. */
+  removeTenant(tenant: string): void {
+    this.#removed.add(tenant);
+    this.#prefixes.removeTenant(tenant);
+    // What is being saved of it is complete by then.
+    const { files, warn } = this.#options;
+    this.#last = this.#last
+      .then(() => removeSavedSlots(files.folder, tenant))
+      .catch((error: unknown) => warn(`saved slots of ${tenant} were not deleted: ${messageOf(error)}`));
+  }
+
+  /** The engine computes no more: what is under way fails, and leaves no half file. */
+  async close(): Promise<void> {
+    this.#ending.abort();
+    this.#steps.end();
+    await this.#last;
+  }
+
+  async #act(action: SlotAction): Promise<SlotResult> {
+    const workshop = await Promise.race([this.#workshop, this.#whenEnding]);
+    if (workshop === undefined || workshop.signal.aborted) return ended;
+    const owner = action.kind === 'erase' ? action.tenant : action.owner;
+    if (this.#removed.has(owner)) return slotFailure('absent', 'the key was revoked');
+    const startMs = performance.now();
+    const result = await this.#run(workshop, action);
+    if (result.ok) return { ...result, ms: performance.now() - startMs };
+    if (result.detail !== undefined) workshop.warn(`saved slots: ${result.message}: ${result.detail}`);
+    return result;
+  }
+
+  #run(workshop: SlotWorkshop, action: SlotAction): Promise<SlotResult> {
+    switch (action.kind) {
+      case 'save':
+        return saveSlot(workshop, action);
+      case 'restore':
+        return restoreSlot(workshop, action);
+      case 'erase':
+        return this.#erase(workshop, action);
+    }
+  }
+
+  /** From the end of the prefix on, as far as nobody uses its blocks and no other prefix goes on from them. */
+  async #erase({ steps, tables, keys, stored }: SlotWorkshop, action: EraseAction): Promise<SlotResult> {
+    const { tenant, slot } = action;
+    const prefix = this.#prefixes.get(tenant, slot);
+    this.#prefixes.delete(tenant, slot);
+    if (prefix === undefined) return { ok: true, tokens: 0, bytes: 0, ms: 0 };
+    const holder = new PrefixHolder(`erase ${slot}`, prefix);
+    const blocks = await steps.change(() => {
+      const found = tables.match(holder);
+      const dropped = found.toReversed().findIndex((block) => !tables.drop(block));
+      const kept = dropped === -1 ? 0 : found.length - dropped;
+      stored?.dropFromHost(keys.chain(holder, holder.blockCount).slice(kept));
+      return found.length - kept;
+    });
+    return { ok: true, tokens: blocks * BLOCK_TOKENS, bytes: 0, ms: 0 };
+  }
+}
