@@ -233,6 +233,11 @@ export const configOptions = {
     meaning:
       'file of the key that [seals these blocks](security.md#kv-blocks-on-disk), made where it is absent; `store.key` in that folder where unset',
   },
+  slotSavePath: {
+    kind: text,
+    meaning:
+      'a folder in which `POST /slots/{id}` [saves prefixes](api.md#saved-slots), and from which it restores them; without it that is answered 501',
+  },
   context: {
     kind: count,
     meaning: 'longest prompt and answer together; the model’s own limit where unset',

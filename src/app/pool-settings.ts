@@ -233,6 +233,7 @@ function engineChoice(config: Config, { backend }: GpuChoice): EngineChoice {
     images: config.vision,
     threads,
     tiers: tierSettings(config),
+    slots: slotSettings(config),
     engine: defined({
       direct,
       maxBatchSize,
@@ -241,6 +242,12 @@ function engineChoice(config: Config, { backend }: GpuChoice): EngineChoice {
       speculation: config.speculation !== 'off',
     }),
   });
+}
+
+/** Its files are sealed with the key of the blocks on disk where that was given, or with one of its own. */
+function slotSettings({ slotSavePath, cacheDiskKey }: Config): EngineSettings['slots'] {
+  if (slotSavePath === undefined) return undefined;
+  return defined({ folder: resolve(slotSavePath), keyFile: cacheDiskKey && resolve(cacheDiskKey) });
 }
 
 function tierSettings({

@@ -516,6 +516,7 @@ function serverSettings(config: Config): ServerSettings {
     maxBatchSize: config.direct ? 1 : config.maxBatchSize,
     requestTimeoutMs: config.requestTimeout === 0 ? Number.POSITIVE_INFINITY : config.requestTimeout * 1000,
     shareCache: config.shareCache,
+    savesSlots: config.slotSavePath !== undefined,
     kvShares: { high: config.kvShareHigh, normal: config.kvShareNormal, low: config.kvShareLow },
     trustedProxies: config.trustProxy,
     corsOrigins: config.corsOrigins,

@@ -35,6 +35,8 @@ export interface GenerationRequest {
   readonly priority?: Priority | undefined;
   /** Prefixes are shared only among requests with the same salt. Default: one for all. */
   readonly salt?: string;
+  /** The slot that it leaves its prefix in, where prefixes are saved. Default: the lowest that is free. */
+  readonly slot?: number | undefined;
   /** Within a tier, the account with the least work so far goes first. Default: one for all. */
   readonly account?: string;
   /** The fraction of KV blocks, above 0 and up to 1, that the account may hold. Default: no limit. */
@@ -56,7 +58,7 @@ interface TokenBudget {
   take(): boolean | Promise<boolean>;
 }
 
-type QueueField = 'priority' | 'salt' | 'account' | 'kvShare' | 'order' | 'enqueuedMs' | 'trace';
+type QueueField = 'priority' | 'salt' | 'slot' | 'account' | 'kvShare' | 'order' | 'enqueuedMs' | 'trace';
 
 interface QueuedRequest extends Pick<GenerationRequest, QueueField> {
   readonly model: Pick<ServedModel, 'adapter'>;
@@ -67,6 +69,7 @@ export function queueFields({
   model: { adapter },
   priority = 1,
   salt = '',
+  slot,
   account = '',
   kvShare,
   order,
@@ -80,6 +83,7 @@ export function queueFields({
     account,
     ...(kvShare === undefined ? {} : { kvShare }),
     ...(order === undefined ? {} : { order }),
+    ...(slot === undefined ? {} : { slot }),
     enqueuedMs,
     ...(trace === undefined ? {} : { trace }),
   };

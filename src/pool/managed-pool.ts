@@ -488,13 +488,13 @@ export class ManagedPool implements ModelPool {
 
   /** A hash of all its files may take a while: blocks are kept from then on. */
   async #identify(slot: Slot, { files, spec }: LocalModel): Promise<void> {
-    const { tiers } = this.#options.engine;
+    const { tiers, slots } = this.#options.engine;
     const { engine, model } = slot;
-    if (tiers === undefined || engine === undefined) return;
+    if ((tiers === undefined && slots === undefined) || engine === undefined) return;
     try {
       engine.identify(model.name, await identityOf(this.#options.modelKeys, files.path, spec, model));
     } catch (error) {
-      this.#notify('incident', model.name, `its KV blocks are not kept: ${messageOf(error)}`);
+      this.#notify('incident', model.name, `its KV blocks are neither kept nor saved: ${messageOf(error)}`);
     }
   }
 

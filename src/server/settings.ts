@@ -38,6 +38,8 @@ export interface ServerSettings {
   readonly maxBatchSize?: number | undefined;
   /** Keys share cached prefixes, and so see by `cached_tokens` what others have asked. */
   readonly shareCache: boolean;
+  /** Prefixes of slots are saved to files and restored; see POST /slots/{id}. */
+  readonly savesSlots: boolean;
   /** By tier: the part of a model's KV blocks that each key may hold, where it says nothing itself. */
   readonly kvShares: Readonly<Partial<Record<Tier, number | undefined>>>;
   /** Where there are no keys: serve unknown callers from other machines, too. */
@@ -81,6 +83,7 @@ export const defaultSettings: ServerSettings = Object.freeze({
   keepAliveMs: 15_000,
   stallMs: 30_000,
   shareCache: false,
+  savesSlots: false,
   kvShares: {},
   allowAnonymous: false,
   trustedProxies: [],

@@ -15,7 +15,8 @@ export interface EmbeddedPool extends ModelPool {
   readonly leases: number;
 }
 
-export interface EmbeddedPoolOptions extends Partial<Pick<EngineOptions, 'blockCount' | 'maxBatchSize'>> {
+export interface EmbeddedPoolOptions
+  extends Partial<Pick<EngineOptions, 'blockCount' | 'maxBatchSize' | 'slots'>> {
   /** Awaited before each lease: a model that takes time to load. */
   readonly loading?: () => Promise<void>;
   /** Serves two more, the same to all appearances: `embedder`, which was made for vectors, and `ranker`, which has none. */
@@ -45,7 +46,9 @@ export async function embeddedPool(options: EmbeddedPoolOptions = {}): Promise<E
     contextLength: spec.contextLength,
     endIds: [...tokenizer.eosIds],
     ...(maxBatchSize === undefined ? {} : { maxBatchSize }),
+    slots: options.slots,
   });
+  engine.engine.identify('demo', { model: 'embedded', adapters: [] });
   const model = {
     name: 'demo',
     path: embeddedModelPath,

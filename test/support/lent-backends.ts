@@ -22,6 +22,7 @@ export async function lendBackend(blockCount: number): Promise<Backend> {
     step: (batch, rows) => backend.step(batch, rows),
     sampleRows: (logits, vocabSize, rows) => backend.sampleRows(logits, vocabSize, rows),
     releaseBlocks: (blocks) => backend.releaseBlocks(blocks),
+    ...(backend.content && { content: backend.content }),
     close() {
       backend.releaseBlocks(Int32Array.from({ length: blockCount }, (_, block) => block));
       unused.set(blockCount, [...(unused.get(blockCount) ?? []), backend]);

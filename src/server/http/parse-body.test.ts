@@ -106,8 +106,8 @@ describe('a request body', () => {
 
   it('is taken where a peer’s parameter changes nothing, and told of those that steer its internals', () => {
     const neutral = { top_a: 0, tfs: 1, lora: [], length_penalty: 1, adaptive_target: -1, guidance_scale: 1 };
-    const { unknown } = text({ ...neutral, id_slot: 3, data_parallel_rank: 1 });
-    expect(unknown).toEqual(['id_slot', 'data_parallel_rank']);
+    const { unknown } = text({ ...neutral, n_discard: 3, data_parallel_rank: 1 });
+    expect(unknown).toEqual(['n_discard', 'data_parallel_rank']);
   });
 
   it('is sent the names of unknown parameters', () => {

@@ -23,6 +23,7 @@ import {
 } from '../openai/schemas/sampling.ts';
 import { findEntry } from '../request/find-model.ts';
 import { type RequestContext, type RequestScope, requestContext } from '../request/request-scope.ts';
+import { askedSlot } from '../request/slot-number.ts';
 import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 import type { BackgroundRequest } from './background-request.ts';
 import { type EditedPrompts, editedPrompts } from './edited-prompts.ts';
@@ -38,6 +39,7 @@ export interface CompletionRequest extends RequestContext {
   readonly body: SamplingBody;
   readonly inputs: readonly PromptInput[];
   readonly choices: number;
+  readonly slot: number | undefined;
   readonly names: ParameterNames;
   readonly maxTokens: number | undefined;
   readonly sampling: (model: ServedModel) => SamplingParameters;
@@ -91,6 +93,7 @@ export async function readCompletion<Schema extends z.ZodObject, Body extends Sa
     body,
     inputs: kind.prompts(body, context.settings),
     choices: choicesOf(body, context.settings.maxChoices),
+    slot: askedSlot(context, body),
     names,
     maxTokens: kind.maxTokens(body),
     sampling: (model) => kind.sampling(withDefaults(body, samplingDefaults(context.settings, model)), model),

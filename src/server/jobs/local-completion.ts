@@ -167,6 +167,7 @@ function generationOf(job: CompletionJob, record: RequestRecord, echoes: readonl
       priority: forceLow ? 2 : priorityOf(caller),
       salt: saltOf(job),
       order: body.priority,
+      slot: job.slot,
       showsStop: body.include_stop_str_in_output,
       maxAnswerMs:
         body.t_max_predict_ms !== undefined && body.t_max_predict_ms > 0 ? body.t_max_predict_ms : undefined,

@@ -9,8 +9,8 @@ import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
 import { samplingDefaults, samplingOf, withDefaults } from '../openai/schemas/sampling.ts';
 import type { Caller } from '../request/auth.ts';
+import { slotCount } from '../request/slot-number.ts';
 import { generationSettings } from './generation-settings.ts';
-import { slotCount } from './slots.ts';
 
 /** llama.cpp's number for "another one each time". */
 const RANDOM_SEED = 0xffff_ffff;

@@ -32,6 +32,7 @@ import {
   infillRules,
   infillSchema,
 } from './schema.ts';
+import { actOnSlot, slotActionSchema, slotAnswerSchema } from './slot-actions.ts';
 import { slotsOf } from './slots.ts';
 
 const usual = { forceLow: false };
@@ -144,6 +145,19 @@ export function llamaServerRoutes(context: ServerContext): readonly Route[] {
         const { default_generation_settings: defaults } = await describe(entry, request, reply);
         return slotsOf(context, loadedModel(context.pool, entry), defaults.n_ctx, request);
       },
+    },
+    {
+      method: 'POST',
+      url: '/slots/:id',
+      access: 'key',
+      summary: 'Save, restore or erase what a slot holds, as llama-server does',
+      description:
+        '?action= is save, restore or erase. ?model= names another one than the default model. 501 where the server has no --slot-save-path.',
+      body: slotActionSchema,
+      answer: slotAnswerSchema,
+      config,
+      handler: (request, reply) =>
+        actOnSlot(context, request, reply, (entry, use) => withModel(context, entry, request, reply, use)),
     },
     {
       method: 'GET',

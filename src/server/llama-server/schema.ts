@@ -92,7 +92,6 @@ const noOps = [
   ...sharedNoOps,
   'backend_sampling',
   'cache_prompt',
-  'id_slot',
   'n_cache_reuse',
   'n_discard',
   'n_keep',

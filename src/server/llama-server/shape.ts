@@ -9,14 +9,21 @@ import type { ServedModel } from '../../pool/served-model.ts';
 import { type AnswerShape, finiteLogprob, type ShapeOptions, tokenString } from '../jobs/answer-shape.ts';
 import { timingsOf } from '../jobs/timings.ts';
 import { stopsOf } from '../openai/schemas/sampling.ts';
+import type { RequestContext } from '../request/request-scope.ts';
+import { askedSlot } from '../request/slot-number.ts';
 import { generationSettings } from './generation-settings.ts';
 import { onlyFields } from './response-fields.ts';
 import type { CommonGiven } from './schema.ts';
 
-/** This server has no slots; see /slots. */
+/** The request names none; see /slots. */
 const NO_SLOT = -1;
 
-export function completionShape(options: ShapeOptions, given: Omit<CommonGiven, 'logit_bias'>): AnswerShape {
+export function completionShape(
+  options: ShapeOptions,
+  given: Omit<CommonGiven, 'logit_bias'>,
+  { context }: RequestContext,
+): AnswerShape {
+  const id_slot = askedSlot(context, given) ?? NO_SLOT;
   const { model, prompts, parameters, choices: answers } = options;
   if (model === undefined) throw new Error('this protocol shows tokens, which no upstream reports');
   const promptOf = (index: number) => Math.floor(index / answers);
@@ -59,7 +66,7 @@ export function completionShape(options: ShapeOptions, given: Omit<CommonGiven, 
       index,
       content: text,
       tokens,
-      id_slot: NO_SLOT,
+      id_slot,
       stop: true,
       model: options.base.model,
       tokens_predicted: predicted,
@@ -90,7 +97,7 @@ export function completionShape(options: ShapeOptions, given: Omit<CommonGiven, 
         content,
         tokens: tokens.splice(0),
         stop: false,
-        id_slot: NO_SLOT,
+        id_slot,
         tokens_predicted: counts[index],
         tokens_evaluated: promptTokens(index),
         ...(given.timings_per_token ? { timings: timings(index, counts[index] as number) } : {}),

@@ -1,4 +1,5 @@
-// GET /slots: the sequences of a model's running batch, each in a slot. This server has none: a slot here is a number.
+// GET /slots: the sequences of a model's running batch, each in a slot. A slot is a number here: where prefixes are saved, that which a
+// sequence leaves its own under; otherwise its place in the list.
 
 import type { FastifyRequest } from 'fastify';
 import type { EngineStats } from '../../engine/engine.ts';
@@ -6,13 +7,7 @@ import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
 import { callerOf } from '../request/auth.ts';
-
-/** So many are shown where memory alone limits how many sequences run. */
-const SHOWN_SLOTS = 4;
-
-export function slotCount({ settings }: Pick<ServerContext, 'settings'>): number {
-  return settings.maxBatchSize ?? SHOWN_SLOTS;
-}
+import { slotCount } from '../request/slot-number.ts';
 
 /** `model` is undefined where it is unloaded: nothing runs. */
 export async function slotsOf(
@@ -28,9 +23,10 @@ export async function slotsOf(
     throw new ApiError(503, 'no slot is available', { code: 'no_slot_available' });
   }
   const { admin } = callerOf(request);
-  const count = Math.max(slotCount(context), running.length);
+  const bySlot = new Map(running.map((sequence, at) => [sequence.slot ?? at, sequence]));
+  const count = Math.max(slotCount(context), ...[...bySlot.keys()].map((slot) => slot + 1));
   return Array.from({ length: count }, (_, id) => {
-    const sequence = running[id];
+    const sequence = bySlot.get(id);
     return {
       id,
       n_ctx: contextTokens,

@@ -15,6 +15,8 @@ const ownFields = new Set([
   ...['model', 'stream', 'stream_options', 'service_tier', 'include_reasoning', 'formatName'],
   // This server measures them itself.
   'timings_per_token',
+  // Prefixes are saved of models that are here.
+  'id_slot',
   // It stands in chat_template_kwargs, too.
   'thinkingBudget',
   // One limit, given apart.

@@ -76,6 +76,7 @@ function settings() {
     // It tells templates to think unless it is told not to.
     ...['--thinking', flags.reasoning?.[0] === 'off' ? 'off' : 'on'],
     ...(flags.metrics ? ['--llama-metrics'] : []),
+    ...(flags['slot-save-path'] ? ['--slot-save-path', flags['slot-save-path'][0]] : []),
     // llama-server's own defaults.
     ...[
       '--sampling-defaults',

@@ -46,6 +46,14 @@ export const requestOptions = {
     .max(MAX_SALT_CHARACTERS)
     .meta({ description: 'Prefixes are shared only with requests of the same key and salt.' })
     .optional(),
+  id_slot: z
+    .int()
+    .meta({
+      minimum: -1,
+      description:
+        'The slot that POST /slots/{id} saves this prefix by, where the server saves any; the last request of a slot counts. Default, and -1: the lowest that is free.',
+    })
+    .optional(),
 };
 
 /** Of protocols whose answers have a place for them. */
