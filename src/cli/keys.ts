@@ -2,6 +2,7 @@
 // by itself.
 
 import { type Command, Option } from 'commander';
+import { removeSavedSlots } from '../block-store/slot-files.ts';
 import { processInputs, resolveConfig } from '../config.ts';
 import { removeStored } from '../pool/stored-blocks.ts';
 import { messageOf } from '../runtime/error-message.ts';
@@ -49,11 +50,14 @@ export function addKeys(program: Command): void {
     .option('--all', 'show revoked keys too')
     .action(listKeys);
   withStore(
-    keys.command('revoke').description('end a key, and delete its KV blocks on disk; its usage stays'),
+    keys
+      .command('revoke')
+      .description('end a key, and delete its KV blocks on disk and its saved slots; its usage stays'),
   )
     .argument('<key>', 'its name or id')
     .option('--cache-disk <folder>', "the folder of KV blocks; the server's where unset")
     .option('--cache-disk-key <file>', "the file of their key; the server's where unset")
+    .option('--slot-save-path <folder>', "the folder of saved slots; the server's where unset")
     .action(revokeKey);
 }
 
@@ -94,6 +98,7 @@ async function listKeys(options: ListOptions): Promise<void> {
 interface RevokeOptions extends DatabaseOptions {
   readonly cacheDisk?: string;
   readonly cacheDiskKey?: string;
+  readonly slotSavePath?: string;
 }
 
 async function revokeKey(nameOrId: string, options: RevokeOptions): Promise<void> {
@@ -108,7 +113,19 @@ async function revokeKey(nameOrId: string, options: RevokeOptions): Promise<void
     ? JSON.stringify(record)
     : `Revoked '${record.name}' (${record.id}, ${record.prefix}…).${left === 0 ? `\n${noneLeft}` : ''}`;
   process.stdout.write(`${text}\n`);
+  await deleteSavedSlots(record.id, options);
   deleteBlocks(record.id, options);
+}
+
+async function deleteSavedSlots(keyId: string, { slotSavePath }: RevokeOptions): Promise<void> {
+  const folder = slotSavePath ?? resolveConfig(processInputs({})).config.slotSavePath;
+  if (folder === undefined) return;
+  try {
+    const slots = await removeSavedSlots(folder, keyId);
+    if (slots > 0) process.stderr.write(`Deleted ${slots} of its saved slots in ${folder}.\n`);
+  } catch (error) {
+    throw new UsageError(`its saved slots in ${folder} could not be deleted: ${messageOf(error)}`);
+  }
 }
 
 /** A running server that has this database deletes them as well, with those in its memory: nobody may be running. */

@@ -2,6 +2,7 @@
 // least recently used first when room is needed; a pinned one never does. Models that fit only in turn change places:
 // one that has had its turn takes no new requests, ends those it has, and leaves; who asks for it meanwhile waits.
 
+import { removeSavedSlots } from '../block-store/slot-files.ts';
 import type { AdapterPath } from '../model/open-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import { textOnlyNotice } from '../model/spec-walk.ts';
@@ -502,7 +503,12 @@ export class ManagedPool implements ModelPool {
   removeTenant(tenant: string): void {
     const engines = [...this.#occupied.values()].flatMap(({ engine }) => engine ?? []);
     for (const engine of engines) engine.removeTenant(tenant);
-    const { disk } = this.#options.engine.tiers ?? {};
+    const { tiers: { disk } = {}, slots } = this.#options.engine;
+    if (slots !== undefined) {
+      void removeSavedSlots(slots.folder, tenant).catch((error: unknown) => {
+        this.#notify('incident', 'none', `saved slots of ${tenant} were not deleted: ${messageOf(error)}`);
+      });
+    }
     if (engines.length > 0 || disk === undefined) return;
     // Nobody waits for this process meanwhile: no model is loaded.
     try {
