@@ -7,6 +7,19 @@ function keyOf(number: number): Uint8Array {
   return Uint8Array.from({ length: 32 }, (_, at) => (at === 0 ? number % 3 : at === 31 ? number : 0));
 }
 
+/** High lanes of the labels that it tells of, from now on. */
+function labelsIn(index: BlockIndex): Set<number> {
+  const labels = new Set<number>();
+  index.followLabels({
+    entered: ({ high, low }) => {
+      expect([low, labels.has(high)]).toEqual([-high, false]);
+      labels.add(high);
+    },
+    left: ({ high }) => expect(labels.delete(high)).toBe(true),
+  });
+  return labels;
+}
+
 const change = fc.oneof(
   { weight: 6, arbitrary: fc.tuple(fc.constant('add' as const), fc.nat(40), fc.nat(4)) },
   { weight: 3, arbitrary: fc.tuple(fc.constant('remove' as const), fc.nat(40), fc.nat(4)) },
@@ -44,6 +57,29 @@ describe('the index of a store', () => {
         }
       }),
       { numRuns: 300 },
+    );
+  });
+
+  it('tells of labels exactly while their blocks are found, to one who comes late, too', () => {
+    fc.assert(
+      fc.property(fc.array(change, { maxLength: 200 }), (changes) => {
+        const index = new BlockIndex();
+        const told = labelsIn(index);
+        for (const [offset, [kind, number, segment]] of changes.entries()) {
+          const [key, name] = [keyOf(number), `segment ${segment}`];
+          const id = index.find(key);
+          const label = number % 4 === 0 ? undefined : { high: number, low: -number };
+          if (kind === 'add') index.add(name, { key, tenant: key, offset, bytes: 144, createdS: 1, label });
+          else if (kind === 'segment') index.removeSegment(name);
+          else if (id !== undefined) index.remove(id);
+        }
+        const found = Array.from({ length: 41 }, (_, number) => number).filter(
+          (number) => number % 4 !== 0 && index.find(keyOf(number)) !== undefined,
+        );
+        expect([...told].sort((a, b) => a - b)).toEqual(found);
+        expect([...labelsIn(index)].sort((a, b) => a - b)).toEqual(found);
+      }),
+      { numRuns: 200 },
     );
   });
 

@@ -1,7 +1,7 @@
 // Where the blocks of a model lie, in memory: an open-addressed table from keys to entries in typed arrays, so that a million
-// blocks are 80 MB that no garbage collector walks. Entries of a segment are linked, since segments go as a whole.
+// blocks are 88 MB that no garbage collector walks. Entries of a segment are linked, since segments go as a whole.
 
-import { BLOCK_KEY_BYTES } from './block-tier.ts';
+import { BLOCK_KEY_BYTES, type BlockLabel, type LabelListener } from './block-tier.ts';
 import type { IndexSlot } from './index-slots.ts';
 import type { BlockPlace } from './record-reader.ts';
 import { RECORD_OVERHEAD_BYTES } from './sealing.ts';
@@ -24,6 +24,8 @@ export class BlockIndex {
   #offsets = new Float64Array(0);
   #bytes = new Uint32Array(0);
   #created = new Uint32Array(0);
+  /** High and low, zeros where there is none. */
+  #labels = new Int32Array(0);
   #next = new Int32Array(0);
   #previous = new Int32Array(0);
   /** Entry ids by hash; twice as many places as entries. */
@@ -35,6 +37,7 @@ export class BlockIndex {
   readonly #numbers = new Map<string, number>();
   #blocks = 0;
   #blockBytes = 0;
+  #listener: LabelListener | undefined;
 
   get blocks(): number {
     return this.#blocks;
@@ -43,6 +46,21 @@ export class BlockIndex {
   /** Of the blocks themselves. */
   get bytes(): number {
     return this.#blockBytes;
+  }
+
+  /** See BlockTier. */
+  followLabels(listener: LabelListener | undefined): void {
+    this.#listener = listener;
+    if (listener === undefined) return;
+    for (const id of this.#table) {
+      const label = id === NONE ? undefined : this.labelOf(id);
+      if (label !== undefined) listener.entered(label);
+    }
+  }
+
+  labelOf(id: EntryId): BlockLabel | undefined {
+    const [high, low] = [this.#labels[2 * id] as number, this.#labels[2 * id + 1] as number];
+    return high === 0 && low === 0 ? undefined : { high, low };
   }
 
   find(key: Uint8Array): EntryId | undefined {
@@ -79,13 +97,18 @@ export class BlockIndex {
     this.#offsets[id] = slot.offset;
     this.#bytes[id] = slot.bytes;
     this.#created[id] = slot.createdS;
+    this.#labels[2 * id] = slot.label?.high ?? 0;
+    this.#labels[2 * id + 1] = slot.label?.low ?? 0;
     this.#link(id, number);
     this.#table[this.#placeOf(slot.key)] = id;
     this.#blocks++;
     this.#blockBytes += this.bytesOf(id);
+    if (slot.label !== undefined) this.#listener?.entered(slot.label);
   }
 
   remove(id: EntryId): void {
+    const label = this.labelOf(id);
+    if (label !== undefined) this.#listener?.left(label);
     this.#clearPlace(this.#placeOf(this.#keyOf(id)));
     this.#unlink(id);
     this.#blocks--;
@@ -157,6 +180,7 @@ export class BlockIndex {
     this.#offsets = grown(this.#offsets, new Float64Array(capacity));
     this.#bytes = grown(this.#bytes, new Uint32Array(capacity));
     this.#created = grown(this.#created, new Uint32Array(capacity));
+    this.#labels = grown(this.#labels, new Int32Array(2 * capacity));
     this.#next = grown(this.#next, new Int32Array(capacity));
     this.#previous = grown(this.#previous, new Int32Array(capacity));
     const ids = this.#table.filter((id) => id !== NONE);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { BlockStore, type BlockStoreOptions } from './block-store.ts';
 import { nodeFiles } from './node-files.ts';
-import { allSegments } from './segments.ts';
+import { allSegments, removeSegment } from './segments.ts';
 
 const roots: string[] = [];
 const stores: BlockStore[] = [];
@@ -34,6 +34,16 @@ async function open(folder: string, options: Partial<BlockStoreOptions> = {}): P
   });
   stores.push(store);
   return store;
+}
+
+/** The labels that a store tells of, from now on. */
+function labelsOf(store: BlockStore): Set<string> {
+  const labels = new Set<string>();
+  store.followLabels({
+    entered: ({ high, low }) => labels.add(`${high} ${low}`),
+    left: ({ high, low }) => labels.delete(`${high} ${low}`),
+  });
+  return labels;
 }
 
 const keyOf = (name: string) => createHash('sha256').update(name).digest();
@@ -97,6 +107,62 @@ describe('a store of blocks', () => {
     expect([whole.length, larger.length, shared.length]).toEqual([0, 50_000, 20_000]);
     await store.flush();
     await expectAll(store, ['whole', 'part', 'shared']);
+  });
+
+  it('has one identity for all who find its blocks: not in another folder, with another key, or of another model', async () => {
+    const [folder, elsewhere] = [newFolder(), newFolder()];
+    const keyFile = join(elsewhere, 'other.key');
+    const stores = [
+      await open(folder),
+      await open(folder, { model: { name: 'another-name', identity: 'a content, f16, 1' } }),
+      await open(elsewhere),
+      await open(folder, { keyFile }),
+      await open(folder, { model: { name: 'small:q8_0', identity: 'q8' } }),
+    ];
+    await fill(stores[0] as BlockStore, ['a']);
+    const again = await open(folder);
+    const holders = [...stores, again].map(({ holder }) => holder);
+    expect(holders).not.toContain(undefined);
+    expect(new Set(holders).size).toBe(4);
+    expect(holders[1]).toBe(holders[0]);
+    expect(holders[5]).toBe(holders[0]);
+  });
+
+  it('finds blocks of a model that another process calls otherwise', async () => {
+    const folder = newFolder();
+    const other = { name: 'tiny', identity: 'a content, f16, 1' };
+    // Neither has written anything when the other comes.
+    const [first, second] = [await open(folder), await open(folder, { followMs: 20, model: other })];
+    await fill(first, ['a']);
+    await expect.poll(() => second.find([keyOf('a')]).blocks).toBe(1);
+    await expectAll(second, ['a']);
+    await expectAll(await open(folder, { model: other }), ['a']);
+    expect(second.holder).toBe(first.holder);
+  });
+
+  it('makes a damaged identity anew, and says nothing to blocks', async () => {
+    const folder = newFolder();
+    const first = await open(folder);
+    await fill(first, ['a']);
+    writeFileSync(join(folder, 'store.id'), 'damaged');
+    const second = await open(folder);
+    expect(second.holder).not.toBe(first.holder);
+    expect(second.holder).toBeDefined();
+    await expectAll(second, ['a']);
+  });
+
+  it('keeps labels with blocks, in every process, while they are found', async () => {
+    const folder = newFolder();
+    const [one, other] = [await open(folder, { followMs: 20 }), await open(folder, { followMs: 20 })];
+    const [own, others] = [labelsOf(one), labelsOf(other)];
+    one.write(keyOf('a'), '', bytesOf('a'), { high: 1, low: -1 });
+    one.write(keyOf('b'), '', bytesOf('b'));
+    await one.flush();
+    expect([...own]).toEqual(['1 -1']);
+    await expect.poll(() => [...others]).toEqual(['1 -1']);
+    for (const { model, name } of allSegments(nodeFiles, folder))
+      removeSegment(nodeFiles, folder, model, name);
+    await expect.poll(() => own.size + others.size).toBe(0);
   });
 
   it('is found by other processes on the folder while both write, each its own model', async () => {

@@ -8,9 +8,11 @@ import { BlockIndex, type EntryId } from './block-index.ts';
 import {
   BLOCK_KEY_BYTES,
   type BlockKey,
+  type BlockLabel,
   type BlockTier,
   type BlockTierStats,
   type FoundBlocks,
+  type LabelListener,
 } from './block-tier.ts';
 import { unpackSlots } from './index-slots.ts';
 import { KEY_FILE } from './key-file.ts';
@@ -54,6 +56,7 @@ export class BlockStore implements BlockTier {
   readonly #warn: (message: string) => void;
   #writes!: WriteQueue;
   #reads!: ReadQueue;
+  #holder: string | undefined;
   /** Keys that wait to be written. */
   readonly #waiting = new Set<string>();
   #oldBefore = '';
@@ -71,10 +74,14 @@ export class BlockStore implements BlockTier {
   static async open(options: BlockStoreOptions): Promise<BlockStore> {
     const store = new BlockStore(options);
     const { folder, sizeBytes, ageMs, keyFile = join(folder, KEY_FILE) } = options;
-    const model = modelFolder(options.model);
-    const { queue, storeKey } = await WriteQueue.open(
+    const { queue, opened } = await WriteQueue.open(
       {
-        ...{ folder, model, keyFile, limits: limitsOf(sizeBytes, ageMs, options.segmentBytes) },
+        ...{
+          folder,
+          model: modelFolder(options.model),
+          keyFile,
+          limits: limitsOf(sizeBytes, ageMs, options.segmentBytes),
+        },
         followMs: options.followMs ?? FOLLOW_MS,
         queueBytes: options.queueBytes ?? QUEUE_BYTES,
         pauseMs: options.pauseMs ?? PAUSE_MS,
@@ -93,8 +100,18 @@ export class BlockStore implements BlockTier {
       throw new Error(`the block store at ${folder} cannot be opened: ${error.message}`);
     });
     store.#writes = queue;
+    const { storeKey, model, holder } = opened;
+    store.#holder = holder;
     store.#reads = new ReadQueue({ folder, model, storeKey }, options.readThreads ?? readThreadsHere());
     return store;
+  }
+
+  get holder(): string | undefined {
+    return this.#holder;
+  }
+
+  followLabels(listener: LabelListener | undefined): void {
+    this.#index.followLabels(listener);
   }
 
   find(keys: readonly BlockKey[]): FoundBlocks {
@@ -120,7 +137,7 @@ export class BlockStore implements BlockTier {
     });
   }
 
-  write(key: BlockKey, tenant: string, bytes: Uint8Array): boolean {
+  write(key: BlockKey, tenant: string, bytes: Uint8Array, label?: BlockLabel): boolean {
     if (key.length !== BLOCK_KEY_BYTES) throw new RangeError(`a key has ${BLOCK_KEY_BYTES} bytes`);
     if (this.#waiting.has(nameOf(key))) return true;
     const id = this.#find(key);
@@ -134,7 +151,7 @@ export class BlockStore implements BlockTier {
     }
     this.#waiting.add(nameOf(key));
     const [given, transfer] = handedOver(bytes);
-    this.#writes.add({ kind: 'new', key: new Uint8Array(key), tenant, bytes: given }, transfer);
+    this.#writes.add({ kind: 'new', key: new Uint8Array(key), tenant, bytes: given, label }, transfer);
     return true;
   }
 
@@ -197,7 +214,8 @@ export class BlockStore implements BlockTier {
     if (!this.#writes.takes(place.bytes)) return;
     this.#waiting.add(nameOf(key));
     const createdS = this.#index.createdS(id);
-    this.#writes.add({ kind: 'again', key: new Uint8Array(key), place, createdS }, []);
+    const label = this.#index.labelOf(id);
+    this.#writes.add({ kind: 'again', key: new Uint8Array(key), place, createdS, label }, []);
   }
 
   #add({ segment, slots }: PackedSegment): void {

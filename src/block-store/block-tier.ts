@@ -8,6 +8,18 @@ export type BlockKey = Uint8Array;
 
 export const BLOCK_KEY_BYTES = 32;
 
+/** What others know a block by: 64 bits of whatever they agree on. All zeros are no label. */
+export interface BlockLabel {
+  readonly high: number;
+  readonly low: number;
+}
+
+/** Told of labels of blocks as these come to be found, and are not found any more. */
+export interface LabelListener {
+  entered(label: BlockLabel): void;
+  left(label: BlockLabel): void;
+}
+
 /** Leading blocks of a chain that a tier has. */
 export interface FoundBlocks {
   readonly blocks: number;
@@ -39,6 +51,8 @@ export interface BlockTierStats {
 }
 
 export interface BlockTier {
+  /** Equal where the same blocks are found, in whichever process and on whichever machine; undefined where that is unknown. */
+  readonly holder: string | undefined;
   /** At once, from memory; leading blocks that can be read now. One that waits to be written cannot. */
   find(keys: readonly BlockKey[]): FoundBlocks;
   /**
@@ -54,12 +68,14 @@ export interface BlockTier {
    * An array that is all of its ArrayBuffer is handed over: where true is returned the caller may find it detached. A part of a larger
    * buffer is copied; shared memory is read where it lies, and must not change until it is written.
    */
-  write(key: BlockKey, tenant: string, bytes: Uint8Array): boolean;
+  write(key: BlockKey, tenant: string, bytes: Uint8Array, label?: BlockLabel): boolean;
   /** Deletes a tenant's blocks, those that wait to be written as well; how many there were. */
   remove(tenant: string): Promise<number>;
   /** Resolves once nothing waits to be written: there is room for more, and another process finds it all. */
   flush(): Promise<void>;
   stats(): BlockTierStats;
+  /** Those that are here now have entered at once. One listener; undefined: none any more. */
+  followLabels(listener: LabelListener | undefined): void;
   /** Writes what waits, unless the signal is aborted before: the rest is dropped then. */
   close(signal?: AbortSignal): Promise<void>;
 }

@@ -2,10 +2,10 @@
 // each. Every slot has a checksum, so that a torn or damaged one is passed over and the others are read.
 //
 //   slot 0   magic 20 · version 4 · mark of the store's key 8 · 44 zeros · checksum 4
-//   slot n   key 32 · tenant 16 · offset 8 · record's bytes 4 · created 4 · 12 zeros · checksum 4, enciphered
+//   slot n   key 32 · tenant 16 · offset 8 · record's bytes 4 · created 4 · label 8 · 4 zeros · checksum 4, enciphered
 
 import { Buffer } from 'node:buffer';
-import { BLOCK_KEY_BYTES } from './block-tier.ts';
+import { BLOCK_KEY_BYTES, type BlockLabel } from './block-tier.ts';
 
 /** A multiple of the cipher's 16 bytes. */
 export const SLOT_BYTES = 80;
@@ -22,6 +22,7 @@ const TENANT_AT = BLOCK_KEY_BYTES;
 const OFFSET_AT = TENANT_AT + TENANT_BYTES;
 const BYTES_AT = OFFSET_AT + 8;
 const CREATED_AT = BYTES_AT + 4;
+const LABEL_AT = CREATED_AT + 4;
 const CHECKSUM_AT = SLOT_BYTES - 4;
 
 /** A block in a segment. */
@@ -34,6 +35,8 @@ export interface IndexSlot {
   readonly bytes: number;
   /** When it was first written, in seconds since 1970. */
   readonly createdS: number;
+  /** Absent where it was written without one; earlier versions wrote none. */
+  readonly label?: BlockLabel | undefined;
 }
 
 export function writeHeader(mark: Uint8Array): Buffer {
@@ -51,12 +54,17 @@ export function isOwnHeader(slot: Uint8Array, mark: Uint8Array): boolean {
 }
 
 /** `into` has zeros at `at`. */
-function writeSlot({ key, tenant, offset, bytes, createdS }: IndexSlot, into: Buffer, at: number): void {
+function writeSlot(slot: IndexSlot, into: Buffer, at: number): void {
+  const { key, tenant, offset, bytes, createdS, label } = slot;
   into.set(key, at);
   into.set(tenant, at + TENANT_AT);
   into.writeDoubleLE(offset, at + OFFSET_AT);
   into.writeUInt32LE(bytes, at + BYTES_AT);
   into.writeUInt32LE(createdS, at + CREATED_AT);
+  if (label !== undefined) {
+    into.writeInt32LE(label.high, at + LABEL_AT);
+    into.writeInt32LE(label.low, at + LABEL_AT + 4);
+  }
   into.writeUInt32LE(checksum(into, at), at + CHECKSUM_AT);
 }
 
@@ -66,12 +74,14 @@ export function readSlot(slots: Buffer, at: number): IndexSlot | undefined {
 }
 
 function parseSlot(slots: Buffer, at: number): IndexSlot {
+  const [high, low] = [slots.readInt32LE(at + LABEL_AT), slots.readInt32LE(at + LABEL_AT + 4)];
   return {
     key: slots.subarray(at, at + BLOCK_KEY_BYTES),
     tenant: slots.subarray(at + TENANT_AT, at + OFFSET_AT),
     offset: slots.readDoubleLE(at + OFFSET_AT),
     bytes: slots.readUInt32LE(at + BYTES_AT),
     createdS: slots.readUInt32LE(at + CREATED_AT),
+    ...(high === 0 && low === 0 ? {} : { label: { high, low } }),
   };
 }
 

@@ -2,23 +2,21 @@
 // replaced, for blocks can be computed again.
 
 import { Buffer } from 'node:buffer';
-import { createHash, randomBytes } from 'node:crypto';
-import { basename, dirname, join } from 'node:path';
+import { randomBytes } from 'node:crypto';
+import { formatDigits, makeLasting, parseDigits, readLasting, removeUnfinished } from './lasting-file.ts';
 import { STORE_KEY_BYTES } from './sealing.ts';
 import type { StoreFiles } from './store-files.ts';
 
 export const KEY_FILE = 'store.key';
 
 const TITLE = 'chairlift block store key 1';
-const UNFINISHED = /^[0-9a-f]{16}$/;
-const MOST_BYTES = 1024;
 /** Others make or replace it at the same time; nobody does so again and again. */
 const ATTEMPTS = 5;
 
 /** `report`: told where a key was replaced, which makes blocks of before unreadable. */
 export function openStoreKey(files: StoreFiles, path: string, report: (message: string) => void): Uint8Array {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const text = readText(files, path);
+    const text = readLasting(files, path);
     const key = text === undefined ? makeKey(files, path) : parseKey(text);
     if (key !== undefined) {
       removeUnfinished(files, path);
@@ -35,7 +33,7 @@ export function openStoreKey(files: StoreFiles, path: string, report: (message: 
 
 /** Writes the key anew where its file was lost or damaged while the store is in use. Throws where there is another key by now. */
 export function keepStoreKey(files: StoreFiles, path: string, key: Uint8Array): void {
-  const text = readText(files, path);
+  const text = readLasting(files, path);
   const found = text === undefined ? undefined : parseKey(text);
   if (found !== undefined && Buffer.compare(found, key) === 0) return;
   if (found === undefined) {
@@ -49,19 +47,8 @@ export function keepStoreKey(files: StoreFiles, path: string, key: Uint8Array): 
 
 /** Undefined where there is none that can be used. */
 export function readStoreKey(files: StoreFiles, path: string): Uint8Array | undefined {
-  const text = readText(files, path);
+  const text = readLasting(files, path);
   return text === undefined ? undefined : parseKey(text);
-}
-
-function readText(files: StoreFiles, path: string): string | undefined {
-  const file = files.open(path, 'read');
-  if (file === undefined) return undefined;
-  try {
-    const bytes = Buffer.alloc(MOST_BYTES);
-    return bytes.subarray(0, files.read(file, bytes, 0)).toString('latin1');
-  } finally {
-    files.close(file);
-  }
 }
 
 /** Undefined where another made one meanwhile. */
@@ -70,42 +57,11 @@ function makeKey(
   path: string,
   key: Uint8Array = randomBytes(STORE_KEY_BYTES),
 ): Uint8Array | undefined {
-  files.makeFolder(dirname(path));
-  const own = `${path}.${randomBytes(8).toString('hex')}`;
-  const file = files.create(own);
-  if (file === undefined) return undefined;
-  try {
-    files.write(file, [Buffer.from(formatKey(key))], 0);
-    files.sync(file);
-    if (!files.link(own, path)) return undefined;
-    files.syncFolder(dirname(path));
-    return key;
-  } finally {
-    files.close(file);
-    files.remove(own);
-  }
-}
-
-/** Left by processes that were killed while they made a key. One that is about to make one will find that there is one. */
-function removeUnfinished(files: StoreFiles, path: string): void {
-  const begin = `${basename(path)}.`;
-  for (const name of files.list(dirname(path))) {
-    if (!name.startsWith(begin) || !UNFINISHED.test(name.slice(begin.length))) continue;
-    files.remove(join(dirname(path), name));
-  }
-}
-
-function formatKey(key: Uint8Array): string {
-  const digits = Buffer.from(key).toString('hex');
-  return `${TITLE}\n${digits}\n${checksum(digits)}\n`;
+  const text = formatDigits(TITLE, Buffer.from(key).toString('hex'));
+  return makeLasting(files, path, text) ? key : undefined;
 }
 
 function parseKey(text: string): Uint8Array | undefined {
-  const [title, digits = '', sum] = text.split('\n');
-  const isWhole = title === TITLE && digits.length === 2 * STORE_KEY_BYTES && sum === checksum(digits);
-  return isWhole ? Buffer.from(digits, 'hex') : undefined;
-}
-
-function checksum(digits: string): string {
-  return createHash('sha256').update(`${TITLE}\n${digits}`).digest('hex').slice(0, 16);
+  const digits = parseDigits(TITLE, 2 * STORE_KEY_BYTES, text);
+  return digits === undefined ? undefined : Buffer.from(digits, 'hex');
 }

@@ -2,6 +2,7 @@
 // it was whole, and the next block begins another one.
 
 import { join } from 'node:path';
+import type { BlockLabel } from './block-tier.ts';
 import { type IndexSlot, packSlots, SLOT_BYTES, writeHeader } from './index-slots.ts';
 import type { SealedRecord, Sealing } from './sealing.ts';
 import { blocksPath, indexPath, removeSegment, segmentName } from './segments.ts';
@@ -12,6 +13,7 @@ export interface NewRecord {
   readonly key: Uint8Array;
   readonly tenant: Uint8Array;
   readonly createdS: number;
+  readonly label: BlockLabel | undefined;
   readonly record: SealedRecord;
 }
 
@@ -163,8 +165,8 @@ export class SegmentWriter {
 
   #write(segment: OpenSegment, records: readonly NewRecord[]): IndexSlot[] {
     let offset = segment.blockBytes;
-    const slots = records.map(({ key, tenant, createdS, record }) => {
-      const slot = { key, tenant, createdS, offset, bytes: record.bytes };
+    const slots = records.map(({ key, tenant, createdS, label, record }) => {
+      const slot = { key, tenant, createdS, label, offset, bytes: record.bytes };
       offset += record.bytes;
       return slot;
     });

@@ -2,6 +2,7 @@
 // index of them. A segment has one writer, who adds to its end; everybody may read it, and remove it.
 //
 //   PATH/store.key
+//   PATH/store.id
 //   PATH/llama-3.2-1b-5d41402abc4b2a76/0192f5a1c3e7-9a31c2d4e5f60718.blocks, .index
 
 import { createHash, randomBytes } from 'node:crypto';
@@ -28,13 +29,32 @@ export interface Segment {
 const BLOCKS = '.blocks';
 const INDEX = '.index';
 const TIME_DIGITS = 12;
+const DIGEST_DIGITS = 16;
 const NAME = /^([0-9a-f]{12}-[0-9a-f]{16})(\.blocks|\.index)$/;
 const MODEL = /^.*-[0-9a-f]{16}$/;
 
 export function modelFolder({ name, identity }: ModelIdentity): string {
   const readable = name.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[.-]+/, '');
   const digest = createHash('sha256').update(identity).digest('hex');
-  return `${readable.slice(0, 60)}-${digest.slice(0, 16)}`;
+  return `${readable.slice(0, 60)}-${digest.slice(0, DIGEST_DIGITS)}`;
+}
+
+/** The folder that other processes use for the same model, whatever they call it; otherwise its own, which is made. */
+export function sharedModelFolder(files: StoreFiles, folder: string, own: string): string {
+  const digest = own.slice(-DIGEST_DIGITS - 1);
+  const known = () =>
+    listModels(files, folder)
+      .filter((name) => name.endsWith(digest))
+      .sort()[0];
+  const before = known();
+  if (before !== undefined) return before;
+  try {
+    // At once, before there is anything in it, so that those who come next take the same.
+    files.makeFolder(join(folder, own));
+  } catch {
+    // What cannot be written may be read all the same.
+  }
+  return known() ?? own;
 }
 
 export function segmentName(beginMs: number): string {

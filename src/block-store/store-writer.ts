@@ -1,6 +1,7 @@
 // What one process does to a store on disk, in the thread that may wait for it: writes blocks of its model, follows what other
 // processes write, keeps the limits.
 
+import type { BlockLabel } from './block-tier.ts';
 import { type IndexChanges, IndexReader } from './index-reader.ts';
 import { TENANT_BYTES } from './index-slots.ts';
 import type { BlockPlace } from './record-reader.ts';
@@ -18,12 +19,14 @@ export type BlockToWrite =
       readonly key: Uint8Array;
       readonly tenant: string;
       readonly bytes: Uint8Array;
+      readonly label: BlockLabel | undefined;
     }
   | {
       readonly kind: 'again';
       readonly key: Uint8Array;
       readonly place: BlockPlace;
       readonly createdS: number;
+      readonly label: BlockLabel | undefined;
     };
 
 export interface WrittenBlocks {
@@ -93,18 +96,20 @@ export class StoreWriter {
   /** Undefined where a block to be written anew is gone. */
   #record(block: BlockToWrite, nowMs: number): NewRecord | undefined {
     const { sealing } = this.#options;
+    const { key, label } = block;
     if (block.kind === 'new') {
       const tenant = sealing.tenantMark(block.tenant);
-      const record = sealing.seal(block.key, tenant, block.bytes);
-      return { key: block.key, tenant, createdS: Math.floor(nowMs / 1000), record };
+      const record = sealing.seal(key, tenant, block.bytes);
+      return { key, tenant, createdS: Math.floor(nowMs / 1000), label, record };
     }
     const bytes = this.#read(block.place);
     if (bytes === undefined) return undefined;
     const tenant = bytes.subarray(0, TENANT_BYTES);
     return {
-      key: block.key,
+      key,
       tenant,
       createdS: block.createdS,
+      label,
       record: { parts: [bytes], bytes: bytes.length },
     };
   }

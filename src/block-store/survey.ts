@@ -36,9 +36,10 @@ const CHECKED_AT_ONCE = 64;
 /** `sealing`: undefined where the store's key is absent; then no block is known. */
 export function surveyStore(files: StoreFiles, folder: string, sealing: Sealing | undefined): ModelSurvey[] {
   const segments = allSegments(files, folder);
-  return listModels(files, folder).map((model) => {
+  return listModels(files, folder).flatMap((model) => {
     const own = segments.filter((segment) => segment.model === model);
-    return { model, ...survey(files, folder, model, own, sealing) };
+    // A process has come and written nothing yet.
+    return own.length === 0 ? [] : [{ model, ...survey(files, folder, model, own, sealing) }];
   });
 }
 

@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import { Fifo } from './fifo.ts';
 import type { StoreLimits } from './room.ts';
 import type { BlockToWrite } from './store-writer.ts';
-import type { FromWriteThread, ToWriteThread, WriteThreadData } from './write-thread.ts';
+import type { FromWriteThread, OpenedStore, ToWriteThread, WriteThreadData } from './write-thread.ts';
 
 const entry = new URL('../../dist/block-store/write-thread.js', import.meta.url);
 
@@ -39,7 +39,7 @@ export interface WriteQueueOptions {
 }
 
 interface Opening {
-  resolve(storeKey: Uint8Array): void;
+  resolve(store: OpenedStore): void;
   reject(error: Error): void;
 }
 
@@ -84,10 +84,10 @@ export class WriteQueue {
 
   static async open(options: WriteQueueOptions, listener: WriteQueueListener) {
     const queue = new WriteQueue(options, listener);
-    const storeKey = await new Promise<Uint8Array>((resolve, reject) => {
+    const opened = await new Promise<OpenedStore>((resolve, reject) => {
       queue.#opening = { resolve, reject };
     });
-    return { queue, storeKey };
+    return { queue, opened };
   }
 
   get queuedBytes(): number {
@@ -145,7 +145,7 @@ export class WriteQueue {
 
   #hear(message: FromWriteThread): void {
     if (message.kind === 'warning') this.#listener.warn(message.message);
-    else if (message.kind === 'opened') this.#hearOpened().resolve(message.storeKey);
+    else if (message.kind === 'opened') this.#hearOpened().resolve(message);
     else if (message.kind === 'unopened') this.#hearUnopened(message.message);
     else if (message.kind === 'changes') this.#listener.changes(message);
     else if (message.kind === 'written') this.#hearWritten(message);

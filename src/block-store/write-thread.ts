@@ -1,19 +1,23 @@
 // The thread of `write-queue.ts`: seals and writes blocks, follows other processes, keeps the limits. It takes what has come
 // meanwhile in one go, so that a disk sees few large writes.
 
+import { createHash } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../runtime/error-message.ts';
 import { Fifo } from './fifo.ts';
+import { openFolderId } from './folder-id.ts';
 import { packSlots } from './index-slots.ts';
 import { keepStoreKey, openStoreKey } from './key-file.ts';
 import { nodeFiles } from './node-files.ts';
 import type { StoreLimits } from './room.ts';
 import { Sealing } from './sealing.ts';
+import { sharedModelFolder } from './segments.ts';
 import { type BlockToWrite, StoreWriter } from './store-writer.ts';
 import { lowerPriority } from './thread-priority.ts';
 
 export interface WriteThreadData {
   readonly folder: string;
+  /** Its folder in the store, unless others use another one for the same model. */
   readonly model: string;
   readonly keyFile: string;
   readonly limits: StoreLimits;
@@ -35,9 +39,17 @@ export interface PackedSegment {
   readonly slots: Uint8Array<ArrayBuffer>;
 }
 
+export interface OpenedStore {
+  readonly storeKey: Uint8Array;
+  /** Its folder in the store. */
+  readonly model: string;
+  /** See BlockTier. */
+  readonly holder: string | undefined;
+}
+
 export type FromWriteThread =
   | { readonly kind: 'warning'; readonly message: string }
-  | { readonly kind: 'opened'; readonly storeKey: Uint8Array }
+  | ({ readonly kind: 'opened' } & OpenedStore)
   | { readonly kind: 'unopened'; readonly message: string }
   | {
       readonly kind: 'changes';
@@ -77,15 +89,31 @@ function send(message: FromWriteThread): void {
 
 function open(): StoreWriter {
   const storeKey = openStoreKey(nodeFiles, data.keyFile, (message) => send({ kind: 'warning', message }));
+  const sealing = new Sealing(storeKey);
+  const model = sharedModelFolder(nodeFiles, data.folder, data.model);
   const writer = new StoreWriter(nodeFiles, {
-    ...data,
-    sealing: new Sealing(storeKey),
+    ...{ ...data, model, sealing },
     keepKey: () => keepStoreKey(nodeFiles, data.keyFile, storeKey),
   });
   nodeFiles.makeFolder(data.folder);
   follow(writer);
-  send({ kind: 'opened', storeKey });
+  send({ kind: 'opened', storeKey, model, holder: holderOf(model, sealing) });
   return writer;
+}
+
+/** Blocks that were sealed with another key are not found, nor are those of other models. */
+function holderOf(model: string, { mark }: Sealing): string | undefined {
+  try {
+    const id = openFolderId(nodeFiles, data.folder);
+    const text = JSON.stringify([id, Buffer.from(mark).toString('hex'), model]);
+    return createHash('sha256').update(text).digest('hex').slice(0, 32);
+  } catch (error) {
+    send({
+      kind: 'warning',
+      message: `other machines cannot tell that it is this folder: ${messageOf(error)}`,
+    });
+    return undefined;
+  }
 }
 
 function follow(writer: StoreWriter): void {

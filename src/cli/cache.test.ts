@@ -80,7 +80,7 @@ describe('chairlift cache', () => {
     await store.flush();
     expect((await store.read([keyOf('a')]))[0]?.length).toBe(1000);
     await run('rm', '--all');
-    expect(readdirSync(folder)).toEqual(['store.key']);
+    expect(readdirSync(folder)).toEqual(['store.id', 'store.key']);
   });
 
   it('removes what was begun long ago alone where it is asked for that', async () => {

@@ -151,7 +151,7 @@ class Episode {
     const blocks = Array.from({ length: 1 + Math.floor(this.#random() * 4) }, () => this.#newBlock());
     const toWrite = blocks.map(({ key, tenant, name }) => ({
       kind: 'new' as const,
-      ...{ key, tenant, bytes: bytesOf(name) },
+      ...{ key, tenant, bytes: bytesOf(name), label: undefined },
     }));
     const segment = this.#tryToWrite(writing, toWrite);
     if (segment === undefined) return;
@@ -179,7 +179,7 @@ class Episode {
     const { segment, slot } = one;
     const place = { segment, offset: slot.offset, bytes: slot.bytes };
     const key = new Uint8Array(slot.key);
-    this.#tryToWrite(writing, [{ kind: 'again', key, place, createdS: slot.createdS }]);
+    this.#tryToWrite(writing, [{ kind: 'again', key, place, label: undefined, createdS: slot.createdS }]);
   }
 
   #remove(writer: StoreWriter): void {

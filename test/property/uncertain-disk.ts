@@ -1,6 +1,13 @@
 // A disk that takes its time, takes no more at times, and loses blocks.
 
-import type { BlockKey, BlockTier, BlockTierStats, FoundBlocks } from '../../src/block-store/block-tier.ts';
+import type {
+  BlockKey,
+  BlockLabel,
+  BlockTier,
+  BlockTierStats,
+  FoundBlocks,
+  LabelListener,
+} from '../../src/block-store/block-tier.ts';
 import { seededRandom } from '../support/random-blocks.ts';
 
 interface Habits {
@@ -10,10 +17,18 @@ interface Habits {
   readonly refuses: number;
 }
 
+interface KeptBlock {
+  readonly tenant: string;
+  readonly bytes: Uint8Array;
+  readonly label: BlockLabel | undefined;
+}
+
 export class UncertainDisk implements BlockTier {
+  readonly holder = undefined;
   readonly #habits: Habits;
   readonly #random: () => number;
-  readonly #blocks = new Map<string, { readonly tenant: string; readonly bytes: Uint8Array }>();
+  readonly #blocks = new Map<string, KeptBlock>();
+  #listener: LabelListener | undefined;
   readonly #counts = { hits: 0, misses: 0, damaged: 0, written: 0, dropped: 0, evicted: 0 };
 
   constructor(habits: Habits) {
@@ -37,20 +52,22 @@ export class UncertainDisk implements BlockTier {
       signal?.throwIfAborted();
     }
     return keys.map((key) => {
-      if (this.#below(100) < this.#habits.loses) this.#blocks.delete(nameOf(key));
+      if (this.#below(100) < this.#habits.loses) this.#drop(nameOf(key));
       const block = this.#blocks.get(nameOf(key));
       this.#counts[block === undefined ? 'misses' : 'hits'] += 1;
       return block?.bytes.slice();
     });
   }
 
-  write(key: BlockKey, tenant: string, bytes: Uint8Array): boolean {
+  write(key: BlockKey, tenant: string, bytes: Uint8Array, label?: BlockLabel): boolean {
     if (this.#below(100) < this.#habits.refuses) {
       this.#counts.dropped += 1;
       return false;
     }
     this.#counts.written += 1;
-    this.#blocks.set(nameOf(key), { tenant, bytes: bytes.slice() });
+    this.#drop(nameOf(key));
+    this.#blocks.set(nameOf(key), { tenant, bytes: bytes.slice(), label });
+    if (label !== undefined) this.#listener?.entered(label);
     // It is handed over.
     bytes.fill(0xff);
     return true;
@@ -58,7 +75,7 @@ export class UncertainDisk implements BlockTier {
 
   async remove(tenant: string): Promise<number> {
     const own = [...this.#blocks].filter(([, block]) => block.tenant === tenant);
-    for (const [name] of own) this.#blocks.delete(name);
+    for (const [name] of own) this.#drop(name);
     return own.length;
   }
 
@@ -71,7 +88,18 @@ export class UncertainDisk implements BlockTier {
     return { blocks: this.#blocks.size, ...this.#counts, ...rest };
   }
 
+  followLabels(listener: LabelListener | undefined): void {
+    this.#listener = listener;
+    for (const { label } of this.#blocks.values()) if (label !== undefined) listener?.entered(label);
+  }
+
   async close(): Promise<void> {}
+
+  #drop(name: string): void {
+    const label = this.#blocks.get(name)?.label;
+    this.#blocks.delete(name);
+    if (label !== undefined) this.#listener?.left(label);
+  }
 
   #below(limit: number): number {
     return Math.floor(this.#random() * limit);
