@@ -6,6 +6,7 @@ import type { ImageStats } from './images/image-stats.ts';
 import type { EngineSnapshot } from './live/snapshot.ts';
 import type { BlockDemand } from './scheduler/stats.ts';
 import type { PrefixLookup, StepEvent, StepReport, StepSummary } from './step-report.ts';
+import type { StoredKeys } from './tiers/stored-keys.ts';
 import type { TierStats } from './tiers/tier-stats.ts';
 import type { EstimatedWait } from './wait-estimates.ts';
 
@@ -25,6 +26,8 @@ export interface EngineSubscriber {
   queuePositions?(positions: readonly EstimatedWait[]): void;
   /** What enters and leaves the prefix cache; all that is in it first, and again after `resendPrefixes`. */
   prefixes?(news: PrefixEvents): void;
+  /** What enters and leaves the tiers below its memory; all that they hold first, in pieces. */
+  stored?(news: StoredKeys): void;
   /** An engine was lost and is replaced by one that knows of no snapshot; `died`: it was not put aside in good order. */
   lost?(died: boolean): void;
 }
@@ -47,6 +50,8 @@ interface MonitoredEngine {
   reportStats(on: boolean): void;
   /** Said again, all prefixes are sent again. */
   reportPrefixes(on: boolean): void;
+  /** Said again, all that tiers hold is sent again. */
+  reportStored(on: boolean): void;
   snapshot(): Promise<EngineSnapshot>;
   endSnapshots(): void;
 }
@@ -70,6 +75,7 @@ export class EnginePublisher implements EngineMonitor {
     this.#subscribers.add(subscriber);
     if (this.#has('stats') && !hadStats) this.#engine.reportStats(true);
     if (subscriber.prefixes !== undefined) this.#engine.reportPrefixes(true);
+    if (subscriber.stored !== undefined) this.#engine.reportStored(true);
     if (this.#blocks !== undefined) subscriber.blocks?.(this.#blocks);
     let snapshots = false;
     return {
@@ -83,17 +89,29 @@ export class EnginePublisher implements EngineMonitor {
         if (snapshots) this.#engine.endSnapshots();
         if (subscriber.stats !== undefined && !this.#has('stats')) this.#engine.reportStats(false);
         if (subscriber.prefixes !== undefined && !this.#has('prefixes')) this.#engine.reportPrefixes(false);
+        if (subscriber.stored !== undefined && !this.#has('stored')) this.#engine.reportStored(false);
       },
     };
   }
 
-  publish({ step, stats, blocks, prefixes, places, images, tiers, lookups = [] }: StepReport): void {
+  publish({
+    step,
+    stats,
+    blocks,
+    prefixes,
+    stored = [],
+    places,
+    images,
+    tiers,
+    lookups = [],
+  }: StepReport): void {
     this.#blocks = blocks;
     for (const subscriber of this.#subscribers) {
       if (places !== undefined) subscriber.queuePositions?.(places);
       if (images !== undefined) subscriber.images?.(images);
       if (tiers !== undefined) subscriber.tiers?.(tiers);
       if (prefixes !== undefined) subscriber.prefixes?.(prefixes);
+      for (const news of stored) subscriber.stored?.(news);
       subscriber.blocks?.(blocks);
       if (step === undefined) continue;
       subscriber.step?.(step, lookups);
@@ -111,9 +129,10 @@ export class EnginePublisher implements EngineMonitor {
   resume(): void {
     if (this.#has('stats')) this.#engine.reportStats(true);
     if (this.#has('prefixes')) this.#engine.reportPrefixes(true);
+    if (this.#has('stored')) this.#engine.reportStored(true);
   }
 
-  #has(member: 'stats' | 'prefixes'): boolean {
+  #has(member: 'stats' | 'prefixes' | 'stored'): boolean {
     return [...this.#subscribers].some((subscriber) => subscriber[member] !== undefined);
   }
 }

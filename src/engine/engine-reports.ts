@@ -11,6 +11,7 @@ import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
 import { type EngineRecord, type RecordedStep, StepRecorder } from './step-recorder.ts';
 import type { PrefixLookup, StepReport, StepSummary } from './step-report.ts';
+import type { StoredKeys } from './tiers/stored-keys.ts';
 import { figuresOf, saysSame as saysSameOfTiers, type TierStats } from './tiers/tier-stats.ts';
 import { WaitEstimates } from './wait-estimates.ts';
 
@@ -22,6 +23,8 @@ const POSITIONS_MS = 500;
 const FIRST_POSITIONS_MS = 100;
 /** How often counts of tiers are published while they change. */
 const TIERS_MS = 500;
+/** How often what tiers hold is published while it changes. */
+const STORED_MS = 250;
 /** How often it is published that towers compute, where nothing else is new: they take the place of steps then. */
 const PIECES_MS = 500;
 
@@ -33,6 +36,9 @@ interface Images extends ImageWaits {
 /** Where blocks that leave memory are kept. */
 interface Tiers {
   stats(): TierStats;
+  followStored(onNews: (() => void) | undefined): void;
+  takeStored(): StoredKeys[];
+  readonly hasStoredNews: boolean;
 }
 
 interface Stepped {
@@ -59,6 +65,7 @@ export class EngineReports {
   #tiersMs = Number.NEGATIVE_INFINITY;
   #imagesMs = Number.NEGATIVE_INFINITY;
   #later: NodeJS.Timeout | undefined;
+  #storedLater: NodeJS.Timeout | undefined;
   #positionsMs = Number.NEGATIVE_INFINITY;
   /** Whether requests have come since positions were published. */
   #hasNewcomers = false;
@@ -91,6 +98,21 @@ export class EngineReports {
     const { prefixes } = this.#scheduler.tables;
     if (!on) prefixes.endEvents();
     else this.#publish({ events: [], blocks: this.#scheduler.demand(), prefixes: prefixes.startEvents() });
+  }
+
+  /** The same of the tiers below its memory. */
+  setStored(on: boolean): void {
+    this.#tiers?.followStored(on ? () => this.#reportStored() : undefined);
+  }
+
+  /** Soon, whether steps are computed or not. */
+  #reportStored(): void {
+    this.#storedLater ??= setTimeout(() => {
+      this.#storedLater = undefined;
+      const stored = this.#tiers?.takeStored() ?? [];
+      if (stored.length > 0) this.#publish({ events: [], blocks: this.#scheduler.demand(), stored });
+      if (this.#tiers?.hasStoredNews === true) this.#reportStored();
+    }, STORED_MS).unref();
   }
 
   /** What the engine does now, and has done since the last snapshot; the first one makes it gather from then on. */

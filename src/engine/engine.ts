@@ -207,6 +207,10 @@ export class Engine {
     this.#reports.setPrefixes(on);
   }
 
+  reportStored(on: boolean): void {
+    this.#reports.setStored(on);
+  }
+
   reportStats(on: boolean): void {
     this.#reports.setStats(on);
   }

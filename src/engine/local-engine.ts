@@ -17,6 +17,7 @@ export class LocalEngine implements EngineClient {
   readonly monitor = new EnginePublisher({
     reportStats: (on) => this.engine.reportStats(on),
     reportPrefixes: (on) => this.engine.reportPrefixes(on),
+    reportStored: (on) => this.engine.reportStored(on),
     snapshot: async () => this.engine.snapshot(Date.now()),
     endSnapshots: () => this.engine.endSnapshots(),
   });

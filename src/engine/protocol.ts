@@ -90,6 +90,8 @@ export type ToEngine =
   | { readonly kind: 'report-stats'; readonly on: boolean }
   /** Whether reports say what enters and leaves the prefix cache. Said again, all that is in it is sent again. */
   | { readonly kind: 'report-prefixes'; readonly on: boolean }
+  /** The same of the tiers below its memory. */
+  | { readonly kind: 'report-stored'; readonly on: boolean }
   /** What it does now, and has done since the last snapshot. */
   | { readonly kind: 'snapshot'; readonly ticket: number }
   | { readonly kind: 'end-snapshots' }
@@ -146,6 +148,9 @@ export function handleCommand(engine: Engine, command: ToEngine, send: (message:
       break;
     case 'report-prefixes':
       engine.reportPrefixes(command.on);
+      break;
+    case 'report-stored':
+      engine.reportStored(command.on);
       break;
     case 'snapshot':
       send({ kind: 'snapshot', ticket: command.ticket, view: engine.snapshot(Date.now()) });

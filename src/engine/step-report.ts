@@ -5,6 +5,7 @@ import type { PrefixMiss } from './cache/prefix-miss.ts';
 import type { ImageStats } from './images/image-stats.ts';
 import type { RequestEvent } from './request.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
+import type { StoredKeys } from './tiers/stored-keys.ts';
 import type { TierStats } from './tiers/tier-stats.ts';
 import type { EstimatedWait } from './wait-estimates.ts';
 
@@ -52,6 +53,8 @@ export interface StepReport {
   readonly lookups?: readonly PrefixLookup[];
   /** What entered and left the prefix cache, while someone is subscribed to it. */
   readonly prefixes?: PrefixEvents;
+  /** What the tiers below memory have come to hold and hold no more, while someone is subscribed to it. */
+  readonly stored?: readonly StoredKeys[];
   /** Where the model has a vision tower, and its counts have changed. */
   readonly images?: ImageStats;
   /** Where blocks that leave memory are kept, and the counts have changed. */

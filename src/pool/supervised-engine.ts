@@ -39,6 +39,7 @@ export class SupervisedEngine implements EngineClient {
   readonly monitor = new EnginePublisher({
     reportStats: (on) => this.#keeper.send({ kind: 'report-stats', on }),
     reportPrefixes: (on) => this.#keeper.send({ kind: 'report-prefixes', on }),
+    reportStored: (on) => this.#keeper.send({ kind: 'report-stored', on }),
     snapshot: () => this.#ask(this.#snapshotsWaiting, (ticket) => ({ kind: 'snapshot', ticket })),
     endSnapshots: () => this.#keeper.send({ kind: 'end-snapshots' }),
   });

@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { EngineSettings } from '../../src/engine/protocol.ts';
+import type { TierName } from '../../src/engine/scheduler/lower-tiers.ts';
 import type { TierStats } from '../../src/engine/tiers/tier-stats.ts';
+import { promptKeys } from '../../src/fleet/routing/prefix-keys.ts';
 import { SupervisedEngine } from '../../src/pool/supervised-engine.ts';
 import { chatIds, embeddedEndIds } from '../support/embedded-engine.ts';
 import { embeddedModelPath } from '../support/embedded-model.ts';
@@ -59,6 +61,22 @@ async function tiersOf(engine: SupervisedEngine): Promise<TierStats> {
   return (await engine.stats()).tiers as TierStats;
 }
 
+const namesOf = (keys: Int32Array) =>
+  Array.from({ length: keys.length / 2 }, (_, at) => `${keys[2 * at]} ${keys[2 * at + 1]}`);
+
+/** The keys that an engine says a tier holds, from now on. */
+function toldBy(engine: SupervisedEngine): (tier: TierName) => string[] {
+  const held = { host: new Set<string>(), disk: new Set<string>() };
+  engine.monitor.subscribe({
+    stored: ({ tier, isFirst, entered, left }) => {
+      if (isFirst) held[tier].clear();
+      for (const name of namesOf(left)) held[tier].delete(name);
+      for (const name of namesOf(entered)) held[tier].add(name);
+    },
+  });
+  return (tier) => [...held[tier]];
+}
+
 const finishOf = ({ finish }: Answer) => finish;
 
 describe('blocks that leave memory', () => {
@@ -107,6 +125,31 @@ describe('blocks that leave memory', () => {
       expect(again.tokens).toEqual(first.tokens);
       expect(finishOf(again).cachedTokens).toBeGreaterThanOrEqual(192);
     });
+  });
+
+  it('are told of by the keys that gateways make of a prompt, and so is what another engine writes', async () => {
+    const wanted = namesOf(promptKeys({ modelKey: '', salt: ':ann', tokens: story('Milo') }));
+    expect(wanted.length).toBe(7);
+    await withTiers(
+      { hostBytes: 64 * 1024 ** 2 },
+      async (engine) => {
+        const told = toldBy(engine);
+        for (const name of ['Milo', 'Anna', 'Bert', 'Cleo']) await ask(engine, name, 'ann');
+        await eventually(() => expect(told('host')).toEqual(expect.arrayContaining(wanted)));
+        expect(told('disk')).toEqual([]);
+      },
+      { blockCount: 16 },
+    );
+    await withTiers({ hostBytes: 0, disk: disk() }, (writer) =>
+      withTiers({ hostBytes: 0, disk: disk() }, async (reader) => {
+        const told = toldBy(reader);
+        await ask(writer, 'Milo', 'ann');
+        await eventually(() => expect(told('disk')).toEqual(expect.arrayContaining(wanted)));
+        const [one, other] = [await tiersOf(writer), await tiersOf(reader)];
+        expect(other.holder).toBeDefined();
+        expect(other.holder).toBe(one.holder);
+      }),
+    );
   });
 
   it('are computed again where their files are damaged', async () => {

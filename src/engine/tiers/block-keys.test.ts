@@ -34,6 +34,28 @@ describe('keys of blocks below memory', () => {
     expect(last.tenant).toBe('ann');
   });
 
+  it('come with the label by which others know the prefix, unless an adapter computed it', () => {
+    const prefixes = new PrefixCache(8);
+    for (const [first, holder] of [sequence(), sequence('ann', 0)].entries()) {
+      let parent = prefixes.root(holder.salt);
+      for (let index = 0; index < 3; index++) {
+        prefixes.insert(3 * first + index, parent, holder.storage, index * BLOCK_TOKENS);
+        parent = 3 * first + index;
+      }
+    }
+    const keys = new BlockKeys(prefixes, identity);
+    const labels = [2, 0, 1].map((block) => keys.of(block).label);
+    const events = prefixes.startEvents();
+    const published = events.kind === 'all' ? events.keys : new Int32Array(0);
+    const known = Array.from({ length: published.length / 2 }, (_, at) => ({
+      high: published[2 * at],
+      low: published[2 * at + 1],
+    }));
+    expect(new Set(labels.map((label) => label?.high)).size).toBe(3);
+    for (const label of labels) expect(known).toContainEqual(label);
+    expect([3, 4, 5].map((block) => keys.of(block).label)).toEqual([undefined, undefined, undefined]);
+  });
+
   it('differ by tokens, by what was before them, by tenant, salt, adapter, model and images', () => {
     const own = chainOf(sequence());
     const changed = tokens.slice();

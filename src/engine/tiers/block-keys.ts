@@ -2,11 +2,12 @@
 // what they show). In memory tokens are compared; below there is the key alone, so no two prefixes may ever have the same.
 
 import { createHash } from 'node:crypto';
+import type { BlockLabel } from '../../block-store/block-tier.ts';
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { BlockHolder } from '../cache/block-holder.ts';
 import { imagesAt } from '../cache/block-images.ts';
 import type { PrefixCache } from '../cache/prefix-cache.ts';
-import type { PrefixNode } from '../cache/prefix-key.ts';
+import { KEY_LANES, type PrefixNode, writeBlockKey, writeRootKey } from '../cache/prefix-key.ts';
 
 /** What all blocks of a model have in common that can be exchanged. */
 export interface ModelIdentity {
@@ -21,6 +22,8 @@ export interface KeyedBlock {
   readonly key: Buffer;
   /** Whose it is: what is deleted together. */
   readonly tenant: string;
+  /** The key of its prefix as other processes know it; absent from states, and of an adapter, whose number is this process's own. */
+  readonly label?: BlockLabel | undefined;
 }
 
 /** A sequence's salt is `adapter:tenant`, or `adapter:tenant:more`. */
@@ -34,6 +37,8 @@ export class BlockKeys {
   readonly #prefixes: PrefixCache;
   readonly #identity: ModelIdentity;
   readonly #roots = new Map<string, Buffer>();
+  readonly #rootLabels = new Map<string, BlockLabel | undefined>();
+  readonly #lanes = new Int32Array(2 * KEY_LANES);
   /** By block, once it was asked for. */
   readonly #known: (KeyedBlock | undefined)[] = [];
   /** Of sequences that wait, as far as they were asked for. */
@@ -55,11 +60,13 @@ export class BlockKeys {
     const above = node >= 0 ? (this.#known[node] as KeyedBlock) : undefined;
     const salt = node >= 0 ? '' : this.#prefixes.saltAt(node);
     let parent = above?.key;
+    let label = node >= 0 ? above?.label : this.#rootLabel(salt);
     const tenant = above?.tenant ?? tenantOf(salt);
     for (const own of open.reverse()) {
       const { tokens, images } = this.#prefixes.contentOf(own);
       const key = blockKey(parent ?? this.#root(salt), tokens, images);
-      this.#known[own] = { key, tenant };
+      label = label && this.#labelAfter(label, tokens, images);
+      this.#known[own] = { key, tenant, label };
       parent = key;
     }
     return this.#known[block] as KeyedBlock;
@@ -80,6 +87,25 @@ export class BlockKeys {
       keys.push(blockKey(keys.at(-1) ?? this.#root(holder.salt), tokens, imagesAt(holder, offset)));
     }
     return keys.length === count ? keys : keys.slice(0, count);
+  }
+
+  /** As in PrefixEventLog. */
+  #rootLabel(salt: string): BlockLabel | undefined {
+    if (!this.#rootLabels.has(salt)) {
+      const hasAdapter = SALT.exec(salt)?.[1] !== '';
+      if (!hasAdapter) writeRootKey('', salt, this.#lanes, 0);
+      const [high, low] = this.#lanes as unknown as [number, number];
+      this.#rootLabels.set(salt, hasAdapter ? undefined : { high, low });
+    }
+    return this.#rootLabels.get(salt);
+  }
+
+  #labelAfter({ high, low }: BlockLabel, tokens: Int32Array, images: string): BlockLabel {
+    const lanes = this.#lanes;
+    lanes[0] = high;
+    lanes[1] = low;
+    writeBlockKey(lanes, 0, tokens, 0, lanes, KEY_LANES, images);
+    return { high: lanes[KEY_LANES] as number, low: lanes[KEY_LANES + 1] as number };
   }
 
   #root(salt: string): Buffer {

@@ -29,6 +29,23 @@ describe('the tier in the memory of the machine', () => {
     expect(tier.has(block(1).key)).toBe(true);
   });
 
+  it('tells of labels while their blocks are here, to one who comes late, too', () => {
+    const tier = new HostTier(2 * BYTES);
+    const labelled = (number: number) => ({ ...block(number), label: { high: number, low: 0 } });
+    tier.put(labelled(1));
+    const told: string[] = [];
+    tier.followLabels({
+      entered: ({ high }) => told.push(`+${high}`),
+      left: ({ high }) => told.push(`-${high}`),
+    });
+    tier.put(labelled(2));
+    tier.put(labelled(2));
+    tier.put(labelled(3));
+    tier.put(block(4));
+    tier.remove('a');
+    expect(told).toEqual(['+1', '+2', '+3', '-1', '-2', '-3']);
+  });
+
   it('lists the last used first, and deletes those of a tenant together', () => {
     const tier = new HostTier(100);
     for (const [number, tenant] of [

@@ -1,5 +1,6 @@
 // Blocks that left the engine's memory, in the machine's: least recently used first to go. Knows no disk and no backend.
 
+import type { LabelListener } from '../../block-store/block-tier.ts';
 import type { KeyedBlock } from './block-keys.ts';
 
 export interface HostBlock extends KeyedBlock {
@@ -24,11 +25,18 @@ export class HostTier {
   #bytes = 0;
   #hits = 0;
   #evicted = 0;
+  #listener: LabelListener | undefined;
 
   /** `onEvict` is given each block that goes for room: its bytes are the listener's from then on. */
   constructor(limitBytes: number, onEvict: (block: HostBlock) => void = () => {}) {
     this.limitBytes = limitBytes;
     this.#onEvict = onEvict;
+  }
+
+  /** As BlockTier's. */
+  followLabels(listener: LabelListener | undefined): void {
+    this.#listener = listener;
+    for (const { label } of this.#blocks.values()) if (label !== undefined) listener?.entered(label);
   }
 
   has(key: Buffer): boolean {
@@ -58,6 +66,7 @@ export class HostTier {
     if (block.bytes.length > this.limitBytes) return false;
     this.#blocks.set(nameOf(block.key), block);
     this.#bytes += block.bytes.length;
+    if (block.label !== undefined) this.#listener?.entered(block.label);
     for (const [name, oldest] of this.#blocks) {
       if (this.#bytes <= this.limitBytes) break;
       this.#drop(name, oldest);
@@ -100,8 +109,9 @@ export class HostTier {
     };
   }
 
-  #drop(name: string, { bytes }: HostBlock): void {
+  #drop(name: string, { bytes, label }: HostBlock): void {
     this.#blocks.delete(name);
+    if (label !== undefined) this.#listener?.left(label);
     this.#bytes -= bytes.length;
   }
 }

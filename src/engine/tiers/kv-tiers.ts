@@ -5,13 +5,14 @@ import type { BlockTier } from '../../block-store/block-tier.ts';
 import { BLOCK_TOKENS, type KvContent } from '../../compute/backend.ts';
 import type { BlockHolder } from '../cache/block-holder.ts';
 import { type CacheListener, fullBlocks, reusableBlocks } from '../cache/block-tables.ts';
-import type { LoadOffer, LowerTiers } from '../scheduler/lower-tiers.ts';
+import type { LoadOffer, LowerTiers, TierName } from '../scheduler/lower-tiers.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { Loading, Sequence } from '../scheduler/sequence.ts';
 import { BlockKeys, type ModelIdentity, stateKey, tenantOf } from './block-keys.ts';
 import { Load } from './load.ts';
 import { SaveQueue } from './save-queue.ts';
 import { StoredBlocks } from './stored-blocks.ts';
+import { StoredKeyLog, type StoredKeys } from './stored-keys.ts';
 import { TierSpeeds } from './tier-speeds.ts';
 import type { TierStats } from './tier-stats.ts';
 
@@ -38,6 +39,9 @@ export class KvTiers implements LowerTiers, CacheListener {
   readonly #loads = new Set<Load>();
   readonly #counts = { loads: 0, failedLoads: 0, loadedBlocks: 0, diskBlocks: 0 };
   #scheduler: Scheduler | undefined;
+  /** Set while somebody wants to know what the tiers hold. */
+  #onStored: (() => void) | undefined;
+  #logs: StoredKeyLog[] = [];
   /** Once it is known which model it is. */
   #keys: BlockKeys | undefined;
   #saves: SaveQueue | undefined;
@@ -63,7 +67,7 @@ export class KvTiers implements LowerTiers, CacheListener {
   open(identity: ModelIdentity, disk?: BlockTier): void {
     const { tables } = this.#served;
     this.#keys = new BlockKeys(tables.prefixes, identity);
-    if (disk !== undefined) this.#stored.attach(disk);
+    if (disk !== undefined) this.#attach(disk);
     const { recurrentStates } = tables;
     this.#saves = new SaveQueue({
       content: this.#content,
@@ -77,6 +81,39 @@ export class KvTiers implements LowerTiers, CacheListener {
     this.#wake();
   }
 
+  #attach(disk: BlockTier): void {
+    this.#stored.attach(disk);
+    if (this.#onStored !== undefined) this.#follow('disk', disk, this.#onStored);
+  }
+
+  /** From now on it writes down which prefixes the tiers hold, all of them first; `onNews`: there is something to take. Undefined: no more. */
+  followStored(onNews: (() => void) | undefined): void {
+    const { host, disk } = this.#stored;
+    this.#onStored = onNews;
+    this.#logs = [];
+    host?.followLabels(undefined);
+    disk?.followLabels(undefined);
+    if (onNews === undefined) return;
+    if (host !== undefined) this.#follow('host', host, onNews);
+    if (disk !== undefined) this.#follow('disk', disk, onNews);
+  }
+
+  #follow(tier: TierName, followed: Pick<BlockTier, 'followLabels'>, onNews: () => void): void {
+    const log = new StoredKeyLog(tier, onNews);
+    this.#logs.push(log);
+    followed.followLabels(log);
+    onNews();
+  }
+
+  /** What is new of each tier, some thousand keys; there may be more. */
+  takeStored(): StoredKeys[] {
+    return this.#logs.flatMap((log) => log.take() ?? []);
+  }
+
+  get hasStoredNews(): boolean {
+    return this.#logs.some(({ hasMore }) => hasMore);
+  }
+
   /** Whether anything can be copied now, or is to be told to the scheduler. */
   get hasWork(): boolean {
     if (this.#saves?.hasWork === true) return true;
@@ -88,13 +125,16 @@ export class KvTiers implements LowerTiers, CacheListener {
   }
 
   stats(): TierStats {
-    const disk = this.#stored.disk?.stats();
+    const [host, disk] = [this.#stored.host?.stats(), this.#stored.disk?.stats()];
+    const isEmpty = host === undefined && disk === undefined;
     return {
-      host: this.#stored.host?.stats(),
+      host,
       disk,
       ...this.#counts,
       loading: this.#loads.size,
       unsaved: this.#saves?.size ?? 0,
+      holder: this.#stored.disk?.holder,
+      block: isEmpty ? undefined : this.#speeds.block(this.#content.blockBytes, disk),
     };
   }
 

@@ -75,14 +75,14 @@ export class SaveQueue {
 
   /** The content is still there, until `saveEvicted` or the next write. */
   evicting(block: number): void {
-    const { key, tenant } = this.#keys.of(block);
+    const { key, tenant, label } = this.#keys.of(block);
     const slot = this.#options.stateAfter(block);
     if (slot !== undefined) this.evictingState(slot, block);
     const isKept = this.#kept.has(block);
     this.forget(block);
     const read = async () =>
       (await this.#content.readBlocks(Int32Array.of(block)))[0] as Uint8Array<ArrayBuffer>;
-    this.#evict({ key, tenant, read }, isKept);
+    this.#evict({ key, tenant, label, read }, isKept);
   }
 
   /** It is no longer to be written down. */
@@ -109,8 +109,8 @@ export class SaveQueue {
     if (this.#evicted.length === 0) return;
     const evicted = this.#evicted;
     this.#evicted = [];
-    for (const { key, tenant, read } of evicted) {
-      this.#track(read().then((bytes) => this.#stored.put({ key, tenant, bytes })));
+    for (const { read, ...keyed } of evicted) {
+      this.#track(read().then((bytes) => this.#stored.put({ ...keyed, bytes })));
     }
   }
 
@@ -149,13 +149,13 @@ export class SaveQueue {
   }
 
   #keep(block: number): void {
-    const { key, tenant } = this.#keys.of(block);
+    const { key, tenant, label } = this.#keys.of(block);
     const slot = this.#options.stateAfter(block);
     const parts: Evicted[] = [];
     if (!this.#kept.has(block) && !this.#stored.hasOnDisk(key)) {
       const read = async () =>
         (await this.#content.readBlocks(Int32Array.of(block)))[0] as Uint8Array<ArrayBuffer>;
-      parts.push({ key, tenant, read });
+      parts.push({ key, tenant, label, read });
     }
     const own = stateKey(key);
     if (slot !== undefined && !this.#keptStates.has(block) && !this.#stored.hasOnDisk(own)) {

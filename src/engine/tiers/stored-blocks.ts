@@ -85,9 +85,9 @@ export class StoredBlocks {
   }
 
   /** False where the disk takes no more for now. */
-  putOnDisk({ key, tenant, bytes }: HostBlock): boolean {
+  putOnDisk({ key, tenant, bytes, label }: HostBlock): boolean {
     if (this.#removed.has(tenant)) return true;
-    return this.#disk?.write(key, tenant, bytes) ?? false;
+    return this.#disk?.write(key, tenant, bytes, label) ?? false;
   }
 
   async remove(tenant: string): Promise<number> {

@@ -3,6 +3,7 @@
 import type { BlockTierStats } from '../../block-store/block-tier.ts';
 import type { TierFigures } from '../live/snapshot.ts';
 import type { HostStats } from './host-tier.ts';
+import type { BlockLoad } from './tier-speeds.ts';
 
 export interface TierStats {
   /** Absent where there is none. */
@@ -19,6 +20,10 @@ export interface TierStats {
   readonly diskBlocks: number;
   /** Blocks in memory that are to be written to the disk. */
   readonly unsaved: number;
+  /** Who finds the same blocks on the disk; see BlockTier. */
+  readonly holder?: string | undefined;
+  /** Absent where there is neither. */
+  readonly block?: BlockLoad | undefined;
 }
 
 /** Whether there is nothing new to say. */
