@@ -3,12 +3,14 @@
 
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { EngineSubscriber } from '../../engine/engine-monitor.ts';
+import type { ImageStats } from '../../engine/images/image-stats.ts';
 import { RisenCounts } from './risen-counts.ts';
 
 export class ImageMetrics {
   readonly #images: Counter<'model' | 'event'>;
   readonly #waiting: Gauge<'model'>;
   readonly #bytes: Gauge<'model'>;
+  readonly #latest = new Map<string, ImageStats>();
 
   constructor(registry: Registry) {
     const registers = [registry];
@@ -36,17 +38,30 @@ export class ImageMetrics {
   subscriber(model: string): Pick<EngineSubscriber, 'images' | 'lost'> {
     const risen = new RisenCounts();
     return {
-      images: ({ waiting, bytes, computed, hits: hit, loaded }) => {
-        this.#waiting.set({ model }, waiting);
-        this.#bytes.set({ model }, bytes);
+      images: (stats) => {
+        this.#latest.set(model, stats);
+        const { computed, hits: hit, loaded } = stats;
         for (const [event, count] of Object.entries({ computed, hit, loaded }))
           this.#images.inc({ model, event }, risen.by(event, count));
       },
       lost: () => {
         risen.restart();
-        this.#waiting.set({ model }, 0);
-        this.#bytes.set({ model }, 0);
+        this.#latest.delete(model);
       },
     };
+  }
+
+  /** Before they are read: models that are not loaded hold nothing. */
+  setGauges(loaded: ReadonlySet<string>): void {
+    this.#waiting.reset();
+    this.#bytes.reset();
+    for (const [model, { waiting, bytes }] of this.#latest) {
+      if (!loaded.has(model)) {
+        this.#latest.delete(model);
+        continue;
+      }
+      this.#waiting.set({ model }, waiting);
+      this.#bytes.set({ model }, bytes);
+    }
   }
 }

@@ -64,6 +64,14 @@ describe('totals', () => {
     expect(valueIn(text, 'preemptions_total{model="m"}')).toBe(1);
   });
 
+  it('are those of the model where an adapter was asked first', async () => {
+    const engine = new StandIn();
+    const metrics = metricsOf(engine);
+    metrics.subscribe({ name: 'm:adapter', engine: engine.served.engine });
+    engine.step({});
+    expect(valueIn(await metrics.text(), 'step_seconds_count{model="m"}')).toBe(1);
+  });
+
   it('are the same however many scrape at once', async () => {
     const engine = new StandIn();
     const metrics = metricsOf(engine);

@@ -141,9 +141,11 @@ export class Metrics {
     return this.#scrape;
   }
 
-  subscribe({ name: model, engine }: Pick<ServedModel, 'name' | 'engine'>): void {
+  subscribe({ name, engine }: Pick<ServedModel, 'name' | 'engine'>): void {
     if (this.#subscribed.has(engine)) return;
     this.#subscribed.add(engine);
+    // A request may be for an adapter, whose steps are those of its model.
+    const model = this.#pool.loaded().find((served) => served.engine === engine)?.name ?? name;
     engine.monitor?.subscribe(this.#tiers.subscriber(model));
     engine.monitor?.subscribe(this.#images.subscriber(model));
     engine.monitor?.subscribe({
@@ -244,6 +246,9 @@ export class Metrics {
       }),
     );
     for (const gauge of [this.#engineUp, this.#waiting, this.#running, this.#blocks]) gauge.reset();
+    const loaded = new Set(answers.map(({ name }) => name));
+    this.#tiers.setGauges(loaded);
+    this.#images.setGauges(loaded);
     for (const { name, load } of answers) {
       this.#engineUp.set({ model: name }, load === undefined ? 0 : 1);
       // Start at 0: Prometheus does not see the first increment of a new series as a rise.

@@ -17,11 +17,13 @@ const host = { blocks: 3, bytes: 300, limitBytes: 1000, hits: 5, evicted: 2 };
 
 it('counts of an engine that was lost stay, and those of the next are added', async () => {
   const registry = new Registry();
-  const subscriber = new TierMetrics(registry).subscriber('m');
+  const metrics = new TierMetrics(registry);
+  const subscriber = metrics.subscriber('m');
   subscriber.tiers?.(stats({ host, loads: 4, failedLoads: 1, loading: 1 }));
   subscriber.tiers?.(stats({ host: { ...host, hits: 7, blocks: 4 }, loads: 4, failedLoads: 1 }));
   subscriber.lost?.(true);
   subscriber.tiers?.(stats({ host: { ...host, hits: 1, evicted: 0, blocks: 1 }, loads: 1 }));
+  metrics.setGauges(new Set(['m']));
   const text = await registry.metrics();
   for (const line of [
     'chairlift_cache_tier_blocks{model="m",tier="host"} 1',
@@ -33,4 +35,16 @@ it('counts of an engine that was lost stay, and those of the next are added', as
   ])
     expect(text).toContain(line);
   expect(text).not.toContain('tier="disk"');
+});
+
+it('a model that was unloaded holds nothing in the tiers', async () => {
+  const registry = new Registry();
+  const metrics = new TierMetrics(registry);
+  metrics.subscriber('m').tiers?.(stats({ host }));
+  metrics.setGauges(new Set(['m']));
+  expect(await registry.metrics()).toContain('chairlift_cache_tier_bytes{model="m",tier="host"} 300');
+  metrics.setGauges(new Set());
+  const text = await registry.metrics();
+  expect(text).not.toContain('chairlift_cache_tier_bytes{');
+  expect(text).toContain('chairlift_cache_tier_moved_total{model="m",tier="host",event="hit"} 5');
 });

@@ -13,6 +13,7 @@ export class TierMetrics {
   readonly #bytes: Gauge<'model' | 'tier'>;
   readonly #moved: Counter<'model' | 'tier' | 'event'>;
   readonly #loads: Counter<'model' | 'outcome'>;
+  readonly #latest = new Map<string, TierStats>();
 
   constructor(registry: Registry) {
     const registers = [registry];
@@ -48,20 +49,36 @@ export class TierMetrics {
     const risen = new RisenCounts();
     return {
       tiers: (stats) => {
-        for (const tier of TIERS) {
-          const own = stats[tier];
-          if (own === undefined) continue;
-          this.#blocks.set({ model, tier }, own.blocks);
-          this.#bytes.set({ model, tier }, own.bytes);
-        }
+        this.#latest.set(model, stats);
         for (const { labels, count } of countsOf(stats)) {
           const more = risen.by(JSON.stringify(labels), count);
           if ('tier' in labels) this.#moved.inc({ model, ...labels }, more);
           else this.#loads.inc({ model, ...labels }, more);
         }
       },
-      lost: () => risen.restart(),
+      lost: () => {
+        risen.restart();
+        this.#latest.delete(model);
+      },
     };
+  }
+
+  /** Before they are read: models that are not loaded hold nothing. */
+  setGauges(loaded: ReadonlySet<string>): void {
+    this.#blocks.reset();
+    this.#bytes.reset();
+    for (const [model, stats] of this.#latest) {
+      if (!loaded.has(model)) {
+        this.#latest.delete(model);
+        continue;
+      }
+      for (const tier of TIERS) {
+        const own = stats[tier];
+        if (own === undefined) continue;
+        this.#blocks.set({ model, tier }, own.blocks);
+        this.#bytes.set({ model, tier }, own.bytes);
+      }
+    }
   }
 }
 
