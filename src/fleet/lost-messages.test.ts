@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { MemoryWire } from '../../test/support/memory-wire.ts';
+import { idleModel } from '../../test/support/node-status.ts';
 import { rowOf } from '../../test/support/sampling-requests.ts';
 import type { AnswerRequest, EngineRequest, RequestEvent } from '../engine/request.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
@@ -13,7 +14,7 @@ import { Dispatcher } from './gateway/dispatcher.ts';
 import { ModelTable } from './gateway/model-table.ts';
 import type { FoundAnswer } from './gateway/open-answer.ts';
 import { RoutedChoice } from './gateway/worker-choice.ts';
-import type { Attempt, ModelStatus } from './messages.ts';
+import type { Attempt } from './messages.ts';
 import { FleetWorker } from './worker/fleet-worker.ts';
 
 const subjects = new Subjects('test');
@@ -53,28 +54,7 @@ function countingPool(onSubmit: (request: EngineRequest) => void): ModelPool {
   return { acquire: async () => ({ ok: true, lease }) } as unknown as ModelPool;
 }
 
-const status: ModelStatus = {
-  ...model,
-  aliases: [],
-  determinism: 'cpu',
-  state: 'loaded',
-  isDefault: true,
-  pinned: false,
-  createdSeconds: 0,
-  weightBytes: 1,
-  load: {
-    totalBlocks: 1000,
-    freeBlocks: 1000,
-    running: 0,
-    maxRunning: 64,
-    waiting: [0, 0, 0],
-    queuedTokens: [0, 0, 0],
-    oldestMs: [0, 0, 0],
-    speeds: { promptTokenMs: 0.1, stepBaseMs: 1, stepRowMs: 0.1, stepTokens: 256 },
-    answerTokens: 50,
-    steps: 0,
-  },
-};
+const status = idleModel(model);
 
 const closings: (() => void)[] = [];
 afterAll(() => {

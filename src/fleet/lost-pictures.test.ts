@@ -4,6 +4,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { MemoryWire } from '../../test/support/memory-wire.ts';
+import { idleModel } from '../../test/support/node-status.ts';
 import { rowOf } from '../../test/support/sampling-requests.ts';
 import type { AnswerRequest, EngineRequest, FinishEvent, PromptPicture } from '../engine/request.ts';
 import { PictureError } from '../images/picture.ts';
@@ -18,7 +19,7 @@ import { FleetNode } from './fleet-node.ts';
 import { Dispatcher } from './gateway/dispatcher.ts';
 import { ModelTable } from './gateway/model-table.ts';
 import { RoutedChoice } from './gateway/worker-choice.ts';
-import type { ModelStatus, ToGateway } from './messages.ts';
+import type { ToGateway } from './messages.ts';
 import { FleetWorker } from './worker/fleet-worker.ts';
 import { WorkerPictures } from './worker/worker-pictures.ts';
 
@@ -58,28 +59,7 @@ class CountingReader {
   }
 }
 
-const status: ModelStatus = {
-  ...model,
-  aliases: [],
-  determinism: 'cpu',
-  state: 'loaded',
-  isDefault: true,
-  pinned: false,
-  createdSeconds: 0,
-  weightBytes: 1,
-  load: {
-    totalBlocks: 1000,
-    freeBlocks: 1000,
-    running: 0,
-    maxRunning: 64,
-    waiting: [0, 0, 0],
-    queuedTokens: [0, 0, 0],
-    oldestMs: [0, 0, 0],
-    speeds: { promptTokenMs: 0.1, stepBaseMs: 1, stepRowMs: 0.1, stepTokens: 256 },
-    answerTokens: 50,
-    steps: 0,
-  },
-};
+const status = idleModel(model);
 
 const closings: (() => void)[] = [];
 afterAll(() => {
