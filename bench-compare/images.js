@@ -3,14 +3,14 @@
 // Prints a table and ends in one JSON line. Options: bench-compare/README.md.
 
 import { readFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import { basename, extname, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { undisturbedMedian } from './figures.js';
 import { firstToken } from './first-token.js';
 import { alignedTable, count, give, machineSeconds, othersShareSince, ownSeconds } from './harness.js';
-import { findLlamaServer, llamaServerVersion } from './llama-server.js';
+import { llamaServerVersion } from './llama-server.js';
 import { servers, startServer } from './servers.js';
+import { setupOf, setupOptions } from './setup-options.js';
 
 /**
  * @typedef {object} Asked
@@ -36,10 +36,7 @@ function readOptions() {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
-      context: { type: 'string', default: '4096' },
-      rounds: { type: 'string', default: '3' },
-      threads: { type: 'string', default: String(availableParallelism()) },
-      'llama-server': { type: 'string' },
+      ...setupOptions({ context: '4096', rounds: '3' }),
     },
   });
   const [path, projector, ...pictures] = positionals;
@@ -47,14 +44,7 @@ function readOptions() {
     give('give a GGUF file, that of its projector, and pictures');
   }
   return {
-    setup: {
-      path: resolve(path),
-      projector: resolve(projector),
-      threads: count('threads', values.threads),
-      slots: 1,
-      contextTokens: count('context', values.context),
-      llamaServer: findLlamaServer(values['llama-server']),
-    },
+    setup: { ...setupOf(path, values), projector: resolve(projector) },
     rounds: count('rounds', values.rounds),
     pictures: pictures.map((picture) => ({ name: basename(picture), url: dataUrl(picture) })),
   };

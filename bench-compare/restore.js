@@ -3,14 +3,15 @@
 // and ends in one JSON line. Options: bench-compare/README.md.
 
 import { mkdtempSync, rmSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
-import { basename, join, resolve } from 'node:path';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { median } from './figures.js';
 import { firstToken } from './first-token.js';
-import { alignedTable, count, give } from './harness.js';
-import { findLlamaServer, llamaServerVersion } from './llama-server.js';
+import { alignedTable, count } from './harness.js';
+import { llamaServerVersion } from './llama-server.js';
 import { servers, startServer } from './servers.js';
+import { oneFile, setupOf, setupOptions } from './setup-options.js';
 
 const names = Object.keys(servers);
 const WORDS = [
@@ -33,22 +34,11 @@ function readOptions() {
     allowPositionals: true,
     options: {
       words: { type: 'string', default: '6000' },
-      context: { type: 'string', default: '8192' },
-      rounds: { type: 'string', default: '3' },
-      threads: { type: 'string', default: String(availableParallelism()) },
-      'llama-server': { type: 'string' },
+      ...setupOptions({ context: '8192', rounds: '3' }),
     },
   });
-  const [path, ...others] = positionals;
-  if (path === undefined || others.length > 0) give('give one GGUF file');
   return {
-    setup: {
-      path: resolve(path),
-      threads: count('threads', values.threads),
-      slots: 1,
-      contextTokens: count('context', values.context),
-      llamaServer: findLlamaServer(values['llama-server']),
-    },
+    setup: setupOf(oneFile(positionals), values),
     rounds: count('rounds', values.rounds),
     words: count('words', values.words),
   };

@@ -3,7 +3,6 @@
 // JSON line. Options: bench-compare/README.md.
 
 import { writeFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import { basename, parse, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { linePlot } from '../dist/bench/plot/plots.js';
@@ -12,8 +11,9 @@ import { LiveLoad } from '../dist/bench/serve/run-load.js';
 import { benchServer } from '../dist/bench/serve/serve-bench.js';
 import { undisturbedMedian } from './figures.js';
 import { alignedTable, count, give, machineSeconds, othersShareSince, ownSeconds } from './harness.js';
-import { findLlamaServer, llamaServerVersion } from './llama-server.js';
+import { llamaServerVersion } from './llama-server.js';
 import { servers, startServer } from './servers.js';
+import { oneFile, setupOf, setupOptions } from './setup-options.js';
 
 /**
  * @typedef {object} Trial
@@ -35,28 +35,18 @@ function readOptions() {
       system: { type: 'string', default: '600' },
       prompt: { type: 'string', default: '30-700' },
       tokens: { type: 'string', default: '32-128' },
-      context: { type: 'string', default: '2048' },
+      ...setupOptions({ context: '2048', rounds: '1' }),
       slots: { type: 'string', default: '16' },
-      rounds: { type: 'string', default: '1' },
-      threads: { type: 'string', default: String(availableParallelism()) },
       timeout: { type: 'string', default: '300' },
-      'llama-server': { type: 'string' },
       plot: { type: 'string' },
     },
   });
-  const [path, ...others] = positionals;
-  if (path === undefined || others.length > 0) give('give one GGUF file');
+  const path = oneFile(positionals);
   const rates = values.rates.split(',').map(Number);
   if (!rates.every((rate) => rate > 0 && rate < 1000))
     give('--rates: give requests a second, such as 0.7,2,4');
   return {
-    setup: {
-      path: resolve(path),
-      threads: count('threads', values.threads),
-      slots: count('slots', values.slots),
-      contextTokens: count('context', values.context),
-      llamaServer: findLlamaServer(values['llama-server']),
-    },
+    setup: setupOf(path, values),
     rates,
     rounds: count('rounds', values.rounds),
     load: {
