@@ -131,7 +131,7 @@ function measure(workers: number) {
     };
     const startMs = performance.now();
     const decision = router.choose(request, 0);
-    if (decision.kind === 'worker') router.assign(decision.worker, request, decision.cachedBlocks);
+    if (decision.kind === 'worker') router.assign(decision.worker, request, decision.prefix);
     if (n >= WARM_UP) microseconds.push(1000 * (performance.now() - startMs));
     if (decision.kind === 'worker') cached += Number(decision.cachedBlocks > 0);
     // Each worker sends two heartbeats a second, against 833 decisions.

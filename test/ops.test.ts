@@ -54,6 +54,7 @@ const fleet = {
     contents: [{ model: 'm', contents: 1 }],
     reassignments: 3,
     resends: 4,
+    expectedTokens: { memory: 96, host: 32, disk: 64 },
     oldestStatusMs: 500,
     archiveBytes: 1024,
   }),

@@ -4,6 +4,7 @@
 import { BLOCK_TOKENS } from '#src/compute/backend.ts';
 import { type Candidate, hashText, rank } from '#src/fleet/routing/candidates.ts';
 import { expectedTimes, fits, refuse } from '#src/fleet/routing/expected-finish.ts';
+import { inMemory } from '#src/fleet/routing/expected-prefix.ts';
 import type { ByPriority } from '#src/fleet/routing/heartbeat.ts';
 import type { Decision, RoutedRequest, Router } from '#src/fleet/routing/router.ts';
 
@@ -77,8 +78,9 @@ function simplePolicy(router: Router, maxWaitMs: ByPriority, pick: Pick): Policy
       blocksOf.get(chosen.worker) ?? 0,
       Math.floor((request.promptTokens - 1) / BLOCK_TOKENS),
     );
-    const expected = expectedTimes(chosen.status, request, cachedBlocks, nowMs);
+    const prefix = inMemory(cachedBlocks);
+    const expected = expectedTimes(chosen.status, request, prefix, nowMs);
     const refusal = refuse(expected.waitMs, request.priority, maxWaitMs);
-    return refusal ?? { kind: 'worker', worker: chosen.name, cachedBlocks, expected };
+    return refusal ?? { kind: 'worker', worker: chosen.name, cachedBlocks, prefix, expected };
   };
 }

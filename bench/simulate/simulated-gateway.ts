@@ -44,7 +44,7 @@ export class SimulatedGateway {
     const decision = this.#policy(request, nowMs);
     this.decisionMs.push(performance.now() - startMs);
     if (decision.kind === 'worker') {
-      open.assignment = this.router.assign(decision.worker, request, decision.cachedBlocks);
+      open.assignment = this.router.assign(decision.worker, request, decision.prefix);
       this.open.set(open.turn.number, open);
     }
     return decision;

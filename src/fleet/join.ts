@@ -18,7 +18,7 @@ import type { FoundAnswer } from './gateway/open-answer.ts';
 import { Placing } from './gateway/placing.ts';
 import { RoutedChoice } from './gateway/worker-choice.ts';
 import type { Membership } from './membership.ts';
-import type { Attempt, PrefixMessage } from './messages.ts';
+import type { Attempt, PrefixMessage, StoredMessage } from './messages.ts';
 import { bucketName } from './nats-permissions.ts';
 import { DesiredState, DesiredView } from './placement.ts';
 import { KEEP_MS } from './request-archive.ts';
@@ -27,6 +27,7 @@ import { answerQuestion } from './worker/answer-questions.ts';
 import { FleetWorker } from './worker/fleet-worker.ts';
 import { keepPlaced } from './worker/keep-placed.ts';
 import { PrefixPublisher } from './worker/prefix-publisher.ts';
+import { StoredPublisher } from './worker/stored-publisher.ts';
 import { WorkSpans } from './worker/work-spans.ts';
 import { WorkerModels, type WorkerModelsOptions } from './worker/worker-models.ts';
 import { WorkerPictures, type WorkerPicturesOptions } from './worker/worker-pictures.ts';
@@ -91,6 +92,7 @@ interface NodeParts {
 interface StartedWorker {
   readonly worker: FleetWorker;
   readonly prefixes: PrefixPublisher;
+  readonly stored: StoredPublisher;
 }
 
 export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
@@ -180,6 +182,7 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
       placing?.close();
       await started?.worker.close(limitMs);
       started?.prefixes.close();
+      started?.stored.close();
       for (const one of [requests, state]) one?.close();
       self.close();
       running.close();
@@ -211,7 +214,7 @@ function routedChoice(
 ): RoutedChoice {
   const { membership } = self;
   const choice = new RoutedChoice({ node, membership, models, ask: self.ask, nowMs });
-  bus.subscribe(subjects.everyPrefixes, (message) => choice.handle(message as PrefixMessage));
+  bus.subscribe(subjects.everyPrefixes, (message) => choice.handle(message as PrefixMessage | StoredMessage));
   return choice;
 }
 
@@ -223,8 +226,11 @@ function startWorker(
 ): StartedWorker {
   const { membership, start } = node;
   const { bus, subjects, clock } = common;
-  const publish = (message: PrefixMessage) => bus.publish(subjects.prefixes(common.node), message);
-  const prefixes = new PrefixPublisher({ node: common.node, start, pool, clock, publish });
+  const publish = (message: PrefixMessage | StoredMessage) =>
+    bus.publish(subjects.prefixes(common.node), message);
+  const publishing = { node: common.node, start, pool, clock, publish };
+  const prefixes = new PrefixPublisher(publishing);
+  const stored = new StoredPublisher(publishing);
   const worker = new FleetWorker({
     ...common,
     start,
@@ -244,9 +250,9 @@ function startWorker(
   });
   node.startWorker(
     () => ({ draining: worker.draining, models: models.status(), heard: Object.fromEntries(heard) }),
-    (question) => answerQuestion(question, { pool, worker, prefixes }),
+    (question) => answerQuestion(question, { pool, worker, prefixes, stored }),
   );
-  return { worker, prefixes };
+  return { worker, prefixes, stored };
 }
 
 /** A silent worker is not waited for: what is not found is computed again. */

@@ -9,11 +9,13 @@ import type {
   PromptPicture,
   PromptPictures,
 } from '../engine/request.ts';
+import type { TierName } from '../engine/scheduler/lower-tiers.ts';
 import type { BlockDemand } from '../engine/scheduler/stats.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { ModelState } from '../pool/model-pool.ts';
 import type { StopToken } from '../sampling/stop-condition.ts';
-import type { CacheBatch, CacheSnapshot } from './routing/cache-events.ts';
+import type { CacheBatch, CachePiece, CacheSnapshot } from './routing/cache-events.ts';
+import type { TokensByTier } from './routing/expected-prefix.ts';
 import type { ModelReport } from './routing/heartbeat.ts';
 import type { TextSide } from './text-side.ts';
 
@@ -133,8 +135,10 @@ export type ToWorker =
       readonly gateway: string;
       /** Of the gateway's requests to this worker: 1, 2, 3, … */
       readonly number: number;
-      /** Tokens the worker probably has in its prefix cache; 0 where unknown. */
+      /** Tokens the worker probably need not compute; 0 where unknown. */
       readonly cachedTokens?: number;
+      /** Of them, where they were expected to be: for traces. */
+      readonly expected?: TokensByTier | undefined;
       readonly model: string;
       /** Since the request came: clocks of different machines are never compared. */
       readonly ageMs: number;
@@ -211,6 +215,13 @@ export interface PrefixMessage {
   readonly batch: CacheBatch;
 }
 
+/** What lies below the memory of a model. */
+export interface StoredMessage {
+  readonly worker: string;
+  readonly stored: { readonly model: string; readonly tier: TierName };
+  readonly batch: CacheBatch;
+}
+
 export type Question =
   | { readonly kind: 'load'; readonly model: string }
   | { readonly kind: 'unload'; readonly model: string }
@@ -228,6 +239,13 @@ export type Question =
       readonly bytes: number;
     }
   | { readonly kind: 'prefixes'; readonly model: string }
+  /** A piece of what a tier holds, before the place that the last piece named; it is published from then on. */
+  | {
+      readonly kind: 'stored';
+      readonly model: string;
+      readonly tier: TierName;
+      readonly before?: number | undefined;
+    }
   /** The whole status that changes are published of. */
   | { readonly kind: 'status' }
   /** What a worker has of an answer that this gateway takes over; earlier attempts of others end. */
@@ -245,6 +263,7 @@ export type Answer =
   | { readonly kind: 'done' }
   | { readonly kind: 'status'; readonly status: NodeStatus }
   | { readonly kind: 'prefixes'; readonly snapshot: CacheSnapshot }
+  | { readonly kind: 'stored'; readonly piece: CachePiece }
   | { readonly kind: 'stats'; readonly stats: EngineStats }
   | { readonly kind: 'text-side'; readonly side: TextSide }
   | { readonly kind: 'text-part'; readonly content: Uint8Array }

@@ -54,7 +54,7 @@ interface DispatcherOptions {
 
 export class Dispatcher {
   /** Since the start: requests that changed workers, and those that were sent to theirs again. */
-  readonly counts = { reassignments: 0, resends: 0 };
+  readonly counts = { reassignments: 0, resends: 0, expectedTokens: { memory: 0, host: 0, disk: 0 } };
   readonly #options: DispatcherOptions;
   readonly #streams = new RequestStreams();
   readonly #files: HeldPictures;
@@ -276,6 +276,8 @@ export class Dispatcher {
     const chosen = choice.choose(open, nowMs());
     if (chosen === undefined) return;
     open.give(chosen);
+    const { expectedTokens } = this.counts;
+    for (const tier of ['memory', 'host', 'disk'] as const) expectedTokens[tier] += chosen.expected[tier];
     this.#send(open);
   }
 
@@ -290,7 +292,7 @@ export class Dispatcher {
 
   /** Sending the same attempt twice has no effect. */
   #send(open: OpenAnswer): void {
-    const { worker, model, current, number, cachedTokens } = open;
+    const { worker, model, current, number, expected } = open;
     if (worker === undefined) return;
     open.sentMs = this.#options.nowMs();
     open.unacknowledged += 1;
@@ -298,7 +300,17 @@ export class Dispatcher {
     const gateway = this.#options.node;
     const request = sentRequest(open.asItStands());
     const ageMs = open.ageMs(open.sentMs);
-    const work = { kind: 'submit', model: model.name, request, ageMs, number, cachedTokens } as const;
+    const { memory = 0, host = 0, disk = 0 } = expected ?? {};
+    const cachedTokens = memory + host + disk;
+    const work = {
+      kind: 'submit',
+      model: model.name,
+      request,
+      ageMs,
+      number,
+      cachedTokens,
+      expected,
+    } as const;
     this.#publish(worker.node, { ...work, ...current, gateway });
   }
 

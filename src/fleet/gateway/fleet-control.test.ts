@@ -50,7 +50,7 @@ function controlOf(
     membership,
     desired: undefined,
     contents: { counts: () => [] },
-    dispatched: { reassignments: 0, resends: 0 },
+    dispatched: { reassignments: 0, resends: 0, expectedTokens: { memory: 0, host: 0, disk: 0 } },
     archiveBytes: undefined,
     nowMs: () => 0,
     clock: nodeClock,

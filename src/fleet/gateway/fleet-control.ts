@@ -5,6 +5,8 @@ import { within } from '../../runtime/timers.ts';
 import type { Membership } from '../membership.ts';
 import type { Answer, ModelWork, NodeStatus, Question } from '../messages.ts';
 import { type DesiredState, type Placement, placedOn } from '../placement.ts';
+import type { TokensByTier } from '../routing/expected-prefix.ts';
+import type { Dispatcher } from './dispatcher.ts';
 import type { ModelContents } from './model-contents.ts';
 
 const ASK_MS = 5000;
@@ -50,7 +52,7 @@ interface FleetControlOptions {
   readonly ask: (node: string, question: Question, timeoutMs: number) => Promise<Answer>;
   readonly contents: Pick<ModelContents, 'counts'>;
   /** How often requests changed workers, or were sent to theirs again. */
-  readonly dispatched: { readonly reassignments: number; readonly resends: number };
+  readonly dispatched: Dispatcher['counts'];
   /** Undefined where nothing is archived. */
   readonly archiveBytes: (() => Promise<number>) | undefined;
   readonly nowMs: () => number;
@@ -76,6 +78,7 @@ export interface FleetFigures {
   readonly contents: ReturnType<ModelContents['counts']>;
   readonly reassignments: number;
   readonly resends: number;
+  readonly expectedTokens: TokensByTier;
   readonly oldestStatusMs: number;
   readonly archiveBytes?: number | undefined;
 }

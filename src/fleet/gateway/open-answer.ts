@@ -3,6 +3,7 @@
 import { type EngineRequest, type FinishEvent, isAnswered, type RequestEvent } from '../../engine/request.ts';
 import type { StopToken } from '../../sampling/stop-condition.ts';
 import type { AnswerUpdate, Attempt, NodeStatus } from '../messages.ts';
+import type { TokensByTier } from '../routing/expected-prefix.ts';
 
 /** After this many suspect returns a request fails: it may cause the failures itself. */
 const MOST_RETURNS = 3;
@@ -30,7 +31,7 @@ export interface ChosenWorker {
   readonly status: NodeStatus;
   readonly determinism: string;
   readonly number: number;
-  readonly cachedTokens: number;
+  readonly expected: TokensByTier;
 }
 
 export class OpenAnswer {
@@ -43,7 +44,8 @@ export class OpenAnswer {
   /** Once it has a token, it can continue only on workers that compute the same bits. */
   determinism: string | undefined;
   number = 0;
-  cachedTokens = 0;
+  /** Of the prompt, at its worker. */
+  expected: TokensByTier | undefined;
   sentMs = 0;
   /** The worker that the directory names for it. */
   notedAt: string | undefined;
@@ -107,9 +109,9 @@ export class OpenAnswer {
     if (suspect) this.#returns += 1;
   }
 
-  give({ status, determinism, number, cachedTokens }: ChosenWorker): void {
+  give({ status, determinism, number, expected }: ChosenWorker): void {
     this.number = number;
-    this.cachedTokens = cachedTokens;
+    this.expected = expected;
     this.worker = { node: status.node, start: status.start };
     this.attempt += 1;
     this.#candidate = determinism;

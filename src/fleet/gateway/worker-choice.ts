@@ -1,17 +1,18 @@
 // Which worker gets a request: of those that have its model loaded, and compute the same bits where it has begun, the one that
 // the router expects to finish it first.
 
-import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { BlockImages } from '../../engine/cache/block-images.ts';
 import { type EngineRequest, isAnswered } from '../../engine/request.ts';
 import type { Membership } from '../membership.ts';
-import type { Answer, ModelStatus, NodeStatus, PrefixMessage, Question } from '../messages.ts';
+import type { Answer, ModelStatus, NodeStatus, PrefixMessage, Question, StoredMessage } from '../messages.ts';
+import { type ExpectedPrefix, NOTHING_FOUND, tokensByTier } from '../routing/expected-prefix.ts';
 import { promptKeys } from '../routing/prefix-keys.ts';
 import { type RoutedRequest, Router } from '../routing/router.ts';
 import type { Assignment } from '../routing/worker-status.ts';
 import type { Replica } from './model-replicas.ts';
 import type { ModelTable } from './model-table.ts';
 import type { ChosenWorker, OpenAnswer } from './open-answer.ts';
+import { StoredPrefixes } from './stored-prefixes.ts';
 import { WorkerHealth } from './worker-health.ts';
 
 export interface WorkerChoice {
@@ -40,14 +41,22 @@ export class RoutedChoice implements WorkerChoice {
   readonly #options: RoutedChoiceOptions;
   readonly #router: Router;
   readonly #assignments = new Map<OpenAnswer, Assignment>();
+  readonly #stored: StoredPrefixes;
 
   constructor(options: RoutedChoiceOptions) {
     this.#options = options;
     this.#router = new Router({ gateway: options.node, maxWaitMs: [NEVER, NEVER, NEVER] });
+    this.#stored = new StoredPrefixes({
+      router: this.#router,
+      ask: options.ask,
+      keyOf: (worker, model) => this.#keyOf(worker, model),
+      nowMs: options.nowMs,
+    });
     options.membership.onStatus((status) => this.#handleStatus(status));
     options.membership.onChange((change, { node }) => {
       if (change !== 'left') return;
       this.#router.remove(node);
+      this.#stored.left(node);
       this.health.left(node);
     });
   }
@@ -82,8 +91,8 @@ export class RoutedChoice implements WorkerChoice {
         excluded.add(name);
         continue;
       }
-      const cached = decision.kind === 'worker' ? decision.cachedBlocks : 0;
-      return this.#give(open, replica, routed, cached, nowMs);
+      const prefix = decision.kind === 'worker' ? decision.prefix : NOTHING_FOUND;
+      return this.#give(open, replica, routed, prefix, nowMs);
     }
   }
 
@@ -91,17 +100,17 @@ export class RoutedChoice implements WorkerChoice {
     open: OpenAnswer,
     { status, model }: Replica,
     routed: RoutedRequest,
-    cachedBlocks: number,
+    prefix: ExpectedPrefix,
     nowMs: number,
   ): ChosenWorker {
     this.health.chosen(status, nowMs);
-    const assignment = this.#router.assign(status.node, routed, cachedBlocks);
+    const assignment = this.#router.assign(status.node, routed, prefix);
     if (assignment !== undefined) this.#assignments.set(open, assignment);
     return {
       status,
       determinism: model.determinism,
       number: assignment?.number ?? 0,
-      cachedTokens: cachedBlocks * BLOCK_TOKENS,
+      expected: tokensByTier(prefix),
     };
   }
 
@@ -112,7 +121,12 @@ export class RoutedChoice implements WorkerChoice {
     this.#router.ended(assignment);
   }
 
-  handle({ worker, model, batch }: PrefixMessage): void {
+  handle(message: PrefixMessage | StoredMessage): void {
+    if ('stored' in message) {
+      this.#stored.handle(message);
+      return;
+    }
+    const { worker, model, batch } = message;
     const key = this.#keyOf(worker, model);
     if (key === undefined) return;
     if (this.#router.cacheBatch(worker, key, batch) === 'missed') void this.#catchUp(worker, model);
@@ -169,6 +183,7 @@ export class RoutedChoice implements WorkerChoice {
       },
       this.#options.nowMs(),
     );
+    this.#stored.handleStatus(status);
     if (outcome !== 'joined' && outcome !== 'restarted') return;
     // Prefixes from before this gateway knew the worker.
     for (const { name, load } of models) if (load !== undefined) void this.#catchUp(node, name);

@@ -1,8 +1,8 @@
 // When a worker would begin, give the first token of, and finish a request: arithmetic over its status. The figures are
 // estimates, good enough to compare workers; what each term stands for is in docs/fleet-routing.md.
 
-import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { AGING_PER_SECOND, type Priority } from '../../engine/scheduler/sequence.ts';
+import { type ExpectedPrefix, foundTokens } from './expected-prefix.ts';
 import type { ByPriority } from './heartbeat.ts';
 import { blocksOf, type WorkerStatus } from './worker-status.ts';
 
@@ -67,21 +67,21 @@ export function costMs({ finishMs, othersMs }: ExpectedTimes): number {
 export function expectedTimes(
   status: WorkerStatus,
   request: RequestShape,
-  cachedBlocks: number,
+  prefix: ExpectedPrefix,
   nowMs: number,
 ): ExpectedTimes {
   const pace = paceOf(status, request.priority, request.ageMs);
   const { speeds, running, maxRunning } = status.report;
   const rows = Math.min(maxRunning - 1, running);
-  const uncached = request.promptTokens - cachedBlocks * BLOCK_TOKENS;
+  const uncached = request.promptTokens - foundTokens(prefix);
   const sinceMs = Math.max(0, nowMs - status.receivedMs);
   const waitMs = Math.max(
     0,
-    Math.max(pace.aheadMs, shortageMs(status, request, cachedBlocks, pace)) - sinceMs,
+    Math.max(pace.aheadMs, shortageMs(status, request, prefix.memoryBlocks, pace)) - sinceMs,
   );
   const steps = Math.ceil(uncached / chunkBeside(rows, speeds.stepTokens));
   const ownMs = uncached * speeds.promptTokenMs + steps * (speeds.stepBaseMs + speeds.stepRowMs * (rows + 1));
-  const firstTokenMs = waitMs + ownMs;
+  const firstTokenMs = waitMs + prefix.loadMs + ownMs;
   return {
     waitMs,
     firstTokenMs,

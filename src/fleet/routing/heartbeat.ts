@@ -14,6 +14,16 @@ export interface Speeds {
 
 export type KnownSpeeds = Pick<Speeds, 'stepTokens'> & Partial<Speeds>;
 
+/** The tiers below a worker's memory. A block is one of the model's KV blocks. */
+export interface TierReport {
+  /** Until a block of the machine's memory has come up; absent where none is used. */
+  readonly hostBlockMs?: number | undefined;
+  /** The same of the folder of blocks; equal names, the same blocks. */
+  readonly disk?: { readonly folder: string; readonly blockMs: number } | undefined;
+  /** Times that were not measured yet are those of 400 MB/s from the disk and 2 GB/s into memory. */
+  readonly isAssumed: boolean;
+}
+
 export interface LoadedModelStatus {
   readonly modelKey: string;
   /** Of waiting and running sequences. */
@@ -28,6 +38,8 @@ export interface LoadedModelStatus {
   readonly speeds: Speeds;
   /** A running mean. */
   readonly answerTokens: number;
+  /** Absent where what leaves memory is lost. */
+  readonly tiers?: TierReport | undefined;
 }
 
 /** With the speeds measured so far. */

@@ -16,6 +16,8 @@ const FIRST_ENTRIES = 2 ** 10;
 const PART_BITS = 15;
 const PART_MASK = 2 ** PART_BITS - 1;
 const MOST_PARTS = PART_MASK - 1;
+/** Owner of a tier's part. */
+const NO_WORKER = -1;
 /** Entries cleared of closed parts at each enter or leave. */
 const CLEANED_AT_ONCE = 8;
 
@@ -51,6 +53,8 @@ export class PrefixIndex {
 
   #owners: number[] = [];
   #open = new Int32Array(2);
+  /** Of the open parts, those of workers: a walk reports these alone. */
+  #walked = new Int32Array(2);
   readonly #freeParts: number[] = [];
   /** Closed before the current sweep began; later ones wait for the next. */
   #sweeping: number[] = [];
@@ -59,6 +63,8 @@ export class PrefixIndex {
 
   #path = new Int32Array(64);
   #alive = new Int32Array(2);
+  /** Leading blocks of the last walk that somebody holds. */
+  #known = 0;
   #matched = { count: 0, workers: new Int32Array(64), blocks: new Int32Array(64) };
 
   constructor(maxEntries = DEFAULT_MAX_ENTRIES) {
@@ -85,25 +91,26 @@ export class PrefixIndex {
     return this.#forgotten;
   }
 
-  /** Undefined where there are too many parts. */
-  openPart(worker: number): number | undefined {
+  /** Undefined where there are too many parts. Without a worker it is of a tier, which `holds` asks about. */
+  openPart(worker?: number): number | undefined {
     const part = this.#freeParts.pop() ?? this.#owners.length;
     if (part >= MOST_PARTS) return undefined;
-    this.#owners[part] = worker;
+    this.#owners[part] = worker ?? NO_WORKER;
     this.#sets.widen(part + 1);
     if (this.#open.length < this.#sets.words) {
-      const wider = new Int32Array(this.#sets.words);
-      wider.set(this.#open);
-      this.#open = wider;
+      this.#open = widened(this.#open, this.#sets.words);
+      this.#walked = widened(this.#walked, this.#sets.words);
       this.#alive = new Int32Array(this.#sets.words);
     }
-    this.#open[part >>> 5] = (this.#open[part >>> 5] as number) | (1 << (part & 31));
+    setBit(this.#open, part);
+    if (worker !== undefined) setBit(this.#walked, part);
     return part;
   }
 
   /** O(1). */
   closePart(part: number): void {
-    this.#open[part >>> 5] = (this.#open[part >>> 5] as number) & ~(1 << (part & 31));
+    clearBit(this.#open, part);
+    clearBit(this.#walked, part);
     this.#closed.push(part);
   }
 
@@ -130,14 +137,17 @@ export class PrefixIndex {
     if (this.#holders[entry] === 0) this.#delete(entry);
   }
 
-  /** Walks the chain until no worker has the next block, and marks it as used, parents more recently than children. */
-  match(keys: Int32Array): PrefixMatch {
+  /**
+   * Walks the chain until no worker has the next block, and marks it as used, parents more recently than children. With `beyond`
+   * it goes on to the first block that nobody holds, worker or tier.
+   */
+  match(keys: Int32Array, beyond = false): PrefixMatch {
     const match = this.#matched;
     match.count = 0;
     const chain = keys.length / KEY_LANES;
     if (this.#path.length < chain) this.#path = new Int32Array(2 * chain);
     const alive = this.#alive;
-    alive.set(this.#open);
+    alive.set(this.#walked);
     let depth = 0;
     for (; depth < chain; depth++) {
       const high = keys[depth * KEY_LANES] as number;
@@ -147,12 +157,38 @@ export class PrefixIndex {
       this.#path[depth] = entry;
       if (!this.#keepHolders(entry, depth)) break;
     }
+    this.#known = beyond ? this.#walkOn(keys, depth) : depth;
     for (let word = 0; word < alive.length; word++) this.#report(word, alive[word] as number, depth);
-    for (let i = depth - 1; i >= 0; i--) {
+    for (let i = this.#known - 1; i >= 0; i--) {
       this.#unlink(this.#path[i] as number);
       this.#linkNewest(this.#path[i] as number);
     }
     return match;
+  }
+
+  /** Leading blocks of the last walk that are held at all. */
+  get known(): number {
+    return this.#known;
+  }
+
+  /** Whether a part has a block of the last walk, one of the `known`. */
+  holds(part: number, block: number): boolean {
+    const holders = this.#holders[this.#path[block] as number] as number;
+    if (holders >= 0) return (holders & PART_MASK) === part + 1 || holders >>> PART_BITS === part + 1;
+    const word = this.#sets.chunkOf(~holders)[this.#sets.rowOf(~holders) + 1 + (part >>> 5)] as number;
+    return (word & (1 << (part & 31))) !== 0;
+  }
+
+  #walkOn(keys: Int32Array, from: number): number {
+    const chain = keys.length / KEY_LANES;
+    let depth = from;
+    for (; depth < chain; depth++) {
+      const [high, low] = [keys[depth * KEY_LANES] as number, keys[depth * KEY_LANES + 1] as number];
+      const entry = this.#find(this.#bucketOf(high, low), high, low);
+      if (entry === 0) break;
+      this.#path[depth] = entry;
+    }
+    return depth;
   }
 
   /** Keeps the holders of the entry, reports the others with `depth` blocks, and returns whether any is left. */
@@ -371,6 +407,20 @@ export class PrefixIndex {
     this.#newer[older] = newer;
     this.#older[newer] = older;
   }
+}
+
+function widened(bits: Int32Array<ArrayBuffer>, words: number): Int32Array<ArrayBuffer> {
+  const wider = new Int32Array(words);
+  wider.set(bits);
+  return wider;
+}
+
+function setBit(bits: Int32Array, part: number): void {
+  bits[part >>> 5] = (bits[part >>> 5] as number) | (1 << (part & 31));
+}
+
+function clearBit(bits: Int32Array, part: number): void {
+  bits[part >>> 5] = (bits[part >>> 5] as number) & ~(1 << (part & 31));
 }
 
 function bitIn(word: number, part: number): number {

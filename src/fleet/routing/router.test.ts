@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Priority } from '../../engine/scheduler/sequence.ts';
 import { TIE_SHARE } from './candidates.ts';
 import { costMs } from './expected-finish.ts';
+import { NOTHING_FOUND } from './expected-prefix.ts';
 import type { Heartbeat, LoadedModelStatus, ModelReport } from './heartbeat.ts';
 import { promptKeys } from './prefix-keys.ts';
 import { type HeartbeatOutcome, type RoutedRequest, Router } from './router.ts';
@@ -77,7 +78,7 @@ describe('the router', () => {
     for (let n = 0; n < 30; n++) {
       const decision = router.choose({ ...request, conversation: `${n}` }, 0);
       if (decision.kind !== 'worker') throw new Error(decision.kind);
-      router.assign(decision.worker, request, decision.cachedBlocks);
+      router.assign(decision.worker, request, decision.prefix);
       took.push(decision.worker);
     }
     const first = took.indexOf('cold');
@@ -137,14 +138,14 @@ describe('the router', () => {
     const router = routerWith({ a: {}, b: {} });
     const first = chosen(router);
     const other = first === 'a' ? 'b' : 'a';
-    const assignment = router.assign(first, request, 0);
+    const assignment = router.assign(first, request, NOTHING_FOUND);
     expect(assignment).toMatchObject({ worker: first, number: 1, tokens: 512 });
     expect(chosen(router)).toBe(other);
     hear(router, first, { number: 2, heard: { here: 0, elsewhere: 9 } });
     expect(chosen(router), 'not contained yet').toBe(other);
     hear(router, first, { number: 3, heard: { here: 1 } });
     expect(chosen(router)).toBe(first);
-    const second = router.assign(first, request, 0);
+    const second = router.assign(first, request, NOTHING_FOUND);
     expect(chosen(router)).toBe(other);
     if (second !== undefined) router.ended(second);
     expect(chosen(router)).toBe(first);
@@ -255,7 +256,7 @@ describe('the router', () => {
     expect(router.silent(2500)).toEqual(['old']);
     router.remove('old');
     expect([...router.workers]).toEqual(['new']);
-    expect(router.assign('old', request, 0)).toBeUndefined();
+    expect(router.assign('old', request, NOTHING_FOUND)).toBeUndefined();
     router.remove('new');
     expect(router.indexOf('model')).toBeUndefined();
   });

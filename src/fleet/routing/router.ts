@@ -15,9 +15,17 @@ import {
   type RequestShape,
   refuse,
 } from './expected-finish.ts';
+import {
+  type ExpectedPrefix,
+  expectedPrefix,
+  foundTokens,
+  inMemory,
+  savedTokens,
+} from './expected-prefix.ts';
 import { FastestSpeeds } from './fastest-speeds.ts';
 import { type ByPriority, type Heartbeat, wholeSpeeds } from './heartbeat.ts';
 import { DEFAULT_MAX_ENTRIES, PrefixIndex } from './prefix-index.ts';
+import { type FoundPrefixes, TierHolders, type WorkerTiers } from './tier-holders.ts';
 import { type Assignment, blocksOf, WorkerStatus } from './worker-status.ts';
 
 interface RouterOptions {
@@ -41,7 +49,9 @@ export interface RoutedRequest extends RequestShape {
 interface Choice {
   readonly kind: 'worker';
   readonly worker: string;
+  /** In memory. */
   readonly cachedBlocks: number;
+  readonly prefix: ExpectedPrefix;
   readonly expected: ExpectedTimes;
 }
 
@@ -71,6 +81,7 @@ interface RoutedModel {
   readonly fastest: FastestSpeeds;
   readonly index: PrefixIndex;
   readonly news: CacheEvents;
+  readonly tiers: TierHolders;
 }
 
 export class Router {
@@ -83,6 +94,7 @@ export class Router {
   readonly #models = new Map<string, RoutedModel>();
   /** By worker number; all zero between decisions. */
   #cachedTokens = new Int32Array(64);
+  #found: FoundPrefixes = noPrefixes(64);
 
   constructor(options: RouterOptions) {
     this.#gateway = options.gateway;
@@ -116,7 +128,8 @@ export class Router {
     const heard = heartbeat.heard[this.#gateway] ?? 0;
     const gateways = Object.keys(heartbeat.heard).length;
     for (const report of heartbeat.models) {
-      const { candidates, fastest } = this.#modelOf(report.modelKey);
+      const { candidates, fastest, tiers } = this.#modelOf(report.modelKey);
+      tiers.set(worker.number, worker.name, report.tiers);
       const known = candidates.get(worker.number);
       fastest.set(worker.number, report.speeds);
       const status = { ...report, speeds: wholeSpeeds(report.speeds, fastest.speeds) };
@@ -165,20 +178,58 @@ export class Router {
     return this.#modelOf(modelKey).news.replace(worker.number, snapshot);
   }
 
+  /** By which a worker tells of its tiers; undefined where it has not said yet that it has the model. */
+  tiersOf(name: string, modelKey: string): WorkerTiers | undefined {
+    const worker = this.#workers.get(name);
+    if (worker?.models.has(modelKey) !== true) return undefined;
+    return this.#modelOf(modelKey).tiers.of(worker.number);
+  }
+
   choose(request: RoutedRequest, nowMs: number): Decision {
     const model = this.#models.get(request.modelKey);
     if (model === undefined) return { kind: 'none' };
-    const match = model.index.match(request.keys);
+    const { index, tiers } = model;
+    const match = index.match(request.keys, tiers.size > 0);
     for (let i = 0; i < match.count; i++) {
+      this.#found.memory[match.workers[i] as number] = match.blocks[i] as number;
       this.#cachedTokens[match.workers[i] as number] = (match.blocks[i] as number) * BLOCK_TOKENS;
     }
-    const decision = this.#chooseFrom(model.candidates, request, nowMs);
-    for (let i = 0; i < match.count; i++) this.#cachedTokens[match.workers[i] as number] = 0;
+    if (tiers.size > 0) this.#addLoadable(model);
+    const decision = this.#chooseFrom(model, request, nowMs);
+    for (let i = 0; i < match.count; i++) {
+      this.#found.memory[match.workers[i] as number] = 0;
+      this.#cachedTokens[match.workers[i] as number] = 0;
+    }
+    tiers.clear(this.#found);
+    for (const worker of tiers.workers()) this.#cachedTokens[worker] = 0;
     return decision;
   }
 
+  /** What workers could load counts as cached, less what loading takes. */
+  #addLoadable({ tiers, candidates }: RoutedModel): void {
+    tiers.find(this.#found);
+    for (const worker of tiers.workers()) {
+      const speeds = candidates.get(worker)?.status.report.speeds;
+      if (speeds === undefined) continue;
+      const prefix = this.#prefixOf(tiers, worker, speeds.promptTokenMs);
+      this.#cachedTokens[worker] = savedTokens(prefix, speeds.promptTokenMs);
+    }
+  }
+
+  #prefixOf(tiers: TierHolders, worker: number, promptTokenMs: number): ExpectedPrefix {
+    const [memory = 0, host = 0, disk = 0] = [
+      this.#found.memory[worker],
+      this.#found.host[worker],
+      this.#found.disk[worker],
+    ];
+    const report = host + disk === 0 ? undefined : tiers.reportOf(worker);
+    return report === undefined
+      ? inMemory(memory)
+      : expectedPrefix(memory, host, disk, report, promptTokenMs);
+  }
+
   /** Counts what is sent to a worker for the next decisions. Undefined where the worker has left. */
-  assign(name: string, request: RoutedRequest, cachedBlocks: number): Assignment | undefined {
+  assign(name: string, request: RoutedRequest, prefix: ExpectedPrefix): Assignment | undefined {
     const worker = this.#workers.get(name);
     const candidates = this.#models.get(request.modelKey)?.candidates;
     const status = worker && candidates?.get(worker.number)?.status;
@@ -189,8 +240,8 @@ export class Router {
       modelKey: request.modelKey,
       number: worker.assigned,
       priority: request.priority,
-      tokens: request.promptTokens - cachedBlocks * BLOCK_TOKENS,
-      blocks: blocksOf(request.promptTokens) - cachedBlocks,
+      tokens: request.promptTokens - foundTokens(prefix),
+      blocks: blocksOf(request.promptTokens) - prefix.memoryBlocks,
     };
     status.assign(assignment);
     candidates.refresh(worker.number);
@@ -206,20 +257,21 @@ export class Router {
     candidates?.refresh(worker.number);
   }
 
-  #chooseFrom(candidates: Candidates, request: RoutedRequest, nowMs: number): Decision {
+  #chooseFrom(model: RoutedModel, request: RoutedRequest, nowMs: number): Decision {
+    const { candidates } = model;
     const conversationHash = hashText(request.conversation);
     const heardAfterMs = nowMs - this.#silentAfterMs;
     const asked = { ...request, conversationHash };
     const near = candidates.best(asked, this.#cachedTokens, request.excluded, heardAfterMs, nowMs);
     if (near.length === 0) return { kind: 'none' };
     const able = near.filter(({ status }) => fits(status, request));
-    if (able.length === 0) return this.#anybodyFits(candidates, asked, heardAfterMs, nowMs);
-    return this.#closest(able, request, conversationHash, nowMs);
+    if (able.length === 0) return this.#anybodyFits(model, asked, heardAfterMs, nowMs);
+    return this.#closest(able, model.tiers, request, conversationHash, nowMs);
   }
 
   /** Where none of the best fits the request, a larger worker may be among the rest. */
   #anybodyFits(
-    candidates: Candidates,
+    { candidates, tiers }: RoutedModel,
     request: RoutedRequest & { readonly conversationHash: number },
     heardAfterMs: number,
     nowMs: number,
@@ -232,36 +284,36 @@ export class Router {
         fits(status, request),
     );
     if (able.length === 0) return { kind: 'too-large' };
-    return this.#closest(able, request, request.conversationHash, nowMs);
+    return this.#closest(able, tiers, request, request.conversationHash, nowMs);
   }
 
   /** The least cost; among equally good ones the one with most cached blocks, then the highest rank. */
   #closest(
     able: readonly Candidate[],
+    tiers: TierHolders,
     request: RoutedRequest,
     conversationHash: number,
     nowMs: number,
   ): Decision {
     const looked = able.map((candidate) => {
-      const cachedBlocks = (this.#cachedTokens[candidate.worker] ?? 0) / BLOCK_TOKENS;
-      return {
-        candidate,
-        cachedBlocks,
-        expected: expectedTimes(candidate.status, request, cachedBlocks, nowMs),
-      };
+      const { worker, status } = candidate;
+      const prefix = this.#prefixOf(tiers, worker, status.report.speeds.promptTokenMs);
+      const cachedTokens = this.#cachedTokens[worker] ?? 0;
+      return { candidate, prefix, cachedTokens, expected: expectedTimes(status, request, prefix, nowMs) };
     });
     const leastMs = Math.min(...looked.map(({ expected }) => costMs(expected)));
     const [first] = looked
       .filter(({ expected }) => costMs(expected) <= leastMs * (1 + TIE_SHARE))
       .sort(
         (a, b) =>
-          b.cachedBlocks - a.cachedBlocks ||
+          b.cachedTokens - a.cachedTokens ||
           rank(conversationHash, b.candidate.hash) - rank(conversationHash, a.candidate.hash),
       ) as [(typeof looked)[number]];
     const refusal = refuse(first.expected.waitMs, request.priority, this.#maxWaitMs);
     if (refusal !== undefined) return refusal;
-    const { candidate, cachedBlocks, expected } = first;
-    return { kind: 'worker', worker: candidate.name, cachedBlocks, expected };
+    const { candidate, prefix, expected } = first;
+    const { memoryBlocks: cachedBlocks } = prefix;
+    return { kind: 'worker', worker: candidate.name, cachedBlocks, prefix, expected };
   }
 
   #workerOf({ worker: name, epoch }: Heartbeat): Worker {
@@ -272,6 +324,7 @@ export class Router {
     const number = this.#freeNumbers.pop() ?? this.#workers.size;
     if (number >= this.#cachedTokens.length) {
       this.#cachedTokens = new Int32Array(2 * this.#cachedTokens.length);
+      this.#found = noPrefixes(this.#cachedTokens.length);
     }
     const fresh: Worker = {
       name,
@@ -295,6 +348,7 @@ export class Router {
       fastest: new FastestSpeeds(),
       index,
       news: new CacheEvents(index),
+      tiers: new TierHolders(index),
     };
     this.#models.set(modelKey, fresh);
     return fresh;
@@ -306,6 +360,12 @@ export class Router {
     model.candidates.remove(number);
     model.fastest.delete(number);
     model.news.forget(number);
+    model.tiers.delete(number);
     if (model.candidates.all.length === 0) this.#models.delete(modelKey);
   }
+}
+
+function noPrefixes(workers: number): FoundPrefixes {
+  const none = () => new Int32Array(workers);
+  return { memory: none(), host: none(), disk: none() };
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { expectedTimes, type RequestShape } from './expected-finish.ts';
+import { inMemory } from './expected-prefix.ts';
 import type { LoadedModelStatus } from './heartbeat.ts';
 import { type Assignment, WorkerStatus } from './worker-status.ts';
 
@@ -50,15 +51,15 @@ describe('where a worker stands', () => {
 describe('expected times', () => {
   it('of an idle worker are those of its steps', () => {
     const idle = { ...report, queuedTokens: [0, 0, 0], waiting: [0, 0, 0], running: 0 } as const;
-    const times = expectedTimes(new WorkerStatus(idle, 1, 0), request, 0, 0);
+    const times = expectedTimes(new WorkerStatus(idle, 1, 0), request, inMemory(0), 0);
     // One step of 64 prompt tokens, then ten of one row.
     expect(times).toEqual({ waitMs: 0, firstTokenMs: 128 + 31, finishMs: 128 + 31 + 310, othersMs: 0 });
-    expect(expectedTimes(new WorkerStatus(idle, 1, 0), request, 1, 0).firstTokenMs).toBe(64 + 31);
+    expect(expectedTimes(new WorkerStatus(idle, 1, 0), request, inMemory(1), 0).firstTokenMs).toBe(64 + 31);
   });
 
   it('shrink with the queue while no heartbeat comes, but not below nothing', () => {
     const status = new WorkerStatus(report, 1, 1000);
-    const waitAt = (nowMs: number) => expectedTimes(status, request, 0, nowMs).waitMs;
+    const waitAt = (nowMs: number) => expectedTimes(status, request, inMemory(0), nowMs).waitMs;
     expect(waitAt(1000)).toBeGreaterThan(200);
     expect(waitAt(1100)).toBeCloseTo(waitAt(1000) - 100);
     expect(waitAt(9000)).toBe(0);
@@ -67,7 +68,7 @@ describe('expected times', () => {
   it('count what running sequences lose', () => {
     const status = new WorkerStatus(report, 1, 0);
     // Two of them: 64 tokens of 2 ms each, and half of 11 rows of 1 ms.
-    expect(expectedTimes(status, request, 0, 0).othersMs).toBe(2 * (128 + 5.5));
-    expect(expectedTimes(status, request, 1, 0).othersMs).toBe(2 * (64 + 5.5));
+    expect(expectedTimes(status, request, inMemory(0), 0).othersMs).toBe(2 * (128 + 5.5));
+    expect(expectedTimes(status, request, inMemory(1), 0).othersMs).toBe(2 * (64 + 5.5));
   });
 });

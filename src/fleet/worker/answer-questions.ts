@@ -6,6 +6,7 @@ import type { Answer, Question } from '../messages.ts';
 import { describeTextSide, readPart } from '../text-side.ts';
 import type { FleetWorker } from './fleet-worker.ts';
 import type { PrefixPublisher } from './prefix-publisher.ts';
+import type { StoredPublisher } from './stored-publisher.ts';
 
 const done: Answer = { kind: 'done' };
 
@@ -13,6 +14,7 @@ interface WorkerParts {
   readonly pool: ModelPool;
   readonly worker: FleetWorker;
   readonly prefixes: PrefixPublisher;
+  readonly stored: StoredPublisher;
 }
 
 export async function answerQuestion(question: Question, parts: WorkerParts): Promise<Answer> {
@@ -23,7 +25,7 @@ export async function answerQuestion(question: Question, parts: WorkerParts): Pr
   }
 }
 
-async function answer(question: Question, { pool, worker, prefixes }: WorkerParts): Promise<Answer> {
+async function answer(question: Question, { pool, worker, prefixes, stored }: WorkerParts): Promise<Answer> {
   switch (question.kind) {
     case 'load':
     case 'keep': {
@@ -53,6 +55,8 @@ async function answer(question: Question, { pool, worker, prefixes }: WorkerPart
       return refused('no status has been published yet');
     case 'prefixes':
       return { kind: 'prefixes', snapshot: await prefixes.snapshot(question.model) };
+    case 'stored':
+      return { kind: 'stored', piece: stored.piece(question.model, question.tier, question.before) };
     case 'text-side':
       return { kind: 'text-side', side: describeTextSide(entryOf(pool, question.model)) };
     case 'text-part': {

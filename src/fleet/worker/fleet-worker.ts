@@ -134,7 +134,7 @@ export class FleetWorker {
   }
 
   #take(submission: Submission): void {
-    const { id, attempt, gateway, model, ageMs, number, cachedTokens = 0 } = submission;
+    const { id, attempt, gateway, model, ageMs, number, cachedTokens = 0, expected } = submission;
     const { pictures, ...sent } = submission.request;
     const request: EngineRequest = { ...sent, enqueuedMs: this.#options.clock.wallMs() - ageMs };
     this.heard.set(gateway, Math.max(number, this.heard.get(gateway) ?? 0));
@@ -150,6 +150,7 @@ export class FleetWorker {
       enqueuedMs,
       promptTokens,
       cachedTokens,
+      expected,
       answer,
     });
     if (entry === undefined) {

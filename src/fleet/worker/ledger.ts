@@ -6,6 +6,7 @@ import type { Priority } from '../../engine/scheduler/sequence.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { StopToken } from '../../sampling/stop-condition.ts';
 import type { AnswerProgress, AnswerUpdate, Attempt, Returned } from '../messages.ts';
+import type { TokensByTier } from '../routing/expected-prefix.ts';
 
 /** How long an answer is kept after its end. */
 const KEEP_MS = 300_000;
@@ -21,6 +22,8 @@ export interface LedgerEntry extends Attempt {
   readonly promptTokens: number;
   /** Of the prompt and the given tokens, probably. */
   readonly cachedTokens: number;
+  /** Of them, where its gateway expected them to be. */
+  readonly expected?: TokensByTier | undefined;
   readonly priority: Priority;
   /** By the clock of this machine, in milliseconds since 1970. */
   readonly enqueuedMs: number;
@@ -41,7 +44,15 @@ export interface LedgerEntry extends Attempt {
 
 type NewEntry = Pick<
   LedgerEntry,
-  'id' | 'attempt' | 'gateway' | 'model' | 'promptTokens' | 'cachedTokens' | 'priority' | 'enqueuedMs'
+  | 'id'
+  | 'attempt'
+  | 'gateway'
+  | 'model'
+  | 'promptTokens'
+  | 'cachedTokens'
+  | 'expected'
+  | 'priority'
+  | 'enqueuedMs'
 > & {
   readonly answer: readonly number[];
 };

@@ -10,7 +10,7 @@ import type { LedgerEntry } from './ledger.ts';
 
 type TracedEntry = Pick<
   LedgerEntry,
-  'id' | 'attempt' | 'gateway' | 'model' | 'tokens' | 'given' | 'finish' | 'returned'
+  'id' | 'attempt' | 'gateway' | 'model' | 'tokens' | 'given' | 'finish' | 'returned' | 'expected'
 >;
 
 interface WorkSpansOptions {
@@ -91,7 +91,7 @@ export class WorkSpan {
 
   end(): void {
     const { tracer, node, clock } = this.#options;
-    const { id, attempt, gateway, model, tokens, given, finish, returned } = this.#entry;
+    const { id, attempt, gateway, model, tokens, given, finish, returned, expected } = this.#entry;
     const endMs = this.#nowMs;
     const wallMs = (atMs: number | undefined) =>
       atMs === undefined ? undefined : clock.wallMs() - (endMs - atMs);
@@ -114,6 +114,9 @@ export class WorkSpan {
         'chairlift.engine.request.id': id,
         'chairlift.attempt': attempt,
         'chairlift.returned': returned?.reason,
+        'chairlift.expected.memory_tokens': expected?.memory,
+        'chairlift.expected.host_tokens': expected?.host,
+        'chairlift.expected.disk_tokens': expected?.disk,
       },
       error: finish?.error?.code ?? (returned === undefined ? undefined : 'returned'),
     });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { EngineClient } from '../../engine/engine-client.ts';
 import type { Priority } from '../../engine/scheduler/sequence.ts';
 import type { BlockDemand } from '../../engine/scheduler/stats.ts';
+import type { TierStats } from '../../engine/tiers/tier-stats.ts';
 import { folderOf, modelParts } from '../../pool/model-files.ts';
 import type { ModelKeys } from '../../pool/model-keys.ts';
 import type { ModelEntry, ModelPool } from '../../pool/model-pool.ts';
@@ -12,6 +13,7 @@ import type { ServedModel } from '../../pool/served-model.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { messageOf } from '../../runtime/error-message.ts';
 import type { ModelLoad, ModelStatus } from '../messages.ts';
+import type { TierReport } from '../routing/heartbeat.ts';
 import type { Ledger } from './ledger.ts';
 import { RecentSteps } from './step-rates.ts';
 import { StepSpeeds } from './step-speeds.ts';
@@ -23,6 +25,7 @@ interface Watched {
   /** Of images, since its engine began. */
   pieces: number;
   blocks: BlockDemand | undefined;
+  tiers: TierReport | undefined;
 }
 
 interface Content {
@@ -118,6 +121,7 @@ export class WorkerModels {
       oldestMs: [oldest(0), oldest(1), oldest(2)],
       speeds: watched.speeds.speeds,
       answerTokens: this.#options.ledger.answerTokens,
+      ...(watched.tiers === undefined ? {} : { tiers: watched.tiers }),
       steps: watched.stepCount,
       ...(preparing > 0 ? { preparing } : {}),
       work: {
@@ -137,6 +141,7 @@ export class WorkerModels {
       stepCount: 0,
       pieces: 0,
       blocks: undefined,
+      tiers: undefined,
     };
     this.#watched.set(engine, watched);
     engine.monitor?.subscribe({
@@ -147,6 +152,9 @@ export class WorkerModels {
       },
       blocks: (demand) => {
         watched.blocks = demand;
+      },
+      tiers: (stats) => {
+        watched.tiers = tierReport(stats);
       },
       images: ({ pieces }) => {
         // Another engine begins anew.
@@ -181,4 +189,15 @@ export class WorkerModels {
     const vision = sees && readsPictures ? { vision: await keys.ofTower(path, projectorPath) } : {};
     return { key, ...vision, weightBytes };
   }
+}
+
+/** What gateways choose by; undefined where nothing could be loaded. */
+function tierReport({ host, disk, holder, block }: TierStats): TierReport | undefined {
+  const hasDisk = disk !== undefined && holder !== undefined;
+  if (block === undefined || (host === undefined && !hasDisk)) return undefined;
+  return {
+    ...(host === undefined ? {} : { hostBlockMs: block.hostMs }),
+    ...(hasDisk ? { disk: { folder: holder, blockMs: block.diskMs } } : {}),
+    isAssumed: block.isAssumed,
+  };
 }

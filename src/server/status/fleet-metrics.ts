@@ -13,6 +13,8 @@ export interface FleetFigures {
   /** Since the start of this gateway. */
   readonly reassignments: number;
   readonly resends: number;
+  /** Prompt tokens that workers were chosen for, as they were expected to have them. */
+  readonly expectedTokens: { readonly memory: number; readonly host: number; readonly disk: number };
   /** Of the member that has been silent for longest. */
   readonly oldestStatusMs: number;
   /** Absent where nothing is archived, or the message system did not say in time. */
@@ -40,6 +42,13 @@ export class FleetMetrics {
   );
   readonly #resends = this.#counter('resends_total', 'Requests sent to their worker again, unacknowledged');
 
+  readonly #expected = new Counter({
+    name: 'chairlift_fleet_expected_prefix_tokens_total',
+    help: 'Prompt tokens of this gateway that workers were expected not to compute, by where they lay',
+    labelNames: ['tier'],
+    registers: [this.#registry],
+  });
+
   async text(figures: FleetFigures): Promise<string> {
     this.#take(figures);
     return `${await this.#registry.metrics()}\n`;
@@ -56,6 +65,8 @@ export class FleetMetrics {
     for (const { model, contents } of figures.contents) this.#contents.set({ model }, contents);
     this.#statusAge.set(figures.oldestStatusMs / 1000);
     if (figures.archiveBytes !== undefined) this.#archive.set(figures.archiveBytes);
+    this.#expected.reset();
+    for (const [tier, tokens] of Object.entries(figures.expectedTokens)) this.#expected.inc({ tier }, tokens);
     for (const [counter, total] of [
       [this.#reassignments, figures.reassignments],
       [this.#resends, figures.resends],
