@@ -216,7 +216,7 @@ export const configOptions = {
   cacheDisk: {
     kind: text,
     meaning:
-      'a folder in which KV blocks are kept, so that prompts need not be computed again after a restart: [tiers](batching.md#tiers)',
+      'a folder in which KV blocks are kept, so that prompts need not be computed again after a restart: [tiers](batching.md#tiers); workers of a fleet [may share one](fleet.md#a-folder-that-workers-share)',
   },
   cacheDiskSize: {
     kind: bytes,
