@@ -103,6 +103,7 @@ const savedBy = (setup: Setup = {}) =>
     const answer = await ask(engine, 'Milo', { slot: 1 });
     const saved = await done(engine.actOnSlot(action.save(1)));
     expect(answer.finish.cachedTokens).toBe(0);
+    expect((await engine.stats()).blocks.used).toBe(0);
     return { answer, saved };
   });
 
@@ -265,6 +266,19 @@ describe('the prefix of a slot', () => {
       expect((await done(engine.actOnSlot(action.erase(1)))).tokens).toBe(256 - 64);
       expect((await done(engine.actOnSlot(action.erase(7)))).tokens).toBe(0);
       expect((await engine.stats()).blocks.cached).toBe(5);
+    });
+  });
+
+  it('is given up in the machine’s memory, too', async () => {
+    await withSlots({ tiers: { hostBytes: 64 * 1024 ** 2 }, blockCount: 16 }, async (engine) => {
+      const cachedAgain = async (erases: boolean) => {
+        await ask(engine, 'Milo', { slot: 1 });
+        for (const name of ['Anna', 'Bert', 'Cleo']) await ask(engine, name, { slot: 2 });
+        if (erases) await done(engine.actOnSlot(action.erase(1)));
+        return (await ask(engine, 'Milo', { slot: 1 })).finish.cachedTokens;
+      };
+      expect(await cachedAgain(false)).toBe(224);
+      expect(await cachedAgain(true)).toBe(0);
     });
   });
 

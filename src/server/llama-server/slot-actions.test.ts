@@ -77,6 +77,9 @@ describe('POST /slots/{id}', () => {
     expect((await post('/slots/0?action=save', { filename })).body.error.code).toBe('slot_empty');
     await post('/v1/completions', { prompt: text, max_tokens: 8 });
     expect((await post('/slots/0?action=save', { filename })).status).toBe(200);
+    await post('/slots/1?action=erase');
+    await post('/v1/responses', { input: `Maybe. ${text}`, id_slot: 1, max_output_tokens: 8 });
+    expect((await post('/slots/1?action=save', { filename })).status).toBe(200);
   });
 
   it('is answered 501 as by llama-server where nothing is saved, and id_slot has no effect there', async () => {
@@ -86,8 +89,16 @@ describe('POST /slots/{id}', () => {
       expect([status, body.error.type]).toEqual([501, 'not_supported_error']);
       expect(body.error.message).toContain('--slot-save-path');
     }
-    const { status, headers } = await post('/completion', { ...asked, id_slot: 99 });
-    expect([status, headers['x-chairlift-warning']]).toEqual([200, undefined]);
+    const { status, headers, body } = await post('/completion', { ...asked, id_slot: 99 });
+    expect([status, headers['x-chairlift-warning'], body.id_slot]).toEqual([200, undefined, -1]);
+  });
+
+  it('is answered 501 where the cache is another machine’s', async () => {
+    const server = await start(saving);
+    Object.assign(server.pool.engine, { actOnSlot: undefined });
+    const url = '/slots/1?action=erase';
+    const response = await server.app.inject({ method: 'POST', url });
+    expect([response.statusCode, response.json().error.type]).toEqual([501, 'not_supported_error']);
   });
 
   it('refuses what it cannot do with the reason', async () => {
