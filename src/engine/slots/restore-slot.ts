@@ -9,18 +9,18 @@ import { messageOf } from '../../runtime/error-message.ts';
 import { PrefixHolder } from './prefix-holder.ts';
 import { piecesOf, type SavedPart, savedParts } from './saved-blocks.ts';
 import { type FailedSlot, type RestoreAction, type SlotResult, slotFailure } from './slot-action.ts';
+import type { SlotContext } from './slot-context.ts';
 import { readManifest, type SavedPrefix } from './slot-manifest.ts';
-import type { SlotWorkshop } from './slot-workshop.ts';
 
-export async function restoreSlot(workshop: SlotWorkshop, action: RestoreAction): Promise<SlotResult> {
-  const { files, model } = workshop;
+export async function restoreSlot(context: SlotContext, action: RestoreAction): Promise<SlotResult> {
+  const { files, model } = context;
   const file = new SlotFile(files);
   try {
     const opened = await file.run({ kind: 'open', place: slotPlace(files, action.owner, action.name) });
     if (!opened.ok) return opened;
     const saved = readManifest(opened.manifest, model, action.tenant);
     if (!('prefix' in saved)) return saved;
-    const problem = await restorePrefix(workshop, action, saved, { file, recordBytes: opened.recordBytes });
+    const problem = await restorePrefix(context, action, saved, { file, recordBytes: opened.recordBytes });
     return problem ?? { ok: true, tokens: saved.prefix.tokens.length, bytes: opened.bytes, ms: 0 };
   } finally {
     await file.close();
@@ -33,12 +33,12 @@ interface OpenSlotFile {
 }
 
 async function restorePrefix(
-  workshop: SlotWorkshop,
+  context: SlotContext,
   action: RestoreAction,
   { prefix, states }: SavedPrefix,
   opened: OpenSlotFile,
 ): Promise<FailedSlot | undefined> {
-  const { tables, steps, keys, prefixes, content } = workshop;
+  const { tables, steps, keys, prefixes, content } = context;
   const { tenant, slot } = action;
   const holder = new PrefixHolder(`restore ${slot}`, prefix, action);
   const end = holder.blockCount;
@@ -51,13 +51,13 @@ async function restorePrefix(
   if (recordBytes(parts.map(({ bytes }) => bytes)) !== opened.recordBytes) {
     return slotFailure('damaged', 'the saved slot has other blocks than it says');
   }
-  const reserved = await steps.change(() => reserve(workshop, holder, states));
+  const reserved = await steps.change(() => reserve(context, holder, states));
   if (reserved === undefined) {
     const { freeCount, blockCount } = tables.pool;
     const message = `the saved slot needs ${end} KV blocks, and ${freeCount} of ${blockCount} can be had now`;
     return slotFailure('busy', message);
   }
-  const problem = await readParts(workshop, opened.file, parts, (part, bytes) => {
+  const problem = await readParts(context, opened.file, parts, (part, bytes) => {
     if (part.isState) reserved.writeState(part.place, bytes);
     else if (part.place >= reserved.found) content.writeBlock(holder.blocks[part.place] as number, bytes);
   }).catch((error: unknown) => slotFailure('busy', messageOf(error)));
@@ -79,7 +79,7 @@ interface Reserved {
 
 /** Undefined where there is no room for all of it. Of recurrent states the last one is needed, those before where there is room. */
 function reserve(
-  { tables, content }: SlotWorkshop,
+  { tables, content }: SlotContext,
   holder: PrefixHolder,
   states: readonly number[],
 ): Reserved | undefined {
@@ -100,7 +100,7 @@ function reserve(
 }
 
 async function readParts(
-  { steps, signal }: SlotWorkshop,
+  { steps, signal }: SlotContext,
   file: SlotFile,
   parts: readonly SavedPart[],
   write: (part: SavedPart, bytes: Uint8Array) => void,

@@ -7,11 +7,11 @@ import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { PrefixHolder } from './prefix-holder.ts';
 import { AvailableBlocks, piecesOf, type SavedPart, savedParts } from './saved-blocks.ts';
 import { type FailedSlot, type SaveAction, type SlotResult, slotFailure } from './slot-action.ts';
+import type { SlotContext } from './slot-context.ts';
 import { writeManifest } from './slot-manifest.ts';
-import type { SlotWorkshop } from './slot-workshop.ts';
 
-export async function saveSlot(workshop: SlotWorkshop, action: SaveAction): Promise<SlotResult> {
-  const { tables, steps, keys, stored, prefixes, files } = workshop;
+export async function saveSlot(context: SlotContext, action: SaveAction): Promise<SlotResult> {
+  const { tables, steps, keys, stored, prefixes, files } = context;
   const { tenant, slot, owner, name } = action;
   const prefix = prefixes.get(tenant, slot);
   if (prefix === undefined)
@@ -22,10 +22,10 @@ export async function saveSlot(workshop: SlotWorkshop, action: SaveAction): Prom
   try {
     const { end, states } = available;
     if (end === 0) return slotFailure('empty', `nothing of slot ${slot} is in the cache any more`);
-    const parts = savedParts(chain.slice(0, end), states, workshop.content);
+    const parts = savedParts(chain.slice(0, end), states, context.content);
     const saved = { ...prefix, tokens: prefix.tokens.subarray(0, end * BLOCK_TOKENS) };
-    const manifest = writeManifest({ prefix: saved, states }, workshop.model);
-    const written = await writeFile(workshop, slotPlace(files, owner, name), available, { parts, manifest });
+    const manifest = writeManifest({ prefix: saved, states }, context.model);
+    const written = await writeFile(context, slotPlace(files, owner, name), available, { parts, manifest });
     return written.ok ? { ok: true, tokens: saved.tokens.length, bytes: written.bytes, ms: 0 } : written;
   } finally {
     await steps.change(() => available.release());
@@ -33,19 +33,19 @@ export async function saveSlot(workshop: SlotWorkshop, action: SaveAction): Prom
 }
 
 async function writeFile(
-  workshop: SlotWorkshop,
+  context: SlotContext,
   place: SlotFilePlace,
   available: AvailableBlocks,
   { parts, manifest }: { readonly parts: readonly SavedPart[]; readonly manifest: Uint8Array },
 ): Promise<SlotWorkResult | FailedSlot> {
-  const file = new SlotFile(workshop.files);
+  const file = new SlotFile(context.files);
   try {
     const bytes = recordBytes(parts.map((part) => part.bytes)) + manifest.length;
     const begun = await file.run({ kind: 'create', place, bytes });
     if (!begun.ok) return begun;
-    for (const warning of begun.warnings) workshop.warn(warning);
+    for (const warning of begun.warnings) context.warn(warning);
     return (
-      (await writeParts(workshop, file, available, parts)) ?? (await file.run({ kind: 'finish', manifest }))
+      (await writeParts(context, file, available, parts)) ?? (await file.run({ kind: 'finish', manifest }))
     );
   } finally {
     await file.close();
@@ -53,15 +53,15 @@ async function writeFile(
 }
 
 async function writeParts(
-  workshop: SlotWorkshop,
+  context: SlotContext,
   file: SlotFile,
   available: AvailableBlocks,
   parts: readonly SavedPart[],
 ): Promise<FailedSlot | undefined> {
   let added: Promise<SlotWorkResult> | undefined;
   for (const piece of piecesOf(parts)) {
-    if (workshop.signal.aborted) return slotFailure('ended', 'the model was unloaded');
-    const contents = await readPiece(workshop, available, piece);
+    if (context.signal.aborted) return slotFailure('ended', 'the model was unloaded');
+    const contents = await readPiece(context, available, piece);
     const records = piece.flatMap(({ key }, at) => {
       const bytes = contents[at];
       return bytes === undefined ? [] : [{ key: new Uint8Array(key), bytes }];
@@ -79,7 +79,7 @@ async function writeParts(
 
 /** In the order of the piece; undefined for what is gone. */
 async function readPiece(
-  { content, steps, stored }: SlotWorkshop,
+  { content, steps, stored }: SlotContext,
   available: AvailableBlocks,
   piece: readonly SavedPart[],
 ): Promise<(Uint8Array | undefined)[]> {

@@ -12,9 +12,9 @@ import { PrefixHolder } from './prefix-holder.ts';
 import { restoreSlot } from './restore-slot.ts';
 import { saveSlot } from './save-slot.ts';
 import { type EraseAction, type SlotAction, type SlotResult, slotFailure } from './slot-action.ts';
+import type { SlotContext, SlotsOptions } from './slot-context.ts';
 import type { SlotModel } from './slot-manifest.ts';
 import { SlotPrefixes } from './slot-prefixes.ts';
-import type { SlotsOptions, SlotWorkshop } from './slot-workshop.ts';
 
 const ended = slotFailure('ended', 'the model was unloaded');
 
@@ -26,15 +26,15 @@ export class Slots {
   readonly #whenEnding: Promise<undefined>;
   readonly #removed = new Set<string>();
   /** Once it is known which model it is. */
-  readonly #workshop: Promise<SlotWorkshop>;
-  #identify: (workshop: SlotWorkshop) => void = () => {};
+  readonly #context: Promise<SlotContext>;
+  #identify: (context: SlotContext) => void = () => {};
   /** The last action that was begun or waits. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: SlotsOptions) {
     this.#options = options;
     this.#steps = new BetweenSteps(options.wake);
-    this.#workshop = new Promise((resolve) => {
+    this.#context = new Promise((resolve) => {
       this.#identify = resolve;
     });
     this.#whenEnding = new Promise((resolve) => {
@@ -116,30 +116,30 @@ export class Slots {
   }
 
   async #act(action: SlotAction): Promise<SlotResult> {
-    const workshop = await Promise.race([this.#workshop, this.#whenEnding]);
-    if (workshop === undefined || workshop.signal.aborted) return ended;
+    const context = await Promise.race([this.#context, this.#whenEnding]);
+    if (context === undefined || context.signal.aborted) return ended;
     const owner = action.kind === 'erase' ? action.tenant : action.owner;
     if (this.#removed.has(owner)) return slotFailure('absent', 'the key was revoked');
     const startMs = performance.now();
-    const result = await this.#run(workshop, action);
+    const result = await this.#run(context, action);
     if (result.ok) return { ...result, ms: performance.now() - startMs };
-    if (result.detail !== undefined) workshop.warn(`saved slots: ${result.message}: ${result.detail}`);
+    if (result.detail !== undefined) context.warn(`saved slots: ${result.message}: ${result.detail}`);
     return result;
   }
 
-  #run(workshop: SlotWorkshop, action: SlotAction): Promise<SlotResult> {
+  #run(context: SlotContext, action: SlotAction): Promise<SlotResult> {
     switch (action.kind) {
       case 'save':
-        return saveSlot(workshop, action);
+        return saveSlot(context, action);
       case 'restore':
-        return restoreSlot(workshop, action);
+        return restoreSlot(context, action);
       case 'erase':
-        return this.#erase(workshop, action);
+        return this.#erase(context, action);
     }
   }
 
   /** From the end of the prefix on, as far as nobody uses its blocks and no other prefix goes on from them. */
-  async #erase({ steps, tables, keys, stored }: SlotWorkshop, action: EraseAction): Promise<SlotResult> {
+  async #erase({ steps, tables, keys, stored }: SlotContext, action: EraseAction): Promise<SlotResult> {
     const { tenant, slot } = action;
     const prefix = this.#prefixes.get(tenant, slot);
     this.#prefixes.delete(tenant, slot);

@@ -21,7 +21,7 @@ export interface SlotsOptions {
 }
 
 /** What an action works with. */
-export interface SlotWorkshop extends SlotsOptions {
+export interface SlotContext extends SlotsOptions {
   readonly model: SlotModel;
   readonly keys: BlockKeys;
   readonly steps: BetweenSteps;
