@@ -183,6 +183,7 @@ export class Engine {
   /** How many blocks may hold memory from the next step on; see Scheduler.allow. */
   allow(blocks: number): void {
     this.#scheduler.allow(blocks);
+    this.#slots?.allowed();
     this.#speculation?.allow(blocks);
     this.#wake();
   }
@@ -625,6 +626,7 @@ export class Engine {
       files,
       content,
       tables: this.#scheduler.tables,
+      limits: this.#scheduler,
       stored: this.#tiers?.stored,
       nowMs: this.#nowMs,
       wake: () => this.#wake(),

@@ -50,6 +50,8 @@ export class SupervisedEngine implements EngineClient {
   readonly #statsWaiting = new Map<number, Waiter<EngineStats>>();
   readonly #snapshotsWaiting = new Map<number, Waiter<EngineSnapshot>>();
   readonly #slotsWaiting = new Map<number, Waiter<SlotResult>>();
+  /** Under way. */
+  readonly #slotActions = new Set<{ readonly sinceMs: number }>();
   readonly #whenDrained: (() => void)[] = [];
   /** Cancelled but not ended: an engine may be lost before it hears of it. */
   readonly #cancelled = new Set<string>();
@@ -99,9 +101,12 @@ export class SupervisedEngine implements EngineClient {
     return this.#keeper.direct;
   }
 
-  /** When its oldest unfinished request came. */
+  /** When its oldest unfinished request came, or what is to be done with a slot. */
   get oldestMs(): number | undefined {
-    return this.#unfinished.oldestMs;
+    const all = [...this.#slotActions].map(({ sinceMs }) => sinceMs);
+    const { oldestMs } = this.#unfinished;
+    if (oldestMs !== undefined) all.push(oldestMs);
+    return all.length === 0 ? undefined : Math.min(...all);
   }
 
   /** Resolves when the model is loaded, or cannot be. */
@@ -180,8 +185,14 @@ export class SupervisedEngine implements EngineClient {
     return this.#ask(this.#statsWaiting, (ticket) => ({ kind: 'stats', ticket }));
   }
 
-  actOnSlot(action: SlotAction): Promise<SlotResult> {
-    return this.#ask(this.#slotsWaiting, (ticket) => ({ kind: 'slot', ticket, action }));
+  async actOnSlot(action: SlotAction): Promise<SlotResult> {
+    const own = { sinceMs: Date.now() };
+    this.#slotActions.add(own);
+    try {
+      return await this.#ask(this.#slotsWaiting, (ticket) => ({ kind: 'slot', ticket, action }));
+    } finally {
+      this.#slotActions.delete(own);
+    }
   }
 
   setVocabulary(vocabulary: VocabularyTables): void {

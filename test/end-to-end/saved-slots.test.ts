@@ -59,6 +59,22 @@ describe.skipIf(!hasAddon)('saved slots of the program (with the addon)', () => 
     await next.stop();
   });
 
+  it('may have more blocks than a model begins with', async () => {
+    const key = home.createKey('big', 'normal');
+    const first = await start();
+    const body = { prompt: prompt.repeat(14), n_predict: 4, temperature: 0, id_slot: 0 };
+    const computed = await post(first, key, '/completion', body);
+    const saved = await post(first, key, '/slots/0?action=save', { filename });
+    expect(saved.body.n_saved).toBeGreaterThan(64 * 32);
+    await first.stop();
+    const next = await start();
+    expect(await post(next, key, '/slots/0?action=restore', { filename })).toMatchObject({ status: 200 });
+    const again = await post(next, key, '/completion', body);
+    expect(again.body.timings.cache_n).toBeGreaterThan(64 * 32);
+    expect(again.body.content).toBe(computed.body.content);
+    await next.stop();
+  });
+
   it('are deleted with their key, by the API or by the command, whether a server runs or not', async () => {
     const admin = home.createKey('admin', 'high', '--admin');
     const keys = ['bea', 'cleo', 'dora'].map((name) => home.createKey(name, 'normal'));

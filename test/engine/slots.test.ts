@@ -22,19 +22,26 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 interface Setup extends Pick<EngineSettings, 'tiers' | 'kvType' | 'backend'> {
   readonly blockCount?: number;
+  readonly blockLimit?: number;
   readonly modelPath?: string;
   readonly model?: string;
 }
 
 async function withSlots<Result>(
-  { blockCount = 64, modelPath = embeddedModelPath, model = 'embedded', ...settings }: Setup,
+  {
+    blockCount = 64,
+    blockLimit = blockCount,
+    modelPath = embeddedModelPath,
+    model = 'embedded',
+    ...settings
+  }: Setup,
   use: (engine: SupervisedEngine) => Promise<Result>,
 ): Promise<Result> {
   const engine = new SupervisedEngine({
     modelPath,
     ...settings,
     slots: { folder },
-    engine: { blockCount, budget: { kind: 'fixed', maxStepTokens: 64 }, endIds: embeddedEndIds },
+    engine: { blockCount, blockLimit, budget: { kind: 'fixed', maxStepTokens: 64 }, endIds: embeddedEndIds },
   });
   try {
     expect(await engine.start()).toMatchObject({ ok: true });
@@ -230,6 +237,28 @@ describe('the prefix of a slot', () => {
       expect(await failureOf(engine.actOnSlot(share(0.1)))).toBe('unfit');
       expect((await engine.stats()).blocks).toMatchObject({ used: 0, cached: 0 });
       expect((await done(engine.actOnSlot(share(0.125)))).tokens).toBe(256);
+    });
+  });
+
+  it('is restored where the engine holds few blocks, once it is allowed more, and wants none then', async () => {
+    const { answer } = await savedBy();
+    await withSlots({ blockLimit: 3 }, async (engine) => {
+      const wanted: number[] = [];
+      engine.monitor.subscribe({
+        blocks: (demand) => {
+          if (demand.wanted <= demand.limit) return;
+          wanted.push(demand.wanted);
+          // By what it is asked for it has the age of what waits.
+          expect(engine.oldestMs).toBeGreaterThan(0);
+          engine.allow(Math.min(demand.wanted, 2 * demand.limit));
+        },
+      });
+      expect((await done(engine.actOnSlot(action.restore(1)))).tokens).toBe(256);
+      expect(wanted.length).toBeGreaterThanOrEqual(2);
+      expect(engine.oldestMs).toBeUndefined();
+      const again = await ask(engine, 'Milo');
+      expect(again.finish.cachedTokens).toBe(224);
+      expect(again.logprobs).toEqual(answer.logprobs);
     });
   });
 

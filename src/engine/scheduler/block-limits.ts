@@ -20,6 +20,8 @@ export class BlockLimits {
   #short = false;
   /** More blocks would serve: the last plan was short, or took blocks from the prefix cache. */
   #pressed = false;
+  /** Free ones that something beside sequences waits for. */
+  #asked = 0;
 
   /** `lanes`: sequences that may run at once. */
   constructor(batch: RunningBatch, lanes: number, watermark = WATERMARK) {
@@ -56,6 +58,11 @@ export class BlockLimits {
     this.#apply();
   }
 
+  /** So many free blocks are waited for, by something that is no sequence; 0: none any more. */
+  want(blocks: number): void {
+    this.#asked = blocks;
+  }
+
   /** A plan is made: whether it was short of blocks, and whether it took some from the prefix cache. */
   planned(short: boolean, evicted: boolean): void {
     this.#short = short;
@@ -84,9 +91,11 @@ export class BlockLimits {
     } = tables.pool;
     const limit = this.#granted;
     // More would not help where the device has no memory for what is allowed.
-    const wanted = this.#pressed && !this.isLimitedByDevice ? this.#wanted() : limit;
-    const required = blocksFor((running[0] ?? queue.peek())?.length ?? 0);
-    return { limit, held, used, shared, cached, wanted, short: this.#short, required };
+    const asked = this.#asked;
+    const isPressed = this.#pressed || asked > 0;
+    const wanted = isPressed && !this.isLimitedByDevice ? this.#wanted() : limit;
+    const required = Math.max(asked, blocksFor((running[0] ?? queue.peek())?.length ?? 0));
+    return { limit, held, used, shared, cached, wanted, short: this.#short || asked > 0, required };
   }
 
   #apply(): void {
@@ -114,8 +123,8 @@ export class BlockLimits {
   #wanted(): number {
     const { limit, usedCount, blockCount } = this.#batch.tables.pool;
     const next = this.#batch.queue.peek();
-    const needed =
-      usedCount + this.#batch.outstandingBlocks() + (next === undefined ? 1 : blocksFor(next.length + 1));
+    const ahead = Math.max(this.#asked, next === undefined ? 1 : blocksFor(next.length + 1));
+    const needed = usedCount + this.#batch.outstandingBlocks() + ahead;
     return Math.min(blockCount, Math.max(2 * limit, needed));
   }
 }

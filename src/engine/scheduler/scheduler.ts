@@ -155,6 +155,11 @@ export class Scheduler {
     this.#blocks.allow(blocks);
   }
 
+  /** So many free blocks are waited for, by something that is no sequence; 0: none any more. */
+  want(blocks: number): void {
+    this.#blocks.want(blocks);
+  }
+
   /** What was last allowed. */
   get grantedBlocks(): number {
     return this.#blocks.granted;

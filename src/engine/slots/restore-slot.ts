@@ -12,6 +12,9 @@ import { type FailedSlot, type RestoreAction, type SlotResult, slotFailure } fro
 import type { SlotContext } from './slot-context.ts';
 import { readManifest, type SavedPrefix } from './slot-manifest.ts';
 
+/** Until then others have given memory, or there is none. */
+const GRANT_MS = 5000;
+
 export async function restoreSlot(context: SlotContext, action: RestoreAction): Promise<SlotResult> {
   const { files, model } = context;
   const file = new SlotFile(files);
@@ -51,7 +54,7 @@ async function restorePrefix(
   if (recordBytes(parts.map(({ bytes }) => bytes)) !== opened.recordBytes) {
     return slotFailure('damaged', 'the saved slot has other blocks than it says');
   }
-  const reserved = await steps.change(() => reserve(context, holder, states));
+  const reserved = await reserveSoon(context, holder, states);
   if (reserved === undefined) {
     const { freeCount, blockCount } = tables.pool;
     const message = `the saved slot needs ${end} KV blocks, and ${freeCount} of ${blockCount} can be had now`;
@@ -69,6 +72,31 @@ async function restorePrefix(
     tables.release(holder);
   });
   return problem;
+}
+
+/** An engine begins with few blocks: others have to give memory for more. */
+async function reserveSoon(
+  context: SlotContext,
+  holder: PrefixHolder,
+  states: readonly number[],
+): Promise<Reserved | undefined> {
+  const { steps, tables, limits, signal } = context;
+  const attempt = () => steps.change(() => reserve(context, holder, states));
+  let reserved = await attempt();
+  const untilMs = performance.now() + GRANT_MS;
+  try {
+    for (;;) {
+      const leftMs = untilMs - performance.now();
+      const isOver = leftMs <= 0 || limits.grantedBlocks >= tables.pool.blockCount || signal.aborted;
+      if (reserved !== undefined || isOver) return reserved;
+      const allowed = context.whenAllowed(leftMs);
+      await steps.change(() => limits.want(holder.blockCount));
+      await allowed;
+      reserved = await attempt();
+    }
+  } finally {
+    await steps.change(() => limits.want(0));
+  }
 }
 
 interface Reserved {

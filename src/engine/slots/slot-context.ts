@@ -3,6 +3,7 @@
 import type { SlotFolder } from '../../block-store/slot-files.ts';
 import type { KvContent } from '../../compute/backend.ts';
 import type { BlockTables } from '../cache/block-tables.ts';
+import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { BlockKeys } from '../tiers/block-keys.ts';
 import type { StoredBlocks } from '../tiers/stored-blocks.ts';
 import type { BetweenSteps } from './between-steps.ts';
@@ -13,6 +14,7 @@ export interface SlotsOptions {
   readonly files: SlotFolder;
   readonly content: KvContent;
   readonly tables: BlockTables;
+  readonly limits: Pick<Scheduler, 'want' | 'grantedBlocks'>;
   /** Where blocks are that left memory. */
   readonly stored: StoredBlocks | undefined;
   readonly nowMs: () => number;
@@ -26,6 +28,8 @@ export interface SlotContext extends SlotsOptions {
   readonly keys: BlockKeys;
   readonly steps: BetweenSteps;
   readonly prefixes: SlotPrefixes;
+  /** Resolves once the engine may hold another number of blocks, after so long at the latest. */
+  readonly whenAllowed: (withinMs: number) => Promise<void>;
   /** Aborted when the engine ends. */
   readonly signal: AbortSignal;
 }

@@ -25,6 +25,7 @@ export class Slots {
   readonly #ending = new AbortController();
   readonly #whenEnding: Promise<undefined>;
   readonly #removed = new Set<string>();
+  #whenAllowed: (() => void)[] = [];
   /** Once it is known which model it is. */
   readonly #context: Promise<SlotContext>;
   #identify: (context: SlotContext) => void = () => {};
@@ -55,7 +56,8 @@ export class Slots {
     const { tables } = this.#options;
     const keys = new BlockKeys(tables.prefixes, { model: identity, adapters: model.adapters });
     const [steps, prefixes, { signal }] = [this.#steps, this.#prefixes, this.#ending];
-    this.#identify({ ...this.#options, model, keys, steps, prefixes, signal });
+    const whenAllowed = (withinMs: number) => this.#nextAllowed(withinMs);
+    this.#identify({ ...this.#options, model, keys, steps, prefixes, signal, whenAllowed });
   }
 
   numberOf(sequence: Sequence): number | undefined {
@@ -81,6 +83,21 @@ export class Slots {
     const { nowMs } = this.#options;
     const untilMs = nowMs() + budgetMs;
     this.#steps.runCopies(() => nowMs() < untilMs);
+  }
+
+  /** The engine may hold another number of blocks. */
+  allowed(): void {
+    for (const resolve of this.#whenAllowed.splice(0)) resolve();
+  }
+
+  #nextAllowed(withinMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, withinMs);
+      this.#whenAllowed.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
   }
 
   /** There is no memory for the blocks that are copied. */
@@ -111,6 +128,7 @@ export class Slots {
   /** The engine computes no more: what is under way fails, and leaves no half file. */
   async close(): Promise<void> {
     this.#ending.abort();
+    this.allowed();
     this.#steps.end();
     await this.#last;
   }
