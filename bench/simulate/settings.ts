@@ -29,6 +29,8 @@ export interface SimulationSettings {
   /** Expected failures of each worker in an hour, and how long it is down. */
   readonly failuresPerHour: number;
   readonly downMs: number;
+  /** Until a block has come up from a folder that all workers share; undefined where there is none. */
+  readonly folderMs: number | undefined;
 }
 
 /** Measured figures: docs/performance.md (1.24 B parameters, Q8_0, two cores) and docs/gpu.md (8 B, Q4_0, one H200). */
@@ -104,6 +106,7 @@ const options = {
   'max-wait-ms': { form: 'N', says: 'a longer expected wait is refused', usual: '60000' },
   'index-entries': { form: 'N', says: "a gateway's index holds at most", usual: `${2 ** 22}` },
   failures: { form: 'R', says: 'deaths an hour, for each worker', usual: '0' },
+  'folder-ms': { form: 'X', says: 'workers share a folder of KV blocks, from which one comes up in so long' },
   'down-ms': { form: 'N', says: 'until a dead worker is back, empty', usual: '10000' },
 } as const satisfies Readonly<Record<string, Option>>;
 
@@ -147,6 +150,8 @@ export function readSettings(args: readonly string[]): SimulationSettings {
   const machineName = text('machine') ?? '';
   const machine = machines[machineName] ?? fail(`--machine must be cpu or gpu, not "${machineName}"`);
   const workers = count('workers');
+  const areWhole = readNodes(text('nodes') ?? '');
+  if (areWhole && given['folder-ms'] !== undefined) fail('--folder-ms needs --nodes router');
   const requestsPerSecond = number('rate', 1e-3, workers / 2);
   const turns = count('turns');
   const thinkMs = number('think-ms', 1);
@@ -157,7 +162,7 @@ export function readSettings(args: readonly string[]): SimulationSettings {
     workers,
     gateways: count('gateways'),
     policies: readPolicies(text('policies') ?? ''),
-    areWhole: readNodes(text('nodes') ?? ''),
+    areWhole,
     trace: given.trace === undefined ? undefined : traceFrom(given.trace, number('system-tokens', 0)),
     traffic: {
       seed: number('seed', 0),
@@ -194,6 +199,7 @@ export function readSettings(args: readonly string[]): SimulationSettings {
     indexEntries: count('index-entries'),
     failuresPerHour: number('failures', 0),
     downMs: number('down-ms', 1),
+    folderMs: given['folder-ms'] === undefined ? undefined : number('folder-ms', 0),
   };
 }
 

@@ -8,11 +8,14 @@ import type { BlockDemand } from '#src/engine/scheduler/stats.ts';
 import type { StepPlan } from '#src/engine/scheduler/step-plan.ts';
 import type { LoadedModelStatus, Speeds } from '#src/fleet/routing/heartbeat.ts';
 import type { EventQueue } from './event-queue.ts';
+import { type SimulatedFolder, tierOf } from './simulated-folder.ts';
 
 export interface WorkerShape {
   readonly speeds: Speeds;
   readonly blocks: number;
   readonly maxRunning: number;
+  /** Shared with other workers. */
+  readonly folder?: SimulatedFolder | undefined;
 }
 
 interface SimulatedRequest {
@@ -50,6 +53,8 @@ export class SimulatedWorker {
   readonly #listener: WorkerListener;
   readonly #open = new Map<Sequence, SimulatedRequest>();
   readonly #started = new Set<Sequence>();
+  /** Their blocks have come up during a step. */
+  readonly #loaded: Sequence[] = [];
   #scheduler: Scheduler;
   #isStepping = false;
   /** A step that was running when the worker died does not end. */
@@ -62,7 +67,7 @@ export class SimulatedWorker {
     this.#shape = shape;
     this.#events = events;
     this.#listener = listener;
-    this.#scheduler = newScheduler(shape);
+    this.#scheduler = this.#newScheduler();
   }
 
   get answerMessages(): number {
@@ -95,13 +100,15 @@ export class SimulatedWorker {
     );
     this.#open.clear();
     this.#started.clear();
-    this.#scheduler = newScheduler(this.#shape);
+    this.#loaded.length = 0;
+    this.#scheduler = this.#newScheduler();
     this.#isStepping = false;
     this.#life += 1;
     return given;
   }
 
   status(modelKey: string, nowMs: number): LoadedModelStatus {
+    const { folder } = this.#shape;
     const { queues, running, blocks } = this.#scheduler.stats(nowMs);
     const [high, normal, low] = queues;
     return {
@@ -115,6 +122,7 @@ export class SimulatedWorker {
       totalBlocks: blocks.total,
       speeds: this.#shape.speeds,
       answerTokens: this.#answerTokens,
+      ...(folder && { tiers: { disk: { folder: 'shared', blockMs: folder.blockMs }, isAssumed: false } }),
     };
   }
 
@@ -147,15 +155,43 @@ export class SimulatedWorker {
   #step(nowMs: number): void {
     this.#isStepping = this.#open.size > 0;
     if (!this.#isStepping) return;
+    this.#takeLoaded();
     const plan = this.#scheduler.plan(nowMs);
-    if (plan.items.length === 0) throw new Error(`${this.#open.size} sequences, and nobody computes`);
     this.#preemptions += plan.preempted.length;
-    for (const sequence of plan.admitted) this.#admitted(sequence);
+    for (const sequence of plan.loading) this.#load(sequence, nowMs);
+    for (const sequence of [...plan.admitted, ...plan.loaded]) this.#admitted(sequence);
+    if (plan.items.length === 0) {
+      if (this.#scheduler.loads === 0) throw new Error(`${this.#open.size} sequences, and nobody computes`);
+      this.#scheduler.commit(plan, [], 0);
+      this.#isStepping = false;
+      return;
+    }
     const stepMs = stepDuration(plan, this.#shape.speeds);
     const life = this.#life;
     this.#events.at(nowMs + stepMs, (endMs) => {
       if (life === this.#life) this.#end(plan, stepMs, endMs);
     });
+  }
+
+  #load(sequence: Sequence, nowMs: number): void {
+    const { loading, computed } = sequence;
+    const { folder } = this.#shape;
+    if (loading === undefined || folder === undefined) return;
+    const life = this.#life;
+    this.#events.at(nowMs + (loading.end - computed / BLOCK_TOKENS) * folder.blockMs, (endMs) => {
+      if (life !== this.#life || sequence.loading === undefined) return;
+      this.#loaded.push(sequence);
+      if (!this.#isStepping) this.#step(endMs);
+    });
+  }
+
+  /** Between steps. */
+  #takeLoaded(): void {
+    for (const sequence of this.#loaded.splice(0)) {
+      if (sequence.loading === undefined) continue;
+      this.#scheduler.loaded(sequence, sequence.loading.end);
+      this.#scheduler.endLoading(sequence);
+    }
   }
 
   #admitted(sequence: Sequence): void {
@@ -188,19 +224,29 @@ export class SimulatedWorker {
     this.#listener.onEnd(id, nowMs);
   }
 
+  #newScheduler(): Scheduler {
+    const { blocks, maxRunning, speeds, folder } = this.#shape;
+    const tier = folder && tierOf(folder, () => this.#events.nowMs);
+    const scheduler = new Scheduler({
+      blockCount: blocks,
+      maxBatchSize: maxRunning,
+      budget: { kind: 'fixed', maxStepTokens: speeds.stepTokens },
+      lowerTiers: tier,
+    });
+    if (tier !== undefined) {
+      const nothing = () => {};
+      scheduler.tables.listener = {
+        ...{ evicting: nothing, evictingState: nothing, dropping: nothing },
+        released: tier.released,
+      };
+    }
+    keysIn(scheduler);
+    return scheduler;
+  }
+
   #requestOf(sequence: Sequence): SimulatedRequest {
     return this.#open.get(sequence) as SimulatedRequest;
   }
-}
-
-function newScheduler({ blocks, maxRunning, speeds }: WorkerShape): Scheduler {
-  const scheduler = new Scheduler({
-    blockCount: blocks,
-    maxBatchSize: maxRunning,
-    budget: { kind: 'fixed', maxStepTokens: speeds.stepTokens },
-  });
-  keysIn(scheduler);
-  return scheduler;
 }
 
 function keysIn({ tables }: Scheduler): Int32Array {

@@ -74,6 +74,19 @@ describe('a simulation', () => {
     expect(lossy?.cachedShare).toBeGreaterThan(0.97 * (whole?.cachedShare ?? 1));
   });
 
+  it('brings prompts up from a folder that workers share, after deaths and where others have computed them', () => {
+    const args = ['--workers', '6', '--seconds', '90', '--failures', '120', '--think-ms', '12000'];
+    const [alone] = run(args, ['router']).summaries;
+    const [sharing] = run([...args, '--folder-ms', '2', '--loss', '0.1'], ['router']).summaries;
+    const [slow] = run([...args, '--folder-ms', '1000'], ['router']).summaries;
+    expect([alone?.completed, sharing?.completed, slow?.completed]).toEqual(Array(3).fill(alone?.completed));
+    expect(alone?.deaths).toBeGreaterThan(3);
+    expect(sharing?.cachedShare).toBeGreaterThan((alone?.cachedShare ?? 0) + 0.05);
+    expect(sharing?.ttftMs?.p90).toBeLessThan(0.9 * (alone?.ttftMs?.p90 ?? 0));
+    // What is sooner computed is computed, and nobody goes where it would be loaded.
+    expect(Math.abs((slow?.cachedShare ?? 0) - (alone?.cachedShare ?? 0))).toBeLessThan(0.02);
+  });
+
   it('refuses what would wait too long under more load than the fleet can bear, and serves the rest in time', () => {
     const args = [
       '--workers',

@@ -6,6 +6,7 @@ import { seedFrom, uniformAt } from '#src/sampling/random.ts';
 import { EventQueue } from './event-queue.ts';
 import type { PolicyName } from './policies.ts';
 import type { SimulationSettings } from './settings.ts';
+import { SimulatedFolder } from './simulated-folder.ts';
 import { type OpenTurn, SimulatedGateway } from './simulated-gateway.ts';
 import { SimulatedWorker } from './simulated-worker.ts';
 import { type Conversation, MODEL_KEY, type Turn } from './traffic.ts';
@@ -63,6 +64,8 @@ export class Simulation {
   readonly #policy: PolicyName;
   readonly #events = new EventQueue();
   readonly #gateways: SimulatedGateway[];
+  readonly #folder: SimulatedFolder | undefined;
+  #folderBatches = 0;
   readonly #members: Member[];
   readonly #byName = new Map<string, Member>();
   readonly #uniform: (purpose: keyof typeof random, n: number) => number;
@@ -87,6 +90,7 @@ export class Simulation {
   constructor(policy: PolicyName, settings: SimulationSettings, conversations: readonly Conversation[]) {
     this.#settings = settings;
     this.#policy = policy;
+    this.#folder = settings.folderMs === undefined ? undefined : new SimulatedFolder(settings.folderMs);
     const seed = seedFrom(BigInt(settings.traffic.seed));
     this.#uniform = (purpose, n) => uniformAt(seed, n, random[purpose]);
     this.#gateways = Array.from(
@@ -137,11 +141,15 @@ export class Simulation {
       stepBaseMs: factor * speeds.stepBaseMs,
       stepRowMs: factor * speeds.stepRowMs,
     };
-    const worker = new SimulatedWorker({ speeds: own, blocks, maxRunning }, this.#events, {
-      onAdmitted: (id, cachedTokens) => this.#admitted(id, cachedTokens),
-      onFirstToken: (id, nowMs) => this.#firstToken(id, nowMs),
-      onEnd: (id) => this.#ended(id),
-    });
+    const worker = new SimulatedWorker(
+      { speeds: own, blocks, maxRunning, folder: this.#folder },
+      this.#events,
+      {
+        onAdmitted: (id, cachedTokens) => this.#admitted(id, cachedTokens),
+        onFirstToken: (id, nowMs) => this.#firstToken(id, nowMs),
+        onEnd: (id) => this.#ended(id),
+      },
+    );
     const name = `worker-${n}`;
     const member = { name, worker, life: 0, isAlive: true, heartbeats: 0, batches: 0, heard: new Map() };
     this.#byName.set(name, member);
@@ -158,6 +166,7 @@ export class Simulation {
       this.#events.at(phase * newsMs, () => this.#keepTelling(member));
       if (failuresPerHour > 0) this.#planDeath(member, n);
     });
+    if (this.#folder !== undefined) this.#keepTellingOf(this.#folder);
     for (const gateway of this.#gateways) this.#events.at(WATCH_MS, () => this.#watch(gateway));
     for (const { turns } of conversations) this.#planTurn(turns[0], 0);
   }
@@ -287,6 +296,30 @@ export class Simulation {
         if (outcome === 'missed') this.#askForSnapshot(gateway, member);
       }
     });
+  }
+
+  /** Whichever reader a gateway listens to. One that begins to speak for the folder is asked for all of it. */
+  #keepTellingOf(folder: SimulatedFolder): void {
+    const { delayMs, newsMs } = this.#settings;
+    const entered = folder.takeNews(this.#events.nowMs);
+    this.#folderBatches += 1;
+    this.#messages.cacheBatches += 1;
+    this.#messages.cacheKeys += entered.length / KEY_LANES;
+    const number = this.#folderBatches;
+    const all = folder.seen();
+    this.#events.at(this.#events.nowMs + delayMs, () => {
+      for (const { router } of this.#gateways) {
+        const reporter = this.#members.find(({ name }) =>
+          router.tiersOf(name, MODEL_KEY)?.isReporter('disk'),
+        );
+        if (reporter === undefined || this.#isLost()) continue;
+        const tiers = router.tiersOf(reporter.name, MODEL_KEY);
+        const batch = { epoch: 'folder', number, entered, left: new Int32Array(0) };
+        if (tiers?.apply('disk', batch) === 'missed')
+          tiers.replace('disk', { epoch: 'folder', number, keys: all });
+      }
+    });
+    this.#events.at(this.#events.nowMs + newsMs, () => this.#keepTellingOf(folder));
   }
 
   #isLost(): boolean {
