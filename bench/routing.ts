@@ -1,9 +1,10 @@
-// `npm run bench -- routing [WORKERS ...]`: what routing costs a gateway: keys of prompts, events of caches, and decisions with
-// many workers, long prompts and a full index. Ends in one JSON line.
+// `npm run bench -- routing [--folder] [WORKERS ...]`: what routing costs a gateway: keys of prompts, events of caches, and decisions
+// with many workers, long prompts and a full index; with `--folder` all workers read a folder that has every prompt. Ends in one JSON line.
 
 import { distributionOf } from '#src/bench/statistics.ts';
 import { BLOCK_TOKENS } from '#src/compute/backend.ts';
 import { KEY_LANES } from '#src/engine/cache/prefix-key.ts';
+import { foundTokens } from '#src/fleet/routing/expected-prefix.ts';
 import type { Heartbeat } from '#src/fleet/routing/heartbeat.ts';
 import { DEFAULT_MAX_ENTRIES, ENTRY_BYTES } from '#src/fleet/routing/prefix-index.ts';
 import { promptKeys } from '#src/fleet/routing/prefix-keys.ts';
@@ -21,6 +22,9 @@ const WARM_UP = 2000;
 const OTHER_KEYS = 3_000_000;
 const BATCH_KEYS = 64;
 const HEARTBEATS = 50_000;
+
+const words = process.argv.slice(2);
+const hasFolder = words.includes('--folder');
 
 let state = 1;
 function randomBelow(below: number): number {
@@ -63,6 +67,7 @@ function heartbeatOf(worker: number, number: number): Heartbeat {
         totalBlocks: 2048,
         speeds: { promptTokenMs: 2.9, stepBaseMs: 40 + randomBelow(4), stepRowMs: 1.6, stepTokens: 128 },
         answerTokens: 64,
+        ...(hasFolder ? { tiers: { disk: { folder: 'f', blockMs: 2 }, isAssumed: false } } : {}),
       },
     ],
   };
@@ -109,6 +114,16 @@ function fill(router: Router, workers: number, prompts: readonly Int32Array[]): 
   return OTHER_KEYS / ((performance.now() - startMs) / 1000);
 }
 
+/** In a folder that all workers read: every prompt. */
+function fillFolder(router: Router, workers: number, prompts: readonly Int32Array[]): void {
+  const names = Array.from({ length: workers }, (_, n) => `worker-${n}`);
+  const reporter = names.find((name) => router.tiersOf(name, MODEL_KEY)?.isReporter('disk')) as string;
+  prompts.forEach((entered, n) => {
+    const batch = { epoch: 'a', number: n + 1, entered, left: new Int32Array(0) };
+    router.tiersOf(reporter, MODEL_KEY)?.apply('disk', batch);
+  });
+}
+
 function measure(workers: number) {
   const router = new Router({ gateway: 'here' });
   for (let n = 0; n < workers; n++) router.heartbeat(heartbeatOf(n, 1), 0);
@@ -116,6 +131,7 @@ function measure(workers: number) {
     promptKeys({ modelKey: MODEL_KEY, salt: ':', tokens: randomTokens(PROMPT_TOKENS) }),
   );
   const keysPerSecond = fill(router, workers, prompts);
+  if (hasFolder) fillFolder(router, workers, prompts);
   const microseconds: number[] = [];
   let cached = 0;
   for (let n = 0; n < WARM_UP + DECISIONS; n++) {
@@ -133,7 +149,7 @@ function measure(workers: number) {
     const decision = router.choose(request, 0);
     if (decision.kind === 'worker') router.assign(decision.worker, request, decision.prefix);
     if (n >= WARM_UP) microseconds.push(1000 * (performance.now() - startMs));
-    if (decision.kind === 'worker') cached += Number(decision.cachedBlocks > 0);
+    if (decision.kind === 'worker') cached += Number(foundTokens(decision.prefix) > 0);
     // Each worker sends two heartbeats a second, against 833 decisions.
     const beats = Math.ceil((2 * workers) / 833);
     for (let i = 0; i < beats; i++) router.heartbeat(heartbeatOf(randomBelow(workers), n + 2), 0);
@@ -161,9 +177,9 @@ function measureHeartbeats(router: Router, workers: number, firstNumber: number)
   return (1000 * (performance.now() - startMs)) / heartbeats.length;
 }
 
-const asked = process.argv.slice(2).map(Number);
+const asked = words.filter((word) => word !== '--folder').map(Number);
 if (asked.some((workers) => !(Number.isInteger(workers) && workers >= 1 && workers <= 30_000))) {
-  giveUp('npm run bench -- routing WORKERS ...: whole numbers between 1 and 30000');
+  giveUp('npm run bench -- routing [--folder] WORKERS ...: whole numbers between 1 and 30000');
 }
 const tokensPerSecond = measureKeys();
 print(`keys: ${Math.round(tokensPerSecond / 1e6)} million tokens a second`);

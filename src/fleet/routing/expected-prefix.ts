@@ -18,17 +18,18 @@ export function inMemory(memoryBlocks: number): ExpectedPrefix {
   return { ...NOTHING_FOUND, memoryBlocks };
 }
 
-/** Blocks that would take longer to load than to compute stay where they are, as the engine decides it, too. */
-export function expectedPrefix(
-  memoryBlocks: number,
+/**
+ * Until these blocks have come up; undefined where that takes longer than to compute them, for then they stay where they are, as
+ * the engine decides it, too. Asked of every worker for every request.
+ */
+export function loadMsOf(
   hostBlocks: number,
   diskBlocks: number,
   { hostBlockMs = 0, disk }: TierReport,
   promptTokenMs: number,
-): ExpectedPrefix {
-  const loadMs = hostBlocks * hostBlockMs + diskBlocks * (disk?.blockMs ?? 0);
-  const computeMs = (hostBlocks + diskBlocks) * BLOCK_TOKENS * promptTokenMs;
-  return loadMs < computeMs ? { memoryBlocks, hostBlocks, diskBlocks, loadMs } : inMemory(memoryBlocks);
+): number | undefined {
+  const ms = hostBlocks * hostBlockMs + diskBlocks * (disk?.blockMs ?? 0);
+  return ms < (hostBlocks + diskBlocks) * BLOCK_TOKENS * promptTokenMs ? ms : undefined;
 }
 
 export function loadedBlocks({ hostBlocks, diskBlocks }: ExpectedPrefix): number {
@@ -53,6 +54,6 @@ export function foundTokens(prefix: ExpectedPrefix): number {
 }
 
 /** The same, less those that could be computed while the others load: a prefix below is worth less than one in memory. */
-export function savedTokens(prefix: ExpectedPrefix, promptTokenMs: number): number {
-  return foundTokens(prefix) - (prefix.loadMs === 0 ? 0 : Math.ceil(prefix.loadMs / promptTokenMs));
+export function savedTokens(blocks: number, loadMs: number, promptTokenMs: number): number {
+  return blocks * BLOCK_TOKENS - (loadMs === 0 ? 0 : Math.ceil(loadMs / promptTokenMs));
 }

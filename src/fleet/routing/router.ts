@@ -15,13 +15,7 @@ import {
   type RequestShape,
   refuse,
 } from './expected-finish.ts';
-import {
-  type ExpectedPrefix,
-  expectedPrefix,
-  foundTokens,
-  inMemory,
-  savedTokens,
-} from './expected-prefix.ts';
+import { type ExpectedPrefix, foundTokens, inMemory, loadMsOf, savedTokens } from './expected-prefix.ts';
 import { FastestSpeeds } from './fastest-speeds.ts';
 import { type ByPriority, type Heartbeat, wholeSpeeds } from './heartbeat.ts';
 import { DEFAULT_MAX_ENTRIES, PrefixIndex } from './prefix-index.ts';
@@ -208,24 +202,26 @@ export class Router {
   /** What workers could load counts as cached, less what loading takes. */
   #addLoadable({ tiers, candidates }: RoutedModel): void {
     tiers.find(this.#found);
+    const { memory, host, disk } = this.#found;
     for (const worker of tiers.workers()) {
+      const [inHost, onDisk] = [host[worker] as number, disk[worker] as number];
+      const report = inHost + onDisk === 0 ? undefined : tiers.reportOf(worker);
       const speeds = candidates.get(worker)?.status.report.speeds;
-      if (speeds === undefined) continue;
-      const prefix = this.#prefixOf(tiers, worker, speeds.promptTokenMs);
-      this.#cachedTokens[worker] = savedTokens(prefix, speeds.promptTokenMs);
+      if (report === undefined || speeds === undefined) continue;
+      const loadMs = loadMsOf(inHost, onDisk, report, speeds.promptTokenMs);
+      if (loadMs === undefined) continue;
+      const blocks = (memory[worker] as number) + inHost + onDisk;
+      this.#cachedTokens[worker] = savedTokens(blocks, loadMs, speeds.promptTokenMs);
     }
   }
 
   #prefixOf(tiers: TierHolders, worker: number, promptTokenMs: number): ExpectedPrefix {
-    const [memory = 0, host = 0, disk = 0] = [
-      this.#found.memory[worker],
-      this.#found.host[worker],
-      this.#found.disk[worker],
-    ];
-    const report = host + disk === 0 ? undefined : tiers.reportOf(worker);
-    return report === undefined
-      ? inMemory(memory)
-      : expectedPrefix(memory, host, disk, report, promptTokenMs);
+    const memoryBlocks = this.#found.memory[worker] as number;
+    const hostBlocks = this.#found.host[worker] as number;
+    const diskBlocks = this.#found.disk[worker] as number;
+    const report = hostBlocks + diskBlocks === 0 ? undefined : tiers.reportOf(worker);
+    const loadMs = report && loadMsOf(hostBlocks, diskBlocks, report, promptTokenMs);
+    return loadMs === undefined ? inMemory(memoryBlocks) : { memoryBlocks, hostBlocks, diskBlocks, loadMs };
   }
 
   /** Counts what is sent to a worker for the next decisions. Undefined where the worker has left. */

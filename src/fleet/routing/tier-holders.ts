@@ -137,13 +137,16 @@ export class TierHolders {
     }
   }
 
-  #runsOf(folder: string): Int32Array | undefined {
+  #runsOf(folder: string): Int32Array {
     const made = this.#runs.get(folder);
+    if (made !== undefined) return made;
     const part = this.#events.partOf(diskOf(folder));
-    if (made !== undefined || part === undefined) return made;
-    const runs = new Int32Array(this.#index.known + 1).fill(this.#index.known, this.#index.known);
-    for (let block = this.#index.known - 1; block >= 0; block--) {
-      runs[block] = this.#index.holds(part, block) ? Math.max(block + 1, runs[block + 1] as number) : block;
+    const { known } = this.#index;
+    const runs = new Int32Array(known + 1);
+    runs[known] = known;
+    for (let block = known - 1; block >= 0; block--) {
+      const isHeld = part !== undefined && this.#index.holds(part, block);
+      runs[block] = isHeld ? Math.max(block + 1, runs[block + 1] as number) : block;
     }
     this.#runs.set(folder, runs);
     return runs;
