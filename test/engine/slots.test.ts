@@ -1,9 +1,18 @@
 // What a request has left in the prefix cache goes to a file by the number of a slot, and comes back in an engine that is another,
 // with the same bits.
 
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { EngineSettings } from '../../src/engine/protocol.ts';
 import type { SlotAction, SlotResult } from '../../src/engine/slots/slot-action.ts';
@@ -334,6 +343,25 @@ describe('the prefix of a slot', () => {
       await Promise.all(asked);
       expect([...slots].sort()).toEqual([0, 1, 2]);
     });
+  });
+
+  it('is a whole file or none where the engine is killed while it is saved', async () => {
+    for (const delayMs of [0, 8, 20, 35, 60]) {
+      const result = await withSlots({}, async (engine) => {
+        await ask(engine, 'Milo', { slot: 1 });
+        const saving = engine.actOnSlot(action.save(1)).catch((error: Error) => error.message);
+        await sleep(delayMs);
+        process.kill(engine.pid as number, 'SIGKILL');
+        return saving;
+      });
+      const isThere = existsSync(pathOfFile());
+      if (typeof result === 'string') expect(result).toContain('killed');
+      else expect([result.ok, isThere]).toEqual([true, true]);
+      await withSlots({}, async (engine) => {
+        expect(await failureOf(engine.actOnSlot(action.restore(1)))).toBe(isThere ? 'none' : 'absent');
+      });
+      rmSync(pathOfFile(), { force: true });
+    }
   });
 
   it('cannot be saved where no folder was given', async () => {
