@@ -603,9 +603,13 @@ export class Engine {
 
   #end(open: OpenRequest, reason: EndReason, error?: RequestError): FinishEvent {
     const draftTokens = this.#speculation?.end(open.sequence);
-    const event = { ...open.ended(reason, error), ...(draftTokens === undefined ? {} : { draftTokens }) };
+    const slot = this.#slots?.ended(open.sequence);
+    const event = {
+      ...open.ended(reason, error),
+      ...(draftTokens === undefined ? {} : { draftTokens }),
+      ...(slot === undefined ? {} : { slot }),
+    };
     this.#towers?.remove(open.sequence);
-    this.#slots?.ended(open.sequence);
     this.#scheduler.finish(open.sequence);
     this.#requests.remove(open);
     this.#reports.ended(event);

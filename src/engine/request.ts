@@ -141,6 +141,8 @@ export interface FinishEvent {
   readonly generatedTokens: number;
   /** Tokens that were drafted and computed before it was known whether they come. Absent where none were sought. */
   readonly draftTokens?: DraftTokenCounts;
+  /** The slot that it left its prefix in, where prefixes are saved and it has run. */
+  readonly slot?: number;
   /** Of a request that was embedded to its end. */
   readonly vector?: Float32Array;
   /** Of a request that was scored to its end: of all tokens but the first. */

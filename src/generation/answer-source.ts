@@ -14,6 +14,8 @@ export interface AnswerSource {
   readonly longestAnswer: number;
   /** Of one prompt; 0 until it is known. */
   cachedTokensOf(prompt: number): number;
+  /** In which the answer by this number has left its prefix, once that is known; undefined where prefixes are not saved. */
+  slotOf(index: number): number | undefined;
   /** Set where it must still be reported how much was computed; resolves when it has. */
   readonly released: Promise<void> | undefined;
 }

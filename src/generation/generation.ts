@@ -40,6 +40,7 @@ class Choice {
   readonly index: number;
   readonly parts: AnswerParts;
   draftTokens: DraftTokenCounts | undefined;
+  slot: number | undefined;
   tokens = 0;
   /** A stop id ended it before the model did. */
   cut = false;
@@ -124,6 +125,10 @@ export class Generation implements AnswerSource {
   /** Of one prompt; 0 until the engine has reported it. */
   cachedTokensOf(prompt: number): number {
     return this.#prompts[prompt]?.cachedTokens ?? 0;
+  }
+
+  slotOf(index: number): number | undefined {
+    return this.#choices.find((choice) => choice.index === index)?.slot;
   }
 
   /** Resolves when the engine has reported what was computed; undefined where it has. */
@@ -218,6 +223,7 @@ export class Generation implements AnswerSource {
     if (event.kind !== 'finish') return;
     choice.released = true;
     choice.draftTokens = event.draftTokens;
+    choice.slot = event.slot;
     this.#release(this.#promptOf(choice), event);
   }
 

@@ -126,6 +126,9 @@ export class RemoteGeneration implements AnswerSource {
     return prompt === 0 ? (this.#reported?.cachedTokens ?? 0) : 0;
   }
 
+  /** Prefixes are saved of models that are here. */
+  slotOf(): undefined {}
+
   /** Sends the request; resolves when the upstream has taken it on. Its events must then be read. */
   async open(): Promise<void> {
     const { model, request, priority, via, trace } = this.#asked;

@@ -27,11 +27,11 @@ export class SlotPrefixes {
   }
 
   /** Its tokens are still in its blocks. One that waits has none, and leaves the slot as it was. */
-  ended(sequence: Sequence): void {
+  ended(sequence: Sequence): number | undefined {
     const slot = this.#running.get(sequence);
     this.#running.delete(sequence);
     const blocks = fullBlocks(sequence);
-    if (slot === undefined || blocks === 0 || !sequence.continues) return;
+    if (slot === undefined || blocks === 0 || !sequence.continues) return slot;
     const { images } = sequence;
     this.set(tenantOf(sequence.salt), slot, {
       salt: sequence.salt,
@@ -39,6 +39,7 @@ export class SlotPrefixes {
       // The sequence itself is not kept for them.
       imagesAt: images === undefined ? () => '' : (offset) => imagesAt({ images }, offset),
     });
+    return slot;
   }
 
   get(tenant: string, slot: number): SlotPrefix | undefined {

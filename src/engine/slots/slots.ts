@@ -68,9 +68,9 @@ export class Slots {
     this.#prefixes.started(sequence, asked);
   }
 
-  /** Before it lets go of its blocks. */
-  ended(sequence: Sequence): void {
-    this.#prefixes.ended(sequence);
+  /** Before it lets go of its blocks. Which slot it had, if it has run. */
+  ended(sequence: Sequence): number | undefined {
+    return this.#prefixes.ended(sequence);
   }
 
   /** What changes the cache; before a step is planned. */

@@ -80,6 +80,8 @@ export interface ShapeOptions {
   promptText(prompt: number): Promise<string>;
   /** Prompt tokens that needed no compute; 0 until that is known. */
   cachedTokens(prompt: number): number;
+  /** In which the answer by this number has left its prefix, once it has ended; undefined where prefixes are not saved. */
+  slot(index: number): number | undefined;
   /** Ends the answer: with an ApiError, or with ClientLeft where the client has left. */
   abort(reason: Error): void;
   readonly times: () => RequestTimes;

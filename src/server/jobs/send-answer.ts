@@ -45,11 +45,12 @@ export function shapeBasis(
   job: Job,
   record: RequestRecord,
   source: AnswerSource,
-): Pick<ShapeOptions, 'usageComes' | 'choices' | 'cachedTokens' | 'abort' | 'times'> {
+): Pick<ShapeOptions, 'usageComes' | 'choices' | 'cachedTokens' | 'slot' | 'abort' | 'times'> {
   return {
     usageComes: job.includeUsage,
     choices: job.choices,
     cachedTokens: (prompt) => source.cachedTokensOf(prompt),
+    slot: (index) => source.slotOf(index),
     abort: job.abort,
     times: () => record.times,
   };

@@ -66,7 +66,7 @@ export function completionShape(
       index,
       content: text,
       tokens,
-      id_slot,
+      id_slot: options.slot(index) ?? id_slot,
       stop: true,
       model: options.base.model,
       tokens_predicted: predicted,
