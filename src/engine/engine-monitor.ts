@@ -20,7 +20,7 @@ export interface EngineSubscriber {
   blocks?(demand: BlockDemand): void;
   /** Where the model has a vision tower: its counts, after each change, of pieces twice a second. Those of an engine begin anew with it. */
   images?(stats: ImageStats): void;
-  /** The same of the tiers below its memory, where there are any, now and then while they change. */
+  /** The same of the tiers below its memory, where there are any: at once if they are known, now and then while they change. */
   tiers?(stats: TierStats): void;
   /** Where waiting requests are, now and then while any wait. */
   queuePositions?(positions: readonly EstimatedWait[]): void;
@@ -60,6 +60,7 @@ export class EnginePublisher implements EngineMonitor {
   readonly #engine: MonitoredEngine;
   readonly #subscribers = new Set<EngineSubscriber>();
   #blocks: BlockDemand | undefined;
+  #tiers: TierStats | undefined;
   #starts = 1;
 
   constructor(engine: MonitoredEngine) {
@@ -77,6 +78,7 @@ export class EnginePublisher implements EngineMonitor {
     if (subscriber.prefixes !== undefined) this.#engine.reportPrefixes(true);
     if (subscriber.stored !== undefined) this.#engine.reportStored(true);
     if (this.#blocks !== undefined) subscriber.blocks?.(this.#blocks);
+    if (this.#tiers !== undefined) subscriber.tiers?.(this.#tiers);
     let snapshots = false;
     return {
       snapshot: () => {
@@ -106,6 +108,7 @@ export class EnginePublisher implements EngineMonitor {
     lookups = [],
   }: StepReport): void {
     this.#blocks = blocks;
+    this.#tiers = tiers ?? this.#tiers;
     for (const subscriber of this.#subscribers) {
       if (places !== undefined) subscriber.queuePositions?.(places);
       if (images !== undefined) subscriber.images?.(images);
@@ -122,6 +125,7 @@ export class EnginePublisher implements EngineMonitor {
   /** The engine is gone, and another one comes. */
   lost(died: boolean): void {
     this.#starts += 1;
+    this.#tiers = undefined;
     for (const subscriber of this.#subscribers) subscriber.lost?.(died);
   }
 

@@ -110,7 +110,12 @@ export class EngineReports {
     this.#storedLater ??= setTimeout(() => {
       this.#storedLater = undefined;
       const stored = this.#tiers?.takeStored() ?? [];
-      if (stored.length > 0) this.#publish({ events: [], blocks: this.#scheduler.demand(), stored });
+      // An engine that has computed nothing yet says here for the first time what tiers it has.
+      const tiers = this.#takeTiers();
+      if (stored.length > 0 || tiers !== undefined) {
+        const blocks = this.#scheduler.demand();
+        this.#publish({ events: [], blocks, stored, ...(tiers === undefined ? {} : { tiers }) });
+      }
       if (this.#tiers?.hasStoredNews === true) this.#reportStored();
     }, STORED_MS).unref();
   }

@@ -143,11 +143,18 @@ describe('blocks that leave memory', () => {
     await withTiers({ hostBytes: 0, disk: disk() }, (writer) =>
       withTiers({ hostBytes: 0, disk: disk() }, async (reader) => {
         const told = toldBy(reader);
+        // It computes nothing.
+        const stats: TierStats[] = [];
+        reader.monitor.subscribe({ tiers: (one) => stats.push(one) });
         await ask(writer, 'Milo', 'ann');
         await eventually(() => expect(told('disk')).toEqual(expect.arrayContaining(wanted)));
         const [one, other] = [await tiersOf(writer), await tiersOf(reader)];
         expect(other.holder).toBeDefined();
         expect(other.holder).toBe(one.holder);
+        expect(stats.at(-1)).toMatchObject({ holder: one.holder, block: { isAssumed: true } });
+        const late: TierStats[] = [];
+        reader.monitor.subscribe({ tiers: (known) => late.push(known) });
+        expect(late.map(({ holder }) => holder)).toEqual([one.holder]);
       }),
     );
   });

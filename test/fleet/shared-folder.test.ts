@@ -8,7 +8,7 @@ import { KEY_FILE, readStoreKey } from '../../src/block-store/key-file.ts';
 import { nodeFiles } from '../../src/block-store/node-files.ts';
 import { Sealing } from '../../src/block-store/sealing.ts';
 import { surveyStore } from '../../src/block-store/survey.ts';
-import type { ToWorker } from '../../src/fleet/messages.ts';
+import type { NodeStatus, ToWorker } from '../../src/fleet/messages.ts';
 import { hasAddon } from '../support/native.ts';
 import { natsRefusal } from '../support/nats-server.ts';
 import { type ServerProcess, waitUntil } from '../support/server-process.ts';
@@ -80,6 +80,12 @@ describe.skipIf(refusal !== undefined)(`workers that share a folder${because}`, 
     return Number(/^chairlift_fleet_expected_prefix_tokens_total\{tier="disk"\} (\S+)$/m.exec(text)?.[1]);
   }
 
+  /** What a worker says that it reads. */
+  async function folderOf(worker: string): Promise<string | undefined> {
+    const { nodes } = (await (await fetch(`${gateway.url}/admin/fleet`)).json()) as { nodes: NodeStatus[] };
+    return nodes.find(({ node }) => node === worker)?.models[0]?.load?.tiers?.disk?.folder;
+  }
+
   /** Blocks in the shared folder, whoever wrote them. */
   function blocksInFolder(): number {
     const sealing = new Sealing(readStoreKey(nodeFiles, join(root, 'shared', KEY_FILE)) as Uint8Array);
@@ -121,6 +127,10 @@ describe.skipIf(refusal !== undefined)(`workers that share a folder${because}`, 
     expect(busy.map(({ status }) => status)).toEqual(busy.map(() => 200));
     await Promise.all([startWorker('b', 'shared'), startWorker('c', 'own')]);
     await fleet.knows(gateway, 'a', 'b', 'c');
+    await waitUntil(
+      async () => (await folderOf('b')) !== undefined && (await folderOf('b')) === (await folderOf('a')),
+    );
+    expect(await folderOf('c')).not.toBe(await folderOf('a'));
     // Then the gateway has asked what is in the folder.
     await new Promise((resolve) => setTimeout(resolve, 2000));
 
@@ -130,9 +140,7 @@ describe.skipIf(refusal !== undefined)(`workers that share a folder${because}`, 
     first.signal('SIGKILL');
     await first.exited;
     await waitUntil(async () => {
-      const view = (await (await fetch(`${gateway.url}/admin/fleet`)).json()) as {
-        nodes: { node: string }[];
-      };
+      const view = (await (await fetch(`${gateway.url}/admin/fleet`)).json()) as { nodes: NodeStatus[] };
       return view.nodes.every(({ node }) => node !== 'a');
     });
     const again = await loadedBy('b', twice);
