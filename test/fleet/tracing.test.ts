@@ -16,6 +16,7 @@ interface SentSpan {
   readonly parentSpanId?: string;
   readonly name: string;
   readonly node: string;
+  readonly attributes: readonly { readonly key: string; readonly value: { readonly intValue?: string } }[];
 }
 
 interface Sent {
@@ -92,5 +93,28 @@ describe.skipIf(refusal !== undefined)(`a trace${because}`, () => {
     expect(chain).toEqual(['chat front', 'chat front', 'chat g1', 'compute w1']);
     const metrics = await (await fetch(`${gateway.url}/metrics`)).text();
     expect(metrics).toMatch(/chairlift_trace_spans_total\{outcome="exported"\} [1-9]/);
+  });
+
+  it('says where a gateway expected the prompt to lie', async () => {
+    const prompt = 'The bell of the village rang once more over the quiet hills. '.repeat(12);
+    const expectedOf = async (traceId: string) => {
+      const response = await fetch(`${gateway.url}/v1/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', traceparent: `00-${traceId}-b7ad6b7169203331-01` },
+        body: JSON.stringify({ prompt, max_tokens: 4 }),
+      });
+      expect(response.status, await response.text()).toBe(200);
+      const compute = () =>
+        spans.find((one) => one.traceId === traceId && one.name.startsWith('compute')) as SentSpan;
+      await waitUntil(() => compute() !== undefined);
+      return ['memory', 'host', 'disk'].map((tier) => {
+        const name = `chairlift.expected.${tier}_tokens`;
+        return Number(compute().attributes.find(({ key }) => key === name)?.value.intValue);
+      });
+    };
+    expect(await expectedOf('1af7651916cd43dd8448eb211c80319c')).toEqual([0, 0, 0]);
+    const [memory, ...below] = await expectedOf('2af7651916cd43dd8448eb211c80319c');
+    expect(memory).toBeGreaterThanOrEqual(64);
+    expect(below).toEqual([0, 0]);
   });
 });

@@ -80,6 +80,53 @@ describe('the prefix index', () => {
     );
   });
 
+  it('says of each tier which blocks it holds up to the first that nobody has, and reports none as a worker', () => {
+    const event = fc.record({
+      kind: fc.constantFrom('enter', 'enter', 'enter', 'leave', 'close'),
+      worker,
+      key,
+    });
+    const chain = fc.uniqueArray(key, { minLength: 1, maxLength: 8 });
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 300 }), chain, (events, asked) => {
+        const index = new PrefixIndex(10_000);
+        const parts = new Map<number, number>();
+        const held = new Map<number, Set<number>>();
+        const isTier = (one: number) => one % 2 === 1;
+        for (const { kind, worker: one, key: number } of events) {
+          const part = parts.get(one) ?? (isTier(one) ? index.openPart() : index.openPart(one)) ?? 0;
+          parts.set(one, part);
+          const keys = held.get(one) ?? new Set();
+          held.set(one, keys);
+          if (kind === 'enter') {
+            index.enter(part, ...keyOf(number));
+            keys.add(number);
+          } else if (kind === 'leave') {
+            index.leave(part, ...keyOf(number));
+            keys.delete(number);
+          } else {
+            index.closePart(part);
+            parts.delete(one);
+            held.delete(one);
+          }
+        }
+        const workers = new Map([...held].filter(([one]) => !isTier(one)));
+        const { count, workers: matched, blocks } = index.match(keysOf(asked), true);
+        const reported = Array.from({ length: count }, (_, i) => [matched[i], blocks[i]]);
+        expect(Object.fromEntries(reported)).toEqual(naiveMatch(workers, asked));
+        for (const [one, part] of parts) {
+          const holds = Array.from({ length: index.known }, (_, block) => index.holds(part, block));
+          expect(holds).toEqual(
+            asked.slice(0, index.known).map((number) => held.get(one)?.has(number) === true),
+          );
+        }
+        const next = asked[index.known];
+        if (next !== undefined) expect([...held.values()].some((keys) => keys.has(next))).toBe(false);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
   it('stays within its memory, also where many workers hold the same keys, and counts what it forgets', () => {
     const index = new PrefixIndex(100);
     const parts = Array.from({ length: 200 }, (_, n) => partFor(index, n));
