@@ -136,6 +136,12 @@ describe('what lies below the memory of workers', () => {
     wire.stores('a', 'disk', { entered: keysOf(9, 12), left: keysOf(8, 9) });
     wire.stores('a', 'host', { entered: keysOf(8, 9) });
     expect(wire.expects('a')).toEqual({ host: 1, disk: 11 });
+    wire.loses = (what) => what === 'batch';
+    wire.stores('a', 'disk', { entered: keysOf(12, 13) });
+    wire.loses = () => false;
+    wire.stores('a', 'disk', { entered: keysOf(13, 14) });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(wire.expects('a'), 'the next batch shows that one is missing').toEqual({ host: 1, disk: 13 });
     const before = wire.asked.length;
     for (let n = 0; n < 30; n++) await wire.hear('a');
     expect(wire.asked.length - before, 'nothing is listed again').toBe(0);

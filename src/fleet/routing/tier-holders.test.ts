@@ -158,5 +158,11 @@ describe('prefixes below memory', () => {
     expect(fleet.choose({ keys: other }).prefix).toMatchObject({ memoryBlocks: 0, diskBlocks: 0 });
     fleet.hear('a');
     expect(fleet.choose().prefix.diskBlocks, 'it has no folder any more').toBe(0);
+    fleet.hear('a', { tiers: host });
+    fleet.tier('a', 'host', entering(0, 5));
+    expect(fleet.choose().prefix.hostBlocks).toBe(5);
+    fleet.hear('a');
+    fleet.hear('a', { tiers: host });
+    expect(fleet.choose().prefix.hostBlocks, 'nothing was said of it since').toBe(0);
   });
 });
