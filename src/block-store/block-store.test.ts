@@ -278,15 +278,17 @@ describe('a store of blocks', () => {
     await expectAll(again, chain('a', 3));
   });
 
-  it('writes its key again with what it writes after the folder was deleted, or the key damaged', async () => {
+  it('writes its key and its identity again with what it writes after the folder was deleted, or the key damaged', async () => {
     const folder = newFolder();
     const store = await open(folder);
     await fill(store, chain('a', 3));
     rmSync(folder, { recursive: true });
     await fill(store, chain('b', 3));
-    await expectAll(await open(folder), chain('b', 3));
+    const later = await open(folder);
+    await expectAll(later, chain('b', 3));
+    expect(later.holder).toBe(store.holder);
     writeFileSync(join(folder, 'store.key'), 'damaged');
-    rmSync(join(folder, readdirSync(folder).find((name) => !name.startsWith('store.key')) as string), {
+    rmSync(join(folder, readdirSync(folder).find((name) => !name.startsWith('store.')) as string), {
       recursive: true,
     });
     await fill(store, chain('c', 3));

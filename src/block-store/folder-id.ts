@@ -28,3 +28,9 @@ export function openFolderId(files: StoreFiles, folder: string): string {
   }
   throw new Error(`${path} can be neither read nor made`);
 }
+
+/** Writes it anew where its file was lost while the store is in use, so that those who come later say the same of the folder. */
+export function keepFolderId(files: StoreFiles, folder: string, id: string): void {
+  const path = join(folder, ID_FILE);
+  if (readLasting(files, path) === undefined) makeLasting(files, path, formatDigits(TITLE, id));
+}

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../runtime/error-message.ts';
 import { Fifo } from './fifo.ts';
-import { openFolderId } from './folder-id.ts';
+import { keepFolderId, openFolderId } from './folder-id.ts';
 import { packSlots } from './index-slots.ts';
 import { keepStoreKey, openStoreKey } from './key-file.ts';
 import { nodeFiles } from './node-files.ts';
@@ -90,23 +90,25 @@ function send(message: FromWriteThread): void {
 function open(): StoreWriter {
   const storeKey = openStoreKey(nodeFiles, data.keyFile, (message) => send({ kind: 'warning', message }));
   const sealing = new Sealing(storeKey);
+  nodeFiles.makeFolder(data.folder);
+  const id = folderId();
   const model = sharedModelFolder(nodeFiles, data.folder, data.model);
   const writer = new StoreWriter(nodeFiles, {
     ...{ ...data, model, sealing },
-    keepKey: () => keepStoreKey(nodeFiles, data.keyFile, storeKey),
+    keepKey: () => {
+      keepStoreKey(nodeFiles, data.keyFile, storeKey);
+      if (id !== undefined) keepFolderId(nodeFiles, data.folder, id);
+    },
   });
-  nodeFiles.makeFolder(data.folder);
   follow(writer);
-  send({ kind: 'opened', storeKey, model, holder: holderOf(model, sealing) });
+  send({ kind: 'opened', storeKey, model, holder: id && holderOf(id, model, sealing) });
   return writer;
 }
 
-/** Blocks that were sealed with another key are not found, nor are those of other models. */
-function holderOf(model: string, { mark }: Sealing): string | undefined {
+/** Undefined where it can be neither read nor made: blocks are of use all the same. */
+function folderId(): string | undefined {
   try {
-    const id = openFolderId(nodeFiles, data.folder);
-    const text = JSON.stringify([id, Buffer.from(mark).toString('hex'), model]);
-    return createHash('sha256').update(text).digest('hex').slice(0, 32);
+    return openFolderId(nodeFiles, data.folder);
   } catch (error) {
     send({
       kind: 'warning',
@@ -114,6 +116,12 @@ function holderOf(model: string, { mark }: Sealing): string | undefined {
     });
     return undefined;
   }
+}
+
+/** Blocks that were sealed with another key are not found, nor are those of other models. */
+function holderOf(id: string, model: string, { mark }: Sealing): string {
+  const text = JSON.stringify([id, Buffer.from(mark).toString('hex'), model]);
+  return createHash('sha256').update(text).digest('hex').slice(0, 32);
 }
 
 function follow(writer: StoreWriter): void {
