@@ -302,7 +302,8 @@ export class Engine {
 
   /** Runs until `end`. */
   run(): Promise<void> {
-    this.#ran = this.#run();
+    // Whatever ended it, nothing waits for the next step any more.
+    this.#ran = this.#run().finally(() => void this.#slots?.close());
     return this.#ran;
   }
 
@@ -376,10 +377,7 @@ export class Engine {
     const slots = this.#slots?.hasCopies === true ? this.#slots : undefined;
     if (tiers === undefined && slots === undefined) return;
     // A device that has no memory for what is reserved takes nothing.
-    if (this.#resident !== undefined && this.#resident.capacity < tables.pool.residentCount) {
-      if (this.#resident.refused) slots?.failCopies('the device has no memory for its blocks now');
-      return;
-    }
+    if (this.#resident !== undefined && this.#resident.capacity < tables.pool.residentCount) return;
     const isBusy = running.length > loads;
     const budgetMs = isBusy ? MOVING_SHARE * this.#stepMs : IDLE_MOVING_MS;
     tiers?.advance(budgetMs);
@@ -467,6 +465,8 @@ export class Engine {
 
   #plan(modelDrafts: ModelDrafts | undefined, towerMs = 0): StepPlan {
     const speculation = this.#speculation;
+    const { usedCount, limit } = this.#scheduler.tables.pool;
+    if (usedCount > limit) this.#slots?.giveWay();
     const plan = this.#scheduler.plan(
       this.#wallMs(),
       speculation &&

@@ -54,7 +54,11 @@ export class ResidentBlocks {
     const scheduler = this.#scheduler;
     if (this.refused && this.#nowMs() >= this.#growsAgainMs) scheduler.limitToDevice(undefined);
     const needed = scheduler.mostHeldAfterPlan();
-    if (needed > this.#memory.capacity) return this.#grow(needed);
+    if (needed > this.#memory.capacity) {
+      // What is held already becomes less by the plan alone.
+      const isRefused = this.refused && this.#nowMs() < this.#growsAgainMs;
+      return isRefused ? undefined : this.#grow(needed);
+    }
     if (!scheduler.isLimitedByDevice) this.#refusals = 0;
     return undefined;
   }

@@ -345,6 +345,29 @@ describe('the prefix of a slot', () => {
     });
   });
 
+  it('gives way to requests where memory becomes scarce, and the engine goes on', async () => {
+    const { answer } = await savedBy();
+    await withSlots({}, async (engine) => {
+      const outcomes = new Set<string>();
+      for (let delayMs = 0; delayMs < 60; delayMs += 4) {
+        const acting = [action.restore(1), action.save(1)].map((one) => engine.actOnSlot(one));
+        await sleep(delayMs);
+        engine.allow(1);
+        const [restored, saved] = await Promise.all(acting.map(failureOf));
+        // What was given up is not in the cache, where a save looks for it.
+        expect(['none', 'busy', 'empty']).toContain(restored);
+        expect(['none', 'busy', 'empty']).toContain(saved);
+        outcomes.add(restored as string);
+        expect((await engine.stats()).blocks.used).toBe(0);
+        engine.allow(64);
+      }
+      expect([...outcomes]).toContain('busy');
+      expect(await failureOf(engine.actOnSlot(action.restore(1)))).toBe('none');
+      expect((await ask(engine, 'Milo')).logprobs).toEqual(answer.logprobs);
+      expect(engine.restarts).toBe(0);
+    });
+  });
+
   it('is a whole file or none where the engine is killed while it is saved', async () => {
     for (const delayMs of [0, 8, 20, 35, 60]) {
       const result = await withSlots({}, async (engine) => {

@@ -45,7 +45,7 @@ export class PartialPlan {
   /** Gives blocks back that may be held no longer. */
   keepToLimit(): void {
     const { pool } = this.#batch.tables;
-    while (pool.usedCount > pool.limit) this.#preemptLast();
+    while (pool.usedCount > pool.limit && this.#batch.running.length > 0) this.#preemptLast();
   }
 
   /** Preempts a sequence for the good of another. */

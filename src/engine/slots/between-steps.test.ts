@@ -32,7 +32,7 @@ describe('work between steps', () => {
     await expect(failed).rejects.toThrow('no room');
   });
 
-  it('fails where one copy does, or where there is no memory for any, and others go on', async () => {
+  it('fails where one copy does, and others go on', async () => {
     const steps = new BetweenSteps(() => {});
     const broken = steps.copy(2, () => {
       throw new Error('a bad block');
@@ -41,9 +41,6 @@ describe('work between steps', () => {
     steps.runCopies(() => true);
     await expect(broken).rejects.toThrow('a bad block');
     await whole;
-    const waiting = steps.copy(2, () => {});
-    steps.failCopies(new Error('no memory'));
-    await expect(waiting).rejects.toThrow('no memory');
     expect(steps.hasWork).toBe(false);
   });
 

@@ -69,11 +69,6 @@ export class BetweenSteps {
     }
   }
 
-  /** Copies that were begun or wait cannot be made. */
-  failCopies(error: Error): void {
-    for (const task of this.#copies.splice(0)) task.reject(error);
-  }
-
   /** There are no steps any more: what is left is done at once, and so is what comes. */
   end(): void {
     this.#isOver = true;

@@ -6,6 +6,7 @@ import { SlotFile, slotPlace } from '../../block-store/slot-files.ts';
 import type { SlotWorkResult } from '../../block-store/slot-thread.ts';
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { messageOf } from '../../runtime/error-message.ts';
+import { GaveWay, type Hold } from './hold.ts';
 import { PrefixHolder } from './prefix-holder.ts';
 import { piecesOf, type SavedPart, savedParts } from './saved-blocks.ts';
 import { type FailedSlot, type RestoreAction, type SlotResult, slotFailure } from './slot-action.ts';
@@ -61,17 +62,20 @@ async function restorePrefix(
     return slotFailure('busy', message);
   }
   const problem = await readParts(context, opened.file, parts, (part, bytes) => {
+    reserved.hold.assertHeld();
     if (part.isState) reserved.writeState(part.place, bytes);
     else if (part.place >= reserved.found) content.writeBlock(holder.blocks[part.place] as number, bytes);
   }).catch((error: unknown) => slotFailure('busy', messageOf(error)));
-  await steps.change(() => {
-    if (problem === undefined) {
+  return steps.change(() => {
+    const { hold } = reserved;
+    const isWhole = problem === undefined && hold.isHeld;
+    if (isWhole) {
       tables.fill(holder, end);
       prefixes.set(tenant, slot, prefix);
     }
-    tables.release(holder);
+    hold.release();
+    return isWhole ? undefined : (problem ?? slotFailure('busy', new GaveWay().message));
   });
-  return problem;
 }
 
 /** An engine begins with few blocks: others have to give memory for more. */
@@ -102,12 +106,13 @@ async function reserveSoon(
 interface Reserved {
   /** Leading blocks that are in the cache already. */
   readonly found: number;
+  readonly hold: Hold;
   writeState(place: number, bytes: Uint8Array): void;
 }
 
 /** Undefined where there is no room for all of it. Of recurrent states the last one is needed, those before where there is room. */
 function reserve(
-  { tables, content }: SlotContext,
+  { tables, content, holds }: SlotContext,
   holder: PrefixHolder,
   states: readonly number[],
 ): Reserved | undefined {
@@ -120,6 +125,7 @@ function reserve(
   );
   return {
     found: found.length,
+    hold: holds.add(() => tables.release(holder)),
     writeState(place, bytes) {
       const slot = slots.get(place);
       if (slot !== undefined) content.writeState(slot, bytes);

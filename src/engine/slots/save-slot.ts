@@ -11,14 +11,14 @@ import type { SlotContext } from './slot-context.ts';
 import { writeManifest } from './slot-manifest.ts';
 
 export async function saveSlot(context: SlotContext, action: SaveAction): Promise<SlotResult> {
-  const { tables, steps, keys, stored, prefixes, files } = context;
+  const { steps, keys, prefixes, files } = context;
   const { tenant, slot, owner, name } = action;
   const prefix = prefixes.get(tenant, slot);
   if (prefix === undefined)
     return slotFailure('empty', `slot ${slot} holds no whole block of ${BLOCK_TOKENS} tokens`);
   const holder = new PrefixHolder(`save ${slot}`, prefix);
   const chain = keys.chain(holder, holder.blockCount);
-  const available = await steps.change(() => new AvailableBlocks(tables, holder, chain, stored));
+  const available = await steps.change(() => new AvailableBlocks(context, holder, chain));
   try {
     const { end, states } = available;
     if (end === 0) return slotFailure('empty', `nothing of slot ${slot} is in the cache any more`);
@@ -88,6 +88,7 @@ async function readPiece(
   await steps.copy(inMemory.length, (index) => {
     const part = inMemory[index] as SavedPart;
     const place = available.find(part) as number;
+    available.assertHeld();
     const read = part.isState
       ? content.readState(place)
       : content.readBlocks(Int32Array.of(place)).then(([block]) => block);

@@ -4,8 +4,9 @@
 import type { KvContent } from '../../compute/backend.ts';
 import type { BlockTables } from '../cache/block-tables.ts';
 import { stateKey } from '../tiers/block-keys.ts';
-import type { StoredBlocks } from '../tiers/stored-blocks.ts';
+import type { Hold } from './hold.ts';
 import type { PrefixHolder } from './prefix-holder.ts';
+import type { SlotContext } from './slot-context.ts';
 
 /** Bytes that are read or written at once. */
 const PIECE_BYTES = 16 << 20;
@@ -57,12 +58,12 @@ export class AvailableBlocks {
   /** Places after which states can be had. */
   readonly states: readonly number[];
   readonly #tables: BlockTables;
+  readonly #hold: Hold;
 
   constructor(
-    tables: BlockTables,
+    { tables, stored, holds }: Pick<SlotContext, 'tables' | 'stored' | 'holds'>,
     holder: PrefixHolder,
     keys: readonly Buffer[],
-    stored: Pick<StoredBlocks, 'run' | 'has'> | undefined,
   ) {
     this.#tables = tables;
     this.#blocks = tables.match(holder);
@@ -80,6 +81,7 @@ export class AvailableBlocks {
     this.end = recurrentStates === undefined ? reach : (states.at(-1) ?? -1) + 1;
     for (const block of this.#blocks) tables.pool.retain(block, true);
     for (const slot of this.#states.values()) recurrentStates?.pool.retain(slot, true);
+    this.#hold = holds.add(() => this.#letGo());
   }
 
   /** Where it is in memory: the block's number, or the state's slot. */
@@ -87,8 +89,17 @@ export class AvailableBlocks {
     return isState ? this.#states.get(place) : this.#blocks[place];
   }
 
-  /** The last first, as sequences do, so that no parent goes before its children. */
+  /** Throws where it gave way. */
+  assertHeld(): void {
+    this.#hold.assertHeld();
+  }
+
   release(): void {
+    this.#hold.release();
+  }
+
+  /** The last first, as sequences do, so that no parent goes before its children. */
+  #letGo(): void {
     for (const block of this.#blocks.toReversed()) this.#tables.pool.release(block);
     for (const slot of this.#states.values()) this.#tables.recurrentStates?.pool.release(slot);
   }

@@ -7,6 +7,7 @@ import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { BlockKeys } from '../tiers/block-keys.ts';
 import type { StoredBlocks } from '../tiers/stored-blocks.ts';
 import type { BetweenSteps } from './between-steps.ts';
+import type { Holds } from './hold.ts';
 import type { SlotModel } from './slot-manifest.ts';
 import type { SlotPrefixes } from './slot-prefixes.ts';
 
@@ -27,6 +28,7 @@ export interface SlotContext extends SlotsOptions {
   readonly model: SlotModel;
   readonly keys: BlockKeys;
   readonly steps: BetweenSteps;
+  readonly holds: Holds;
   readonly prefixes: SlotPrefixes;
   /** Resolves once the engine may hold another number of blocks, after so long at the latest. */
   readonly whenAllowed: (withinMs: number) => Promise<void>;

@@ -8,6 +8,7 @@ import { messageOf } from '../../runtime/error-message.ts';
 import type { Sequence } from '../scheduler/sequence.ts';
 import { BlockKeys } from '../tiers/block-keys.ts';
 import { BetweenSteps } from './between-steps.ts';
+import { GaveWay, Holds } from './hold.ts';
 import { PrefixHolder } from './prefix-holder.ts';
 import { restoreSlot } from './restore-slot.ts';
 import { saveSlot } from './save-slot.ts';
@@ -21,6 +22,7 @@ const ended = slotFailure('ended', 'the model was unloaded');
 export class Slots {
   readonly #options: SlotsOptions;
   readonly #steps: BetweenSteps;
+  readonly #holds = new Holds();
   readonly #prefixes = new SlotPrefixes();
   readonly #ending = new AbortController();
   readonly #whenEnding: Promise<undefined>;
@@ -57,7 +59,16 @@ export class Slots {
     const keys = new BlockKeys(tables.prefixes, { model: identity, adapters: model.adapters });
     const [steps, prefixes, { signal }] = [this.#steps, this.#prefixes, this.#ending];
     const whenAllowed = (withinMs: number) => this.#nextAllowed(withinMs);
-    this.#identify({ ...this.#options, model, keys, steps, prefixes, signal, whenAllowed });
+    this.#identify({
+      ...this.#options,
+      model,
+      keys,
+      steps,
+      prefixes,
+      signal,
+      whenAllowed,
+      holds: this.#holds,
+    });
   }
 
   numberOf(sequence: Sequence): number | undefined {
@@ -100,16 +111,16 @@ export class Slots {
     });
   }
 
-  /** There is no memory for the blocks that are copied. */
-  failCopies(message: string): void {
-    this.#steps.failCopies(new Error(message));
+  /** There is no memory for what is held beside sequences. Between steps. */
+  giveWay(): void {
+    this.#holds.giveWay();
   }
 
   /** Never rejects. */
   act(action: SlotAction): Promise<SlotResult> {
     const result = this.#last
       .then(() => this.#act(action))
-      .catch((error: unknown) => slotFailure('failed', messageOf(error)));
+      .catch((error: unknown) => slotFailure(error instanceof GaveWay ? 'busy' : 'failed', messageOf(error)));
     this.#last = result;
     return result;
   }
