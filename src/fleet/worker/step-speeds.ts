@@ -8,6 +8,13 @@ import type { KnownSpeeds } from '../routing/heartbeat.ts';
 const LEARNING = 0.05;
 /** Until a larger step is seen. */
 const USUAL_STEP_TOKENS = 256;
+/**
+ * A step beyond this factor of what is expected of it is taken for a disturbance and counts as the factor: one that hung would
+ * make a worker believe itself slow for many steps, and gateways wait for as long before they call it stuck.
+ */
+const OUTLIER_FACTOR = 3;
+/** Steps before what is expected is trusted to call something an outlier. */
+const TRUSTED_AFTER = 8;
 
 export class StepSpeeds {
   #promptTokenMs: number | undefined;
@@ -16,7 +23,10 @@ export class StepSpeeds {
   #ms = 0;
   #rowsRows = 0;
   #rowsMs = 0;
+  /** On that line. */
   #steps = 0;
+  /** All steps, those of prompts as well. */
+  #observations = 0;
   #mostTokens = USUAL_STEP_TOKENS;
 
   observe({ tokens, sequences, times }: StepSummary): void {
@@ -25,7 +35,8 @@ export class StepSpeeds {
     const ms = times.scheduleMs + times.computeMs + times.sampleMs + times.emitMs;
     // Draft tokens are a few rows more; prompts are many.
     if (tokens < 4 * sequences) this.#decoded(sequences, ms);
-    else this.#prompted(tokens - sequences, ms);
+    else this.#prompted(sequences, tokens - sequences, ms);
+    this.#observations += 1;
   }
 
   get speeds(): KnownSpeeds {
@@ -36,7 +47,8 @@ export class StepSpeeds {
     };
   }
 
-  #decoded(rows: number, ms: number): void {
+  #decoded(rows: number, measuredMs: number): void {
+    const ms = this.#steps === 0 ? measuredMs : this.#withoutDisturbance(measuredMs, rows, 0);
     this.#steps += 1;
     const weight = Math.max(LEARNING, 1 / this.#steps);
     this.#rows += weight * (rows - this.#rows);
@@ -45,12 +57,20 @@ export class StepSpeeds {
     this.#rowsMs += weight * (rows * ms - this.#rowsMs);
   }
 
-  #prompted(tokens: number, ms: number): void {
-    const each = ms / tokens;
-    this.#promptTokenMs =
-      this.#promptTokenMs === undefined
-        ? each
-        : this.#promptTokenMs + LEARNING * (each - this.#promptTokenMs);
+  #prompted(rows: number, tokens: number, ms: number): void {
+    if (this.#promptTokenMs === undefined) {
+      this.#promptTokenMs = ms / tokens;
+      return;
+    }
+    const each = this.#withoutDisturbance(ms, rows, tokens) / tokens;
+    this.#promptTokenMs += LEARNING * (each - this.#promptTokenMs);
+  }
+
+  #withoutDisturbance(ms: number, rows: number, promptTokens: number): number {
+    const { stepBaseMs, stepRowMs } = this.#line();
+    const expectedMs = stepBaseMs + stepRowMs * rows + (this.#promptTokenMs ?? 0) * promptTokens;
+    const isTrusted = expectedMs > 0 && this.#observations >= TRUSTED_AFTER;
+    return isTrusted ? Math.min(ms, OUTLIER_FACTOR * expectedMs) : ms;
   }
 
   #line(): { readonly stepBaseMs: number; readonly stepRowMs: number } {
