@@ -42,4 +42,20 @@ export const foundFaults: readonly FoundFault[] = [
       { kind: 'database away', atMs: 170_403, durationMs: 4571, target: 6, amount: 0.935 },
     ],
   },
+  {
+    promise: 'an engine that hangs is noticed as soon as the time before',
+    seed: 19,
+    faults: [
+      { kind: 'engine hangs', atMs: 303_210, durationMs: 19_736, target: 5, amount: 0.886 },
+      {
+        kind: 'engine hangs',
+        atMs: 338_804,
+        durationMs: 18_671,
+        target: 5,
+        amount: 0.63,
+        after: 'stream',
+      },
+      { kind: 'engine hangs', atMs: 379_648, durationMs: 15_276, target: 2, amount: 0.303 },
+    ],
+  },
 ];
