@@ -15,6 +15,8 @@ const STOPS = thorough ? 12 : 4;
 const EVENTS_A_LIFE = 20 * STREAMS;
 
 const home = serverHome();
+/** A second try has keys of its own. */
+let keys = 0;
 
 const schema = {
   type: 'object',
@@ -139,7 +141,8 @@ it('gives the rest to the connection by which a client has come back, though the
 }, 300_000);
 
 it(`gives ${STREAMS} streams what they would have had, over ${STOPS} stops and kills, and charges it once`, async () => {
-  const [struck, calm] = ['struck', 'calm'].map((name) => home.createKey(name, 'normal')) as [string, string];
+  const names = ['struck', 'calm'].map((name) => `${name} ${++keys}`);
+  const [struck, calm] = names.map((name) => home.createKey(name, 'normal')) as [string, string];
   const flags = ['--port', String(await freePort()), '--shutdown-limit', '0'];
   let server: ServerProcess = await home.start(...flags);
   let heard = 0;
@@ -175,7 +178,7 @@ it(`gives ${STREAMS} streams what they would have had, over ${STOPS} stops and k
   server.signal('SIGTERM');
   expect(await server.exited).toBe(0);
   const books = await charged();
-  const [once, reference] = ['struck', 'calm'].map((name) => books.get(keyIdOf(name)));
+  const [once, reference] = names.map((name) => books.get(keyIdOf(name)));
   expect(once).toEqual(reference);
   expect(once?.requests).toBe(STREAMS);
 }, 600_000);

@@ -28,7 +28,10 @@ interface SentEvent {
 
 const AGAIN_MS = 50;
 
-/** `after`: the last event that it has. Rejects with what the server says where it has not the request any more. */
+/**
+ * `after`: the last event that it has. Rejects with what the server says where it has not the request any more. A connection that
+ * was lost before an answer leaves open whether the request was kept: it asks for the rest first, and anew where nothing is known.
+ */
 export async function resumedStream(
   url: string,
   ask: ResumedAsk,
@@ -38,12 +41,18 @@ export async function resumedStream(
   const events: unknown[] = [];
   const told: string[] = [];
   let last = after;
-  let isKnown = after !== undefined;
+  let hasAnswer = after !== undefined;
+  let mayBeKnown = hasAnswer;
   for (let returns = 0; ; returns++) {
     try {
-      const response = await post(url, ask, isKnown ? (last ?? '0') : undefined);
-      if (response.statusCode === 200) isKnown = true;
-      else await refuse(response, events.length);
+      const response = await post(url, ask, mayBeKnown ? (last ?? '0') : undefined);
+      if (response.statusCode === 404 && mayBeKnown && !hasAnswer) {
+        mayBeKnown = false;
+        response.resume();
+        continue;
+      }
+      if (response.statusCode !== 200) await refuse(response, events.length);
+      hasAnswer = true;
       for await (const { id, data, name } of eventsIn(response)) {
         if (data === '[DONE]') return { events, returns, told };
         const value = JSON.parse(data) as { error?: { message: string } };
@@ -61,6 +70,7 @@ export async function resumedStream(
       }
     } catch (error) {
       if (error instanceof Refused) throw error;
+      mayBeKnown = true;
     }
     await sleep(AGAIN_MS);
   }

@@ -89,11 +89,15 @@ export async function respondStream(
   const stream = new SseStream(reply.raw, reply.getHeaders(), keepAliveMs, signal, framing);
   const whole = new WholeAnswer(echoes.length);
   const position = new StreamPosition();
+  // What the client has, of all choices: those whose events are found again later were not lost meanwhile.
+  const sent = after?.copy() ?? new StreamPosition();
   const sendAll = async (index: number | undefined, messages: readonly StreamMessage[]) => {
     for (const { data, event } of messages) {
       const isKnown = after !== undefined && !position.covers(after, index);
       position.advance(index);
-      if (!isKnown) await stream.send(data, event, resumable ? position.toString() : undefined);
+      if (isKnown) continue;
+      sent.advance(index);
+      await stream.send(data, event, resumable ? sent.toString() : undefined);
     }
   };
   try {
@@ -120,9 +124,7 @@ export async function respondStream(
     // The status is sent already: the stream itself says what went wrong, and ends.
     const failure = toApiError(error);
     const isPaused = resumable && failure.code === 'shutting_down';
-    stream.fail(
-      ...shape.failure(isPaused ? pausedByShutdown(reply.request.id, position.toString()) : failure),
-    );
+    stream.fail(...shape.failure(isPaused ? pausedByShutdown(reply.request.id, sent.toString()) : failure));
   } finally {
     await events.return();
   }

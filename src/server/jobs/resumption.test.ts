@@ -107,6 +107,16 @@ describe('an answer that a client comes back to', () => {
     }
   });
 
+  it('never names less in an event than its client had before, of any choice', async () => {
+    const { post, secrets } = await begin();
+    const whole = eventsOf((await post(secrets.mine, 'one', { ...body, n: 3 })).body);
+    const rest = eventsOf((await post(secrets.mine, 'one', undefined, '5.30.30')).body);
+    const countsOf = (id: string | undefined) => (id ?? '').replace(/-.*$/, '').split('.').map(Number);
+    expect(countsOf(rest[0]?.id)).toEqual([6, 30, 30]);
+    for (const { id } of rest.slice(0, -1)) expect(Math.min(...countsOf(id).slice(1))).toBeGreaterThan(29);
+    expect(rest.at(-2)?.id).toBe(whole.at(-2)?.id);
+  });
+
   it('goes on in the protocol that its body chose, though it comes back without one', async () => {
     const { post, secrets } = await begin();
     const native = { prompt: 'Once upon a time', n_predict: 20, stream: true };

@@ -38,6 +38,10 @@ export class StreamPosition {
     return new StreamPosition(counts, Number(match[2] ?? 0));
   }
 
+  copy(): StreamPosition {
+    return new StreamPosition(this.#counts, this.#closing);
+  }
+
   advance(index: number | undefined): void {
     if (index === undefined) this.#closing += 1;
     else this.#counts[index] = this.#countOf(index) + 1;
