@@ -76,6 +76,8 @@ interface BegunStep {
   readonly result: Promise<StepResult> | undefined;
 }
 
+/** Between plans while the next request waits for blocks to load into. */
+const GRANT_POLL_MS = 25;
 /** The part of a step's time that blocks may be copied for between two steps, and the time where none is computed. */
 const MOVING_SHARE = 0.02;
 const IDLE_MOVING_MS = 8;
@@ -495,16 +497,21 @@ export class Engine {
   #skip(plan: StepPlan): boolean {
     this.#scheduler.commit(plan, [], 0);
     this.#reports.rested(this.#resident?.refused ? this.#endUnplaceable(this.#resident) : []);
+    if (this.#scheduler.waitsForGrant) this.#planAgainIn(GRANT_POLL_MS);
     const hasWork = this.#towers?.hasWork || this.#tiers?.hasWork || this.#slots?.hasWork;
     return plan.preempted.length > 0 || hasWork === true;
+  }
+
+  #planAgainIn(ms: number): void {
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => this.#wake(), ms).unref();
   }
 
   /** The device is asked for memory again after a while; where it has refused for long, the next to run ends. */
   #endUnplaceable({ capacity, refusedForGood }: ResidentBlocks): FinishEvent[] {
     const { sequence, short } = this.#scheduler.next;
     if (sequence === undefined || !short) return [];
-    clearTimeout(this.#retry);
-    this.#retry = setTimeout(() => this.#wake(), RETRY_MS).unref();
+    this.#planAgainIn(RETRY_MS);
     const open = this.#requests.of(sequence);
     if (!refusedForGood || open === undefined) return [];
     return [this.#end(open, 'error', deviceFullError(blocksFor(sequence.length), capacity))];

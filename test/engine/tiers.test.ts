@@ -113,6 +113,23 @@ describe('blocks that leave memory', () => {
     });
   });
 
+  it('come up as soon as an engine that has too few blocks for them is granted more, and are computed where it is not', async () => {
+    const first = await withTiers({ hostBytes: 0, disk: disk() }, (engine) => ask(engine, 'Milo'));
+    for (const [grantMs, loads] of [
+      [200, 1],
+      [3000, 0],
+    ] as const) {
+      await withTiers({ hostBytes: 0, disk: disk() }, async (engine) => {
+        engine.allow(6);
+        const answer = ask(engine, 'Milo');
+        await new Promise((resolve) => setTimeout(resolve, grantMs));
+        engine.allow(64);
+        expect((await answer).tokens).toEqual(first.tokens);
+        expect((await tiersOf(engine)).loads).toBe(loads);
+      });
+    }
+  });
+
   it('are on the disk soon, also where the engine is killed', async () => {
     const first = await withTiers({ hostBytes: 0, disk: disk() }, async (engine) => {
       const answer = await ask(engine, 'Milo');

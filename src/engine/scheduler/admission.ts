@@ -14,6 +14,9 @@ import { outstandingBlocks, type RunningBatch } from './running-batch.ts';
 import type { Sequence } from './sequence.ts';
 import type { StepLoad } from './step-plan.ts';
 
+/** Grants come within some milliseconds where there is memory. An engine that has nothing to compute plans again every 25 ms. */
+const MOST_GRANT_WAITS = 40;
+
 interface AdmissionOptions {
   /** Sequences that may run at once. */
   readonly lanes: number;
@@ -60,7 +63,10 @@ export class Admission {
       if (!this.#holdToShare(sequence, tables.addedBlocks(sequence, matched))) continue;
       if (!this.#hasPlace(partial, sequence, matched, isGuest)) return;
       const offer = sequence.mayLoad ? this.#lowerTiers?.offer(sequence, found, matched.length) : undefined;
-      if (offer !== undefined && this.#load(partial, sequence, { found, matched, offer })) continue;
+      if (offer !== undefined && this.#isLoadedSooner(matched, offer)) {
+        if (this.#load(partial, sequence, found, offer)) continue;
+        if (this.#waitsForGrant(partial, sequence)) return;
+      }
       const start = matched.length * BLOCK_TOKENS;
       const share = this.#admissionShare(partial, sequence.length - start, isGuest);
       if (share <= 0 || !partial.hasChunkFor(sequence, start, share)) return;
@@ -120,22 +126,38 @@ export class Admission {
     return next !== undefined && queue.runningOf(next.account) === 0;
   }
 
-  /** Has blocks come up where that is sooner than to compute them, and there is room for them. */
+  #isLoadedSooner(matched: readonly number[], { end, ms }: LoadOffer): boolean {
+    const start = matched.length * BLOCK_TOKENS;
+    return ms < this.#batch.workOf(start, end * BLOCK_TOKENS - start, Number.POSITIVE_INFINITY);
+  }
+
+  /** Has blocks come up where there is room for them. */
   #load(
     partial: PartialPlan,
     sequence: Sequence,
-    { found, matched, offer }: { found: readonly number[]; matched: readonly number[]; offer: LoadOffer },
+    found: readonly number[],
+    { end, tier }: LoadOffer,
   ): boolean {
     const { queue, tables } = this.#batch;
-    const { end, ms, tier } = offer;
-    const start = matched.length * BLOCK_TOKENS;
-    if (ms >= this.#batch.workOf(start, end * BLOCK_TOKENS - start, Number.POSITIVE_INFINITY)) return false;
     if (!tables.reserve(sequence, found, end)) return false;
     queue.remove(sequence);
     sequence.miss ??= end === reusableBlocks(sequence) ? { why: 'end' } : { why: 'new' };
     tables.recurrentStates?.wantCheckpoint(sequence, reusableBlocks(sequence) * BLOCK_TOKENS);
     this.#batch.startLoading(sequence, { end, tier });
     partial.loading.push(sequence);
+    return true;
+  }
+
+  /**
+   * Whether it waits for more blocks to be granted, which an engine that begins has few of: a load needs all of its blocks at
+   * once, and a prompt that is computed only those of its next chunk. Where something runs there is room already.
+   */
+  #waitsForGrant(partial: PartialPlan, sequence: Sequence): boolean {
+    const { running, tables } = this.#batch;
+    const isAllThereIs = this.#blocks.isLimitedByDevice || this.#blocks.granted >= tables.pool.blockCount;
+    if (running.length > 0 || isAllThereIs || sequence.grantWaits >= MOST_GRANT_WAITS) return false;
+    sequence.grantWaits += 1;
+    partial.short = true;
     return true;
   }
 

@@ -184,6 +184,11 @@ export class Scheduler {
     return { sequence: this.#batch.queue.peek(), short: this.#blocks.short };
   }
 
+  /** Whether the next one waits for blocks to load into. */
+  get waitsForGrant(): boolean {
+    return this.#blocks.short && (this.#batch.queue.peek()?.grantWaits ?? 0) > 0;
+  }
+
   /** Time that a step has for towers, beside the sequences that run, and where prompts want some, too. */
   get towerMs(): number {
     const { computing } = this.#batch;

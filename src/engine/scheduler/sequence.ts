@@ -80,6 +80,8 @@ export class Sequence implements BlockHolder {
   loading: Loading | undefined;
   /** They could not be had: it computes them. */
   mayLoad = true;
+  /** Plans in which it waited for blocks to load into. */
+  grantWaits = 0;
   recurrent: RecurrentState | undefined;
   /** Where its prompt shows any: given before it is queued. */
   images: ShownImages | undefined;
