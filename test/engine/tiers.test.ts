@@ -115,14 +115,18 @@ describe('blocks that leave memory', () => {
 
   it('come up as soon as an engine that has too few blocks for them is granted more, and are computed where it is not', async () => {
     const first = await withTiers({ hostBytes: 0, disk: disk() }, (engine) => ask(engine, 'Milo'));
-    for (const [grantMs, loads] of [
-      [200, 1],
-      [3000, 0],
+    for (const [state, loads] of [
+      ['waiting', 1],
+      ['running', 0],
     ] as const) {
       await withTiers({ hostBytes: 0, disk: disk() }, async (engine) => {
         engine.allow(6);
         const answer = ask(engine, 'Milo');
-        await new Promise((resolve) => setTimeout(resolve, grantMs));
+        await eventually(async () => {
+          const { queues, running } = await engine.stats();
+          const waiting = queues.reduce((sum, queue) => sum + queue.waiting, 0);
+          expect({ waiting, running: running.length }[state]).toBe(1);
+        });
         engine.allow(64);
         expect((await answer).tokens).toEqual(first.tokens);
         expect((await tiersOf(engine)).loads).toBe(loads);
