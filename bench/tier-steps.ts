@@ -1,6 +1,6 @@
 // `npm run bench -- tier-steps SHAPE:TYPE [layers] [streams] [rounds] [cpu|cuda] [MB/s]`: how evenly streams get their tokens next to
 // reading and writing of tiers, and without, in rounds by turns. Prompts come up from the disk one after the other, more than memory has
-// room for, while so many megabytes of other blocks are written to the same disk and read again, or as many as its threads can.
+// room for, while other blocks are written to the same disk and read again, at that rate or as fast as a store's threads can.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { median } from '#src/bench/statistics.ts';

@@ -14,7 +14,7 @@ export interface BlockLabel {
   readonly low: number;
 }
 
-/** Told of labels of blocks as these come to be found, and are not found any more. */
+/** Called with labels of blocks as these come to be found, and are not found any more. */
 export interface LabelListener {
   entered(label: BlockLabel): void;
   left(label: BlockLabel): void;

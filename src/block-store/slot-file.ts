@@ -174,7 +174,7 @@ export class SlotFileReader {
     return this.#manifestAt;
   }
 
-  /** The next record, of a block of so many bytes. */
+  /** The next record; `bytes`: of its block. */
   take(key: Uint8Array, bytes: number): Uint8Array {
     const size = bytes + RECORD_OVERHEAD_BYTES;
     if (this.#next + size > this.#manifestAt) throw this.#damaged('it has fewer blocks than it says');

@@ -20,7 +20,7 @@ export class BlockLimits {
   #short = false;
   /** More blocks would serve: the last plan was short, or took blocks from the prefix cache. */
   #pressed = false;
-  /** Free ones that something beside sequences waits for. */
+  /** Free blocks that something other than a sequence waits for. */
   #asked = 0;
 
   /** `lanes`: sequences that may run at once. */
@@ -58,7 +58,7 @@ export class BlockLimits {
     this.#apply();
   }
 
-  /** So many free blocks are waited for, by something that is no sequence; 0: none any more. */
+  /** `blocks`: free ones that something other than a sequence waits for; 0 for none. */
   want(blocks: number): void {
     this.#asked = blocks;
   }

@@ -155,7 +155,7 @@ export class Scheduler {
     this.#blocks.allow(blocks);
   }
 
-  /** So many free blocks are waited for, by something that is no sequence; 0: none any more. */
+  /** `blocks`: free ones that something other than a sequence waits for; 0 for none. */
   want(blocks: number): void {
     this.#blocks.want(blocks);
   }

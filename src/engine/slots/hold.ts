@@ -1,4 +1,4 @@
-// Blocks that an action on a slot holds beside sequences, until it has ended or has to give way to them.
+// Blocks that an action on a slot holds next to those of sequences, until it has ended or has to give way to them.
 
 /** Sequences needed the memory. */
 export class GaveWay extends Error {
