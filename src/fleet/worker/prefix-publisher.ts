@@ -2,20 +2,16 @@
 // snapshot where a gateway has missed one.
 
 import { type PrefixEvents, settled } from '../../engine/cache/prefix-events.ts';
-import type { EngineClient } from '../../engine/engine-client.ts';
-import type { EngineMonitor, EngineSubscription } from '../../engine/engine-monitor.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
-import type { ServedModel } from '../../pool/served-model.ts';
 import type { Clock, Timer } from '../../runtime/clock.ts';
 import type { PrefixMessage } from '../messages.ts';
 import type { CacheBatch, CacheSnapshot } from '../routing/cache-events.ts';
+import { EngineSubscriptions, type Subscribed } from './engine-subscriptions.ts';
 
 const PUBLISH_EVERY_MS = 100;
 const SNAPSHOT_MS = 3000;
 
-interface Followed {
-  readonly engine: EngineClient;
-  readonly subscription: EngineSubscription;
+interface Followed extends Subscribed {
   /** Another one whenever the cache may have been lost. */
   epoch: string;
   number: number;
@@ -33,18 +29,22 @@ interface PrefixPublisherOptions {
 
 export class PrefixPublisher {
   readonly #options: PrefixPublisherOptions;
-  readonly #followed = new Map<string, Followed>();
+  readonly #followed: EngineSubscriptions<Followed>;
   readonly #timer: Timer;
   #epochs = 0;
 
   constructor(options: PrefixPublisherOptions) {
     this.#options = options;
+    this.#followed = new EngineSubscriptions(options.pool, (model, engine, monitor) => {
+      const subscription = monitor.subscribe({ prefixes: (news) => this.#handle(model, news) });
+      return { engine, subscription, epoch: this.#nextEpoch(), number: 0, pending: [], waiting: [] };
+    });
     this.#timer = options.clock.every(PUBLISH_EVERY_MS, () => this.#tick());
   }
 
   /** Rejects where the model is not loaded, or its engine is silent. */
   snapshot(model: string): Promise<CacheSnapshot> {
-    this.#refresh();
+    this.#followed.refresh();
     const followed = this.#followed.get(model);
     if (followed === undefined) return Promise.reject(new Error(`${model} is not loaded`));
     return new Promise((resolve, reject) => {
@@ -60,47 +60,17 @@ export class PrefixPublisher {
 
   /** At once: a gateway that gets an answer's end may ask about the prefixes it left. */
   flush(): void {
-    for (const [model, followed] of this.#followed) this.#flush(model, followed);
+    for (const [model, followed] of this.#followed.entries()) this.#flush(model, followed);
   }
 
   close(): void {
     this.#timer.end();
-    for (const { subscription } of this.#followed.values()) subscription.end();
+    this.#followed.close();
   }
 
   #tick(): void {
-    this.#refresh();
+    this.#followed.refresh();
     this.flush();
-  }
-
-  #refresh(): void {
-    const served = this.#options.pool.loaded();
-    const isFollowed = ({ name, engine }: ServedModel) => this.#followed.get(name)?.engine === engine;
-    // Ten times a second nothing has changed.
-    if (served.length === this.#followed.size && served.every(isFollowed)) return;
-    const loaded = new Map(served.map(({ name, engine }) => [name, engine]));
-    for (const [model, { engine, subscription }] of this.#followed) {
-      if (loaded.get(model) === engine) continue;
-      subscription.end();
-      this.#followed.delete(model);
-    }
-    for (const [model, engine] of loaded) {
-      if (!this.#followed.has(model) && engine.monitor !== undefined)
-        this.#follow(model, engine, engine.monitor);
-    }
-  }
-
-  #follow(model: string, engine: EngineClient, monitor: EngineMonitor): void {
-    // The engine calls back later, when the entry below exists.
-    const subscription = monitor.subscribe({ prefixes: (news) => this.#handle(model, news) });
-    this.#followed.set(model, {
-      engine,
-      subscription,
-      epoch: this.#nextEpoch(),
-      number: 0,
-      pending: [],
-      waiting: [],
-    });
   }
 
   #handle(model: string, news: PrefixEvents): void {

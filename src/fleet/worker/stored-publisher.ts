@@ -2,8 +2,6 @@
 // ask. What lies in a folder all of its readers know: one that no gateway has asked about it for a while says nothing.
 
 import { KEY_LANES } from '../../engine/cache/prefix-key.ts';
-import type { EngineClient } from '../../engine/engine-client.ts';
-import type { EngineMonitor, EngineSubscription } from '../../engine/engine-monitor.ts';
 import type { TierName } from '../../engine/scheduler/lower-tiers.ts';
 import type { StoredKeys } from '../../engine/tiers/stored-keys.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
@@ -11,6 +9,7 @@ import type { Clock, Timer } from '../../runtime/clock.ts';
 import type { StoredMessage } from '../messages.ts';
 import type { CachePiece } from '../routing/cache-events.ts';
 import { MOST_TIER_KEYS } from '../routing/tier-holders.ts';
+import { EngineSubscriptions, type Subscribed } from './engine-subscriptions.ts';
 import { KeySet } from './key-set.ts';
 
 const FOLLOW_EVERY_MS = 500;
@@ -27,9 +26,7 @@ interface FollowedTier {
   askedMs: number;
 }
 
-interface Followed {
-  readonly engine: EngineClient;
-  readonly subscription: EngineSubscription;
+interface Followed extends Subscribed {
   readonly tiers: Map<TierName, FollowedTier>;
 }
 
@@ -43,18 +40,23 @@ interface StoredPublisherOptions {
 
 export class StoredPublisher {
   readonly #options: StoredPublisherOptions;
-  readonly #followed = new Map<string, Followed>();
+  readonly #followed: EngineSubscriptions<Followed>;
   readonly #timer: Timer;
   #epochs = 0;
 
   constructor(options: StoredPublisherOptions) {
     this.#options = options;
-    this.#timer = options.clock.every(FOLLOW_EVERY_MS, () => this.#refresh());
+    this.#followed = new EngineSubscriptions(options.pool, (model, engine, monitor) => {
+      const tiers = new Map<TierName, FollowedTier>();
+      const subscription = monitor.subscribe({ stored: (news) => this.#handle(model, tiers, news) });
+      return { engine, subscription, tiers };
+    });
+    this.#timer = options.clock.every(FOLLOW_EVERY_MS, () => this.#followed.refresh());
   }
 
   /** `before`: where the last piece said that the rest begins. Throws where the model has no such tier. */
   piece(model: string, tier: TierName, before?: number): CachePiece {
-    this.#refresh();
+    this.#followed.refresh();
     const followed = this.#followed.get(model)?.tiers.get(tier);
     if (followed === undefined) throw new Error(`nothing is known of what ${model} keeps below its memory`);
     followed.askedMs = this.#options.clock.monotonicMs();
@@ -64,27 +66,7 @@ export class StoredPublisher {
 
   close(): void {
     this.#timer.end();
-    for (const { subscription } of this.#followed.values()) subscription.end();
-  }
-
-  #refresh(): void {
-    const loaded = new Map(this.#options.pool.loaded().map(({ name, engine }) => [name, engine]));
-    for (const [model, { engine, subscription }] of this.#followed) {
-      if (loaded.get(model) === engine) continue;
-      subscription.end();
-      this.#followed.delete(model);
-    }
-    for (const [model, engine] of loaded) {
-      if (!this.#followed.has(model) && engine.monitor !== undefined)
-        this.#follow(model, engine, engine.monitor);
-    }
-  }
-
-  #follow(model: string, engine: EngineClient, monitor: EngineMonitor): void {
-    const tiers = new Map<TierName, FollowedTier>();
-    // The engine calls back later, when the entry exists.
-    const subscription = monitor.subscribe({ stored: (news) => this.#handle(model, tiers, news) });
-    this.#followed.set(model, { engine, subscription, tiers });
+    this.#followed.close();
   }
 
   #handle(
