@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ToWorker } from '../../src/fleet/messages.ts';
 import { eventually } from '../support/eventually.ts';
+import { fleetCompletion } from '../support/fleet-completion.ts';
 import { hasAddon } from '../support/native.ts';
 import { natsRefusal } from '../support/nats-server.ts';
 import type { ServerProcess } from '../support/server-process.ts';
@@ -10,11 +11,6 @@ import { SmallFleet } from '../support/small-fleet.ts';
 
 const refusal = natsRefusal() ?? (hasAddon ? undefined : 'the addon is not built');
 const because = refusal === undefined ? '' : ` (${refusal})`;
-
-interface Completion {
-  readonly choices: readonly { readonly text: string }[];
-  readonly usage: { readonly prompt_tokens_details: { readonly cached_tokens: number } };
-}
 
 describe.skipIf(refusal !== undefined)(`what left a worker’s memory${because}`, () => {
   let fleet: SmallFleet;
@@ -35,17 +31,8 @@ describe.skipIf(refusal !== undefined)(`what left a worker’s memory${because}`
 
   afterAll(() => fleet?.stop());
 
-  async function ask(name: string): Promise<Completion> {
-    const prompt = `${name} walked over the hill and looked at the lake. `.repeat(20);
-    const response = await fetch(`${gateway.url}/v1/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ prompt, max_tokens: 12, temperature: 0, ignore_eos: true }),
-    });
-    const text = await response.text();
-    expect(response.status, text).toBe(200);
-    return JSON.parse(text) as Completion;
-  }
+  const ask = (name: string) =>
+    fleetCompletion(gateway.url, `${name} walked over the hill and looked at the lake. `.repeat(20));
 
   it('is expected in the memory of its machine, and comes up from there with the same answer', async () => {
     const first = await ask('Milo');

@@ -9,6 +9,7 @@ import { nodeFiles } from '../../src/block-store/node-files.ts';
 import { Sealing } from '../../src/block-store/sealing.ts';
 import { surveyStore } from '../../src/block-store/survey.ts';
 import type { NodeStatus, ToWorker } from '../../src/fleet/messages.ts';
+import { type FleetCompletion, fleetCompletion } from '../support/fleet-completion.ts';
 import { hasAddon } from '../support/native.ts';
 import { natsRefusal } from '../support/nats-server.ts';
 import { type ServerProcess, waitUntil } from '../support/server-process.ts';
@@ -17,14 +18,6 @@ import { SmallFleet } from '../support/small-fleet.ts';
 const refusal = natsRefusal() ?? (hasAddon ? undefined : 'the addon is not built');
 const because = refusal === undefined ? '' : ` (${refusal})`;
 const story = 'The bell of the village rang once more over the quiet hills, and nobody knew why. ';
-
-interface Completion {
-  readonly choices: readonly { readonly text: string }[];
-  readonly usage: {
-    readonly prompt_tokens: number;
-    readonly prompt_tokens_details: { readonly cached_tokens: number };
-  };
-}
 
 type Submission = Extract<ToWorker, { kind: 'submit' }>;
 
@@ -60,19 +53,10 @@ describe.skipIf(refusal !== undefined)(`workers that share a folder${because}`, 
     rmSync(root, { recursive: true, force: true });
   });
 
-  async function ask(prompt: string): Promise<Completion> {
-    const response = await fetch(`${gateway.url}/v1/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ prompt, max_tokens: 12, temperature: 0, ignore_eos: true }),
-    });
-    const text = await response.text();
-    expect(response.status, text).toBe(200);
-    return JSON.parse(text) as Completion;
-  }
+  const ask = (prompt: string) => fleetCompletion(gateway.url, prompt);
 
-  const textOf = ({ choices }: Completion) => choices[0]?.text ?? '';
-  const cachedIn = ({ usage }: Completion) => usage.prompt_tokens_details.cached_tokens;
+  const textOf = ({ choices }: FleetCompletion) => choices[0]?.text ?? '';
+  const cachedIn = ({ usage }: FleetCompletion) => usage.prompt_tokens_details.cached_tokens;
   const last = (name: string) => given.get(name)?.at(-1);
 
   async function expectedFromDisk(): Promise<number> {
@@ -93,7 +77,7 @@ describe.skipIf(refusal !== undefined)(`workers that share a folder${because}`, 
   }
 
   /** Asks for a text, which is given to `worker` and comes up from the folder there. */
-  async function loadedBy(worker: string, prompt: string): Promise<Completion> {
+  async function loadedBy(worker: string, prompt: string): Promise<FleetCompletion> {
     const before = await expectedFromDisk();
     const others = [...given].filter(([name]) => name !== worker).map(([, { length }]) => length);
     const answer = await ask(prompt);
@@ -112,7 +96,7 @@ describe.skipIf(refusal !== undefined)(`workers that share a folder${because}`, 
   }, async () => {
     const prompts = ['Once', 'Twice'].map((begin) => `${begin} it was so. ${story.repeat(14)}`);
     const [once = '', twice = ''] = prompts;
-    const answers: Completion[] = [];
+    const answers: FleetCompletion[] = [];
     for (const prompt of prompts) answers.push(await ask(prompt));
     await waitUntil(() => blocksInFolder() >= 2 * BLOCKS);
     const busy = await Promise.all(
@@ -134,7 +118,7 @@ describe.skipIf(refusal !== undefined)(`workers that share a folder${because}`, 
     // Then the gateway has asked what is in the folder.
     await new Promise((resolve) => setTimeout(resolve, 2000));
 
-    expect(textOf(await loadedBy('b', once))).toBe(textOf(answers[0] as Completion));
+    expect(textOf(await loadedBy('b', once))).toBe(textOf(answers[0] as FleetCompletion));
 
     await Promise.all(busy.map((response) => response.body?.cancel()));
     first.signal('SIGKILL');
@@ -144,7 +128,7 @@ describe.skipIf(refusal !== undefined)(`workers that share a folder${because}`, 
       return view.nodes.every(({ node }) => node !== 'a');
     });
     const again = await loadedBy('b', twice);
-    expect(textOf(again)).toBe(textOf(answers[1] as Completion));
+    expect(textOf(again)).toBe(textOf(answers[1] as FleetCompletion));
     const longer = await ask(`${twice}${textOf(again)} And so it went on.`);
     expect(cachedIn(longer)).toBeGreaterThanOrEqual(cachedIn(again));
     expect(last('b')?.expected?.memory).toBeGreaterThanOrEqual(32 * BLOCKS);

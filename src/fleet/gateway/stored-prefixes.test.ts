@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { idleLoad } from '../../../test/support/idle-load.ts';
 import { workerStatus } from '../../../test/support/node-status.ts';
 import type { EngineSubscriber } from '../../engine/engine-monitor.ts';
 import type { TierName } from '../../engine/scheduler/lower-tiers.ts';
@@ -19,15 +20,7 @@ const nothing = new Int32Array(0);
 const keysOf = (from: number, to: number) => keys.slice(2 * from, 2 * to);
 
 const load = {
-  queuedTokens: [0, 0, 0],
-  waiting: [0, 0, 0],
-  oldestMs: [0, 0, 0],
-  running: 0,
-  maxRunning: 16,
-  freeBlocks: 1000,
-  totalBlocks: 1000,
-  speeds: { promptTokenMs: 3, stepBaseMs: 40, stepRowMs: 1.5, stepTokens: 256 },
-  answerTokens: 100,
+  ...idleLoad,
   steps: 1,
   tiers: { hostBlockMs: 1, disk: { folder: 'f', blockMs: 2 }, isAssumed: true },
 } satisfies ModelLoad;

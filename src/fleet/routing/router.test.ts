@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { idleLoad } from '../../../test/support/idle-load.ts';
 import type { Priority } from '../../engine/scheduler/sequence.ts';
 import { TIE_SHARE } from './candidates.ts';
 import { costMs } from './expected-finish.ts';
@@ -8,18 +9,10 @@ import type { Heartbeat, LoadedModelStatus, ModelReport } from './heartbeat.ts';
 import { promptKeys } from './prefix-keys.ts';
 import { type HeartbeatOutcome, type RoutedRequest, Router } from './router.ts';
 
-const speeds = { promptTokenMs: 3, stepBaseMs: 40, stepRowMs: 1.5, stepTokens: 256 };
+const { speeds } = idleLoad;
 const idle: LoadedModelStatus = {
   modelKey: 'model',
-  queuedTokens: [0, 0, 0],
-  waiting: [0, 0, 0],
-  oldestMs: [0, 0, 0],
-  running: 0,
-  maxRunning: 16,
-  freeBlocks: 1000,
-  totalBlocks: 1000,
-  speeds,
-  answerTokens: 100,
+  ...idleLoad,
 };
 
 type Says = Partial<Omit<Heartbeat, 'models' | 'worker'>> & { readonly model?: Partial<ModelReport> };

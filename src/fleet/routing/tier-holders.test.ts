@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { idleLoad } from '../../../test/support/idle-load.ts';
 import type { TierName } from '../../engine/scheduler/lower-tiers.ts';
 import type { CacheBatch } from './cache-events.ts';
 import type { LoadedModelStatus, TierReport } from './heartbeat.ts';
@@ -8,15 +9,7 @@ import type { WorkerTiers } from './tier-holders.ts';
 
 const idle: LoadedModelStatus = {
   modelKey: 'model',
-  queuedTokens: [0, 0, 0],
-  waiting: [0, 0, 0],
-  oldestMs: [0, 0, 0],
-  running: 0,
-  maxRunning: 16,
-  freeBlocks: 1000,
-  totalBlocks: 1000,
-  speeds: { promptTokenMs: 3, stepBaseMs: 40, stepRowMs: 1.5, stepTokens: 256 },
-  answerTokens: 100,
+  ...idleLoad,
 };
 const tokens = Int32Array.from({ length: 512 }, (_, i) => i);
 const keys = promptKeys({ modelKey: 'model', salt: ':', tokens });
