@@ -9,9 +9,10 @@ namespace chairlift {
 
 namespace {
 
-// An idle worker spins this long: within a step loops follow each other closely, and waking a thread costs more than the gap.
+// Who waits spins this long before it sleeps: within a step loops follow each other closely, and waking a thread costs more than the
+// gap. It never yields: since Linux 6.18 that gives up a whole slice, to threads of the lowest priority as well.
 constexpr auto awakeWithoutWork = std::chrono::microseconds(200);
-constexpr int spinsBeforeYield = 2000;
+constexpr int spinsBetweenLooks = 64;
 constexpr uint64_t exhausted = 0xffffffffu;
 
 inline void pause() {
@@ -64,9 +65,20 @@ void ThreadPool::share(int count, int piece, int divisor, const void* context, C
     wake_.notify_all();
   }
   takePieces(0);
-  for (int spins = 0; done_.load(std::memory_order_acquire) != count; spins++) {
-    if (spins < spinsBeforeYield) pause();
-    else std::this_thread::yield();
+  waitUntilDone(count);
+}
+
+void ThreadPool::waitUntilDone(int count) {
+  const auto since = std::chrono::steady_clock::now();
+  for (int spins = 1; done_.load() != count; spins++) {
+    pause();
+    if (spins % spinsBetweenLooks != 0 || std::chrono::steady_clock::now() - since < awakeWithoutWork) continue;
+    // A worker is held up: its thread may go on on this core.
+    std::unique_lock<std::mutex> lock(mutex_);
+    callerSleeps_.store(true);
+    allDone_.wait(lock, [&] { return done_.load() == count; });
+    callerSleeps_.store(false);
+    return;
   }
 }
 
@@ -84,7 +96,11 @@ void ThreadPool::takePieces(int worker) {
     const uint64_t claimed = state - uint64_t(begin) + uint64_t(end);
     if (!state_.compare_exchange_weak(state, claimed, std::memory_order_acq_rel)) continue;
     call(context, begin, end, worker);
-    done_.fetch_add(end - begin, std::memory_order_release);
+    const bool isLast = done_.fetch_add(end - begin) + end - begin == count;
+    if (isLast && callerSleeps_.load()) {
+      std::lock_guard<std::mutex> lock(mutex_);
+      allDone_.notify_one();
+    }
     state = state_.load(std::memory_order_acquire);
   }
 }
@@ -105,7 +121,7 @@ void ThreadPool::serve(int worker) {
     }
     if (closing_.load(std::memory_order_relaxed)) return;
     pause();
-    if (spins % 64 != 0 || std::chrono::steady_clock::now() - idleSince < awakeWithoutWork) continue;
+    if (spins % spinsBetweenLooks != 0 || std::chrono::steady_clock::now() - idleSince < awakeWithoutWork) continue;
     std::unique_lock<std::mutex> lock(mutex_);
     sleeping_.fetch_add(1);
     wake_.wait(lock, [&] { return closing_.load() || loop() != seen; });

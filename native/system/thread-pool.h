@@ -56,6 +56,7 @@ class ThreadPool {
   }
   void share(int count, int piece, int divisor, const void* context, Call call);
   void takePieces(int worker);
+  void waitUntilDone(int count);
   void serve(int worker);
   uint32_t loop() const { return uint32_t(state_.load() >> 32); }
 
@@ -81,6 +82,8 @@ class ThreadPool {
   std::atomic<bool> closing_{false};
   std::mutex mutex_;
   std::condition_variable wake_;
+  std::atomic<bool> callerSleeps_{false};
+  std::condition_variable allDone_;
   // Resting workers wait here, so that no loop wakes them.
   std::condition_variable rest_;
 };
