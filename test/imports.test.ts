@@ -272,7 +272,7 @@ describe('the arrows between rooms', () => {
 
   it('the addon is loaded in one file, and what is slow as ES modules in another', () => {
     const loaders = files.filter((path) => /createRequire|process\.dlopen/.test(textOf(path)));
-    expect(loaders).toEqual(['compute/cpu/binding.ts', 'store/query-builder.ts']);
+    expect(loaders).toEqual(['runtime/native-addon.ts', 'store/query-builder.ts']);
   });
 
   it('the environment is read in one file at most', () => {

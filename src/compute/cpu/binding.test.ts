@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { type Addon, type AddonFile, firstThatLoads, loadAddon, missingKernels } from './binding.ts';
+import { type Addon, loadAddon, missingKernels } from './binding.ts';
 
 const compilers = ['c++', 'g++', 'clang++'];
 const hasCompiler = compilers.some((name) => spawnSync(name, ['--version']).status === 0);
@@ -18,36 +18,6 @@ describe('the addon', () => {
     expect(load.available ? '' : load.reason).toMatch(
       /not built; install a C\+\+ compiler and run npm run setup/,
     );
-  });
-});
-
-describe('the choice of an addon', () => {
-  const built: AddonFile = { origin: 'built', path: 'build' };
-  const prebuilt: AddonFile = { origin: 'prebuilt', path: 'prebuilt' };
-  const addonOf = (path: string) => ({ kernels: () => [path] }) as unknown as Addon;
-  const load =
-    (...broken: string[]) =>
-    (path: string) => {
-      if (broken.includes(path)) throw new Error(`${path} is for another system`);
-      return addonOf(path);
-    };
-
-  it('takes the one that was built here before the one that came with the package', () => {
-    expect(firstThatLoads([built, prebuilt], load())).toMatchObject({ available: true, origin: 'built' });
-    expect(firstThatLoads([prebuilt], load())).toMatchObject({ available: true, origin: 'prebuilt' });
-  });
-
-  it('goes on to the next where one does not load', () => {
-    const found = firstThatLoads([built, prebuilt], load('build'));
-    expect(found.available && [found.origin, ...found.addon.kernels()]).toEqual(['prebuilt', 'prebuilt']);
-  });
-
-  it('says why each was refused, and what to do, where none loads', () => {
-    const found = firstThatLoads([built, prebuilt], load('build', 'prebuilt'));
-    const reason = found.available ? '' : found.reason;
-    expect(reason).toContain('the built C++ addon does not load (build is for another system)');
-    expect(reason).toContain('the prebuilt C++ addon does not load (prebuilt is for another system)');
-    expect(reason).toContain('install a C++ compiler');
   });
 });
 

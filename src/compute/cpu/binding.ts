@@ -1,11 +1,7 @@
-// The C++ addon as TypeScript sees it. The only file that loads it.
+// The C++ addon as those that compute see it.
 
-import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
 import type { CacheSpec } from '../../model/spec.ts';
-import { messageOf } from '../../runtime/error-message.ts';
-import { runsOnMusl } from '../../runtime/limits.ts';
+import { loadNativeAddon, type NativeAddonLoad } from '../../runtime/native-addon.ts';
 import type { TensorType } from '../../weights/tensor-type.ts';
 import type { Batch, KvType } from '../backend.ts';
 import type { TowerProgram } from '../tower/program.ts';
@@ -230,56 +226,15 @@ export interface Addon {
   ): void;
 }
 
-type AddonOrigin = 'built' | 'prebuilt';
+export type AddonLoad = NativeAddonLoad<Addon>;
 
-export interface AddonFile {
-  readonly origin: AddonOrigin;
-  readonly path: string;
+export function loadAddon(path?: string): AddonLoad {
+  return loadNativeAddon<Addon>(path);
 }
-
-export type AddonLoad =
-  | { readonly available: true; readonly addon: Addon; readonly origin: AddonOrigin }
-  | { readonly available: false; readonly reason: string };
-
-const pathOf = (name: string) => fileURLToPath(new URL(`../../../${name}`, import.meta.url));
-
-const addonFiles: readonly AddonFile[] = [
-  { origin: 'built', path: pathOf('build/chairlift.node') },
-  // It is made for glibc. On a system with another C library it might load, and then do anything.
-  ...(runsOnMusl()
-    ? []
-    : [{ origin: 'prebuilt' as const, path: pathOf(`prebuilt/${process.platform}-${process.arch}.node`) }]),
-];
-
-const REMEDY =
-  'install a C++ compiler and run npm run setup, or npm rebuild chairlift where it is a dependency';
 
 /** A notice where the addon lacks this machine's fastest kernels: it was compiled for another processor. */
 export function missingKernels(addon: Addon): string | undefined {
   const [fastest, wanted] = [addon.kernels().at(-1), addon.instructionSets().at(-1)];
   if (fastest === wanted) return undefined;
   return `the C++ addon was built for another processor: it computes with ${fastest} kernels where ${wanted} would be faster; run npm run setup`;
-}
-
-export function loadAddon(path?: string): AddonLoad {
-  const require = createRequire(import.meta.url);
-  const files = path === undefined ? addonFiles : [{ origin: 'built' as const, path }];
-  return firstThatLoads(
-    files.filter((file) => existsSync(file.path)),
-    (file) => require(file) as Addon,
-  );
-}
-
-/** Skips files that do not load: they may be made for another system. */
-export function firstThatLoads(files: readonly AddonFile[], load: (path: string) => Addon): AddonLoad {
-  const problems: string[] = [];
-  for (const { origin, path } of files) {
-    try {
-      return { available: true, addon: load(path), origin };
-    } catch (error) {
-      problems.push(`the ${origin} C++ addon does not load (${messageOf(error)})`);
-    }
-  }
-  const problem = problems.length === 0 ? 'the C++ addon is not built' : problems.join(', ');
-  return { available: false, reason: `${problem}; ${REMEDY}` };
 }
