@@ -76,7 +76,7 @@ async function move(
 }
 
 async function serve({ folder, bytesPerSecond }: TrafficData): Promise<void> {
-  lowerPriority('writing');
+  lowerPriority();
   const store = await BlockStore.open({
     ...{ folder, sizeBytes: DISK_BYTES, model: { name: 'others', identity: 'others' } },
     warn: (message) => process.stderr.write(`${message}\n`),

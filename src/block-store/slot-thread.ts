@@ -155,6 +155,6 @@ function whole(block: Uint8Array): Uint8Array {
 }
 
 // Somebody waits for what it writes, too.
-lowerPriority('reading');
+lowerPriority();
 parentPort?.on('message', (work: SlotWork) => send(resultOf(work)));
 parentPort?.postMessage({ kind: 'ready' } satisfies FromJobThread<SlotWorkResult>);

@@ -212,7 +212,7 @@ function close(writer: StoreWriter): void {
   parentPort?.close();
 }
 
-lowerPriority('writing');
+lowerPriority();
 try {
   const writer = open();
   parentPort?.on('message', (message: ToWriteThread) => {
