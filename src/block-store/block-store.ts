@@ -137,6 +137,10 @@ export class BlockStore implements BlockTier {
     });
   }
 
+  giveBack(blocks: readonly Uint8Array[]): void {
+    this.#reads.giveBack(blocks);
+  }
+
   write(key: BlockKey, tenant: string, bytes: Uint8Array, label?: BlockLabel): boolean {
     if (key.length !== BLOCK_KEY_BYTES) throw new RangeError(`a key has ${BLOCK_KEY_BYTES} bytes`);
     if (this.#waiting.has(nameOf(key))) return true;

@@ -57,9 +57,12 @@ export interface BlockTier {
   find(keys: readonly BlockKey[]): FoundBlocks;
   /**
    * Off the event loop, in large reads; in the order of the keys. Undefined for a block that cannot be had whole: unknown, damaged or
-   * removed meanwhile. Rejects with the signal's reason where that is aborted before all are here. The buffers are the caller's.
+   * removed meanwhile. Rejects with the signal's reason where that is aborted before all are here. The buffers are the caller's, until it
+   * gives them back.
    */
   read(keys: readonly BlockKey[], signal?: AbortSignal): Promise<(Uint8Array | undefined)[]>;
+  /** Bytes that were read, and that the caller has no more use for: later reads take their memory, which spares the garbage collector. */
+  giveBack(blocks: readonly Uint8Array[]): void;
   /**
    * Written behind; never blocks. False where the block was dropped; true also where it is here already. `tenant`: whose blocks
    * `remove` deletes together; '' where there are no keys. Parents before their children, where there is a choice: what is dropped or

@@ -28,6 +28,7 @@ export class ReadQueue {
   /** A list for each caller: they take turns. */
   readonly #callers: Job[][] = [];
   #jobs = 0;
+  #givenBack = 0;
   #isClosed = false;
   #beganMs: number | undefined;
   #readMs = 0;
@@ -58,6 +59,15 @@ export class ReadQueue {
     const results = await (signal === undefined ? all : Promise.race([all, aborted(signal, all)]));
     signal?.throwIfAborted();
     return results.flatMap((blocks) => blocks ?? []);
+  }
+
+  /** See BlockTier. */
+  giveBack(blocks: readonly Uint8Array[]): void {
+    const thread = [...this.#threads][this.#givenBack++ % this.#threads.size];
+    if (thread === undefined) return;
+    const buffers = blocks.map(({ buffer }) => buffer as ArrayBuffer);
+    const message: ToReadThread = { kind: 'free', buffers };
+    thread.worker.postMessage(message, buffers);
   }
 
   /** Readers are told that nothing could be read. */
@@ -95,7 +105,7 @@ export class ReadQueue {
     thread.jobs.set(number, job);
     // Someone waits for it.
     thread.worker.ref();
-    const message: ToReadThread = { job: number, wanted: job.wanted };
+    const message: ToReadThread = { kind: 'read', job: number, wanted: job.wanted };
     thread.worker.postMessage(message);
   }
 

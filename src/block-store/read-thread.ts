@@ -1,6 +1,7 @@
 // The thread of `read-queue.ts`: reads blocks and opens their seals.
 
 import { parentPort, type Transferable, workerData } from 'node:worker_threads';
+import { FreeBuffers } from './free-buffers.ts';
 import { nodeFiles } from './node-files.ts';
 import { type ReadBlock, RecordReader, type WantedBlock } from './record-reader.ts';
 import { Sealing } from './sealing.ts';
@@ -12,30 +13,29 @@ export interface ReadThreadData {
   readonly storeKey: Uint8Array;
 }
 
-export interface ToReadThread {
-  readonly job: number;
-  readonly wanted: readonly WantedBlock[];
-}
+export type ToReadThread =
+  | { readonly kind: 'read'; readonly job: number; readonly wanted: readonly WantedBlock[] }
+  | { readonly kind: 'free'; readonly buffers: readonly ArrayBuffer[] };
 
 export interface FromReadThread {
   readonly job: number;
   readonly blocks: readonly ReadBlock[];
 }
 
-lowerPriority('reading');
+lowerPriority();
 const { folder, model, storeKey } = workerData as ReadThreadData;
-const reader = new RecordReader(nodeFiles, folder, model, new Sealing(storeKey));
+const free = new FreeBuffers();
+const reader = new RecordReader(nodeFiles, folder, model, new Sealing(storeKey), (bytes) => free.take(bytes));
 
-parentPort?.on('message', ({ job, wanted }: ToReadThread) => {
-  const blocks = reader.read(wanted).map(whole);
-  const message: FromReadThread = { job, blocks };
-  parentPort?.postMessage(message, buffersOf(blocks));
+parentPort?.on('message', (message: ToReadThread) => {
+  if (message.kind === 'free') free.add(message.buffers);
+  else read(message.job, message.wanted);
 });
 
-/** With a buffer of its own, which can be handed over. */
-function whole(block: ReadBlock): ReadBlock {
-  if (typeof block === 'string' || block.byteLength === block.buffer.byteLength) return block;
-  return block.slice();
+function read(job: number, wanted: readonly WantedBlock[]): void {
+  const blocks = reader.read(wanted);
+  const message: FromReadThread = { job, blocks };
+  parentPort?.postMessage(message, buffersOf(blocks));
 }
 
 function buffersOf(blocks: readonly ReadBlock[]): Transferable[] {

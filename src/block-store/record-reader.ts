@@ -37,13 +37,22 @@ export class RecordReader {
   readonly #folder: string;
   readonly #model: string;
   readonly #sealing: Sealing;
+  readonly #allocate: ((bytes: number) => Uint8Array<ArrayBuffer>) | undefined;
   #buffer = new Uint8Array(0);
 
-  constructor(files: StoreFiles, folder: string, model: string, sealing: Sealing) {
+  /** `allocate`: memory for a block's bytes. */
+  constructor(
+    files: StoreFiles,
+    folder: string,
+    model: string,
+    sealing: Sealing,
+    allocate?: (bytes: number) => Uint8Array<ArrayBuffer>,
+  ) {
     this.#files = files;
     this.#folder = folder;
     this.#model = model;
     this.#sealing = sealing;
+    this.#allocate = allocate;
   }
 
   /** In the order of what is wanted. */
@@ -83,7 +92,8 @@ export class RecordReader {
     for (const { block, at } of run) {
       const [from, to] = [block.offset - begin, block.offset - begin + block.bytes];
       const isThere = to <= (count ?? 0);
-      results[at] = isThere ? this.#sealing.unseal(block.key, this.#buffer.subarray(from, to)) : 'damaged';
+      const record = this.#buffer.subarray(from, to);
+      results[at] = isThere ? this.#sealing.unseal(block.key, record, this.#allocate) : 'damaged';
     }
   }
 

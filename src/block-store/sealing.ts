@@ -18,6 +18,9 @@ const HEAD_BYTES = TENANT_BYTES + NONCE_BYTES;
 /** Of a record beside the block's own bytes. */
 export const RECORD_OVERHEAD_BYTES = HEAD_BYTES + TAG_BYTES;
 
+/** Opened at once: what a cipher gives is made anew each time, and as much as a cache holds costs little. */
+const PIECE_BYTES = 64 * 2 ** 10;
+
 /** Derived keys that are kept at most; tenants may come and go. */
 const KEPT_KEYS = 4096;
 
@@ -56,8 +59,12 @@ export class Sealing {
     return { parts: parts.filter(({ length }) => length > 0), bytes: bytes.length + RECORD_OVERHEAD_BYTES };
   }
 
-  /** The block's bytes, if all are those that were sealed for this key. */
-  unseal(blockKey: Uint8Array, record: Uint8Array): Uint8Array | UnsealFailure {
+  /** The block's bytes, if all are those that were sealed for this key; in memory that `allocate` gives. */
+  unseal(
+    blockKey: Uint8Array,
+    record: Uint8Array,
+    allocate = (bytes: number) => new Uint8Array(bytes),
+  ): Uint8Array | UnsealFailure {
     if (record.length < RECORD_OVERHEAD_BYTES) return 'damaged';
     const end = record.length - TAG_BYTES;
     const tag = record.subarray(end);
@@ -65,7 +72,11 @@ export class Sealing {
     const key = this.#tenantKey(record.subarray(0, TENANT_BYTES));
     const nonce = record.subarray(TENANT_BYTES, HEAD_BYTES);
     const decipher = createDecipheriv(SEAL, key, nonce).setAAD(blockKey).setAuthTag(tag);
-    const bytes = decipher.update(record.subarray(HEAD_BYTES, end));
+    const bytes = allocate(end - HEAD_BYTES);
+    for (let from = HEAD_BYTES; from < end; from += PIECE_BYTES) {
+      const piece = record.subarray(from, Math.min(from + PIECE_BYTES, end));
+      bytes.set(decipher.update(piece), from - HEAD_BYTES);
+    }
     try {
       decipher.final();
     } catch {

@@ -59,6 +59,12 @@ export class UncertainDisk implements BlockTier {
     });
   }
 
+  /** Who still reads them finds nothing. */
+  giveBack(blocks: readonly Uint8Array[]): void {
+    const buffers = blocks.map(({ buffer }) => buffer as ArrayBuffer);
+    structuredClone(buffers, { transfer: buffers });
+  }
+
   write(key: BlockKey, tenant: string, bytes: Uint8Array, label?: BlockLabel): boolean {
     if (this.#below(100) < this.#habits.refuses) {
       this.#counts.dropped += 1;

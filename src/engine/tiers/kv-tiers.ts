@@ -228,6 +228,7 @@ export class KvTiers implements LowerTiers, CacheListener {
       if (this.#nowMs() >= untilMs) break;
     }
     this.#speeds.copied(written, this.#nowMs() - startedMs);
+    load.giveBack();
     this.#tell(load);
     if (!load.isDone) return;
     const { end, tier } = sequence.loading as Loading;

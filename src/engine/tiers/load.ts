@@ -30,6 +30,8 @@ export class Load {
   readonly #abort = new AbortController();
   /** Of the disk, by place in the chain; null: it could not be had. */
   readonly #arrived = new Map<number, Uint8Array | null>();
+  /** Of the disk's: written. */
+  #used: Uint8Array[] = [];
   /** Places that the disk was asked for, and that are not written. */
   readonly #reading = new Set<number>();
   /** The next to be written, and the next to be asked for. */
@@ -108,6 +110,8 @@ export class Load {
 
   /** What was taken is written. */
   written(): void {
+    const read = this.#arrived.get(this.#next);
+    if (read) this.#used.push(read);
     this.#arrived.delete(this.#next);
     this.#reading.delete(this.#next);
     const bytes = this.#sizeOf(this.#next);
@@ -116,10 +120,18 @@ export class Load {
     this.#next += 1;
   }
 
+  /** Memory of what is written is the disk's again. */
+  giveBack(): void {
+    if (this.#used.length > 0) this.#stored.disk?.giveBack(this.#used);
+    this.#used = [];
+  }
+
   /** Nobody waits for it any more. */
   end(): void {
     this.#abort.abort();
+    for (const bytes of this.#arrived.values()) if (bytes !== null) this.#used.push(bytes);
     this.#arrived.clear();
+    this.giveBack();
   }
 
   /** It was used just now: from its end on, so that no parent goes before its children. */
