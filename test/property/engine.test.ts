@@ -142,6 +142,7 @@ const scenario = fc.record({
             seed: fc.integer({ min: 1, max: 1e6 }),
             loses: fc.constantFrom(0, 0, 10, 60),
             refuses: fc.constantFrom(0, 10, 60),
+            hangs: fc.constantFrom(0, 0, 10, 50),
           }),
           { nil: undefined },
         ),

@@ -172,8 +172,10 @@ export class SteppedEngine {
       const { items, preempted } = await this.step();
       // Where some gave way, the next plan finds room: it is made at once.
       if (items.length > 0 || preempted.length > 0) continue;
-      if (this.scheduler.loads > 0) await new Promise((resolve) => setImmediate(resolve));
-      else if (this.scheduler.waitingCount > 0) {
+      if (this.scheduler.loads > 0) {
+        await new Promise((resolve) => setImmediate(resolve));
+        this.nowMs += 20;
+      } else if (this.scheduler.waitingCount > 0) {
         throw new Error('an empty step although sequences wait');
       }
     }

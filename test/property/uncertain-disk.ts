@@ -12,9 +12,10 @@ import { seededRandom } from '../support/random-blocks.ts';
 
 interface Habits {
   readonly seed: number;
-  /** How many blocks in a hundred it loses, and how many writes it refuses. */
+  /** How many blocks in a hundred it loses, how many writes it refuses, and how many reads never end. */
   readonly loses: number;
   readonly refuses: number;
+  readonly hangs: number;
 }
 
 interface KeptBlock {
@@ -47,6 +48,7 @@ export class UncertainDisk implements BlockTier {
   }
 
   async read(keys: readonly BlockKey[], signal?: AbortSignal): Promise<(Uint8Array | undefined)[]> {
+    if (this.#below(100) < this.#habits.hangs) return new Promise(() => {});
     for (let turns = this.#below(6); turns > 0; turns--) {
       await new Promise((resolve) => setImmediate(resolve));
       signal?.throwIfAborted();

@@ -11,7 +11,7 @@ import type { LoadOffer, LowerTiers } from './lower-tiers.ts';
 import { besideText, noLoad, type PartialPlan } from './partial-plan.ts';
 import { pendingPrefix } from './pending-prefix.ts';
 import { outstandingBlocks, type RunningBatch } from './running-batch.ts';
-import type { Sequence } from './sequence.ts';
+import type { Loading, Sequence } from './sequence.ts';
 import type { StepLoad } from './step-plan.ts';
 
 /** Grants come within some milliseconds where there is memory. An engine that has nothing to compute plans again every 25 ms. */
@@ -63,8 +63,9 @@ export class Admission {
       if (!this.#holdToShare(sequence, tables.addedBlocks(sequence, matched))) continue;
       if (!this.#hasPlace(partial, sequence, matched, isGuest)) return;
       const offer = sequence.mayLoad ? this.#lowerTiers?.offer(sequence, found, matched.length) : undefined;
-      if (offer !== undefined && this.#isLoadedSooner(matched, offer)) {
-        if (this.#load(partial, sequence, found, offer)) continue;
+      const computeMs = offer === undefined ? 0 : this.#computeMs(matched, offer);
+      if (offer !== undefined && offer.ms < computeMs) {
+        if (this.#load(partial, sequence, found, { ...offer, computeMs })) continue;
         if (this.#waitsForGrant(partial, sequence)) return;
       }
       const start = matched.length * BLOCK_TOKENS;
@@ -126,9 +127,10 @@ export class Admission {
     return next !== undefined && queue.runningOf(next.account) === 0;
   }
 
-  #isLoadedSooner(matched: readonly number[], { end, ms }: LoadOffer): boolean {
+  /** How long it would take to compute what is offered. */
+  #computeMs(matched: readonly number[], { end }: LoadOffer): number {
     const start = matched.length * BLOCK_TOKENS;
-    return ms < this.#batch.workOf(start, end * BLOCK_TOKENS - start, Number.POSITIVE_INFINITY);
+    return this.#batch.workOf(start, end * BLOCK_TOKENS - start, Number.POSITIVE_INFINITY);
   }
 
   /** Has blocks come up where there is room for them. */
@@ -136,14 +138,14 @@ export class Admission {
     partial: PartialPlan,
     sequence: Sequence,
     found: readonly number[],
-    { end, tier }: LoadOffer,
+    { end, tier, computeMs }: Loading,
   ): boolean {
     const { queue, tables } = this.#batch;
     if (!tables.reserve(sequence, found, end)) return false;
     queue.remove(sequence);
     sequence.miss ??= end === reusableBlocks(sequence) ? { why: 'end' } : { why: 'new' };
     tables.recurrentStates?.wantCheckpoint(sequence, reusableBlocks(sequence) * BLOCK_TOKENS);
-    this.#batch.startLoading(sequence, { end, tier });
+    this.#batch.startLoading(sequence, { end, tier, computeMs });
     partial.loading.push(sequence);
     return true;
   }

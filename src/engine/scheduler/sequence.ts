@@ -23,6 +23,8 @@ export interface Loading {
   readonly end: number;
   /** The tier that is the slowest of those that have them. */
   readonly tier: TierName;
+  /** How long it would take to compute them instead. */
+  readonly computeMs: number;
 }
 
 export interface SequenceOptions {

@@ -117,7 +117,8 @@ export class KvTiers implements LowerTiers, CacheListener {
   /** Whether anything can be copied now, or is to be told to the scheduler. */
   get hasWork(): boolean {
     if (this.#saves?.hasWork === true) return true;
-    return [...this.#loads].some(({ isReady }) => isReady);
+    const nowMs = this.#nowMs();
+    return [...this.#loads].some((load) => load.isReady(nowMs));
   }
 
   get isLoading(): boolean {
@@ -178,7 +179,8 @@ export class KvTiers implements LowerTiers, CacheListener {
       const blocks = loading.end - first;
       const sizeOf = (index: number) =>
         index < blocks ? this.#content.blockBytes : this.#content.stateBytes;
-      const parts = { sequence, keys: [...chain.slice(first), ...states], first, sizeOf };
+      const keys = [...chain.slice(first), ...states];
+      const parts = { sequence, keys, first, sizeOf, beganMs: this.#nowMs() };
       this.#loads.add(new Load(parts, this.#stored, this.#wake));
       this.#counts.loads += 1;
     }
@@ -212,7 +214,7 @@ export class KvTiers implements LowerTiers, CacheListener {
     let written = 0;
     let piece = 0;
     while (!load.isDone) {
-      const bytes = load.take();
+      const bytes = load.take(this.#nowMs());
       if (bytes === undefined) break;
       if (bytes === null || !this.#put(load, bytes)) {
         this.#tell(load);

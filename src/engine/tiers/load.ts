@@ -8,6 +8,8 @@ import type { StoredBlocks } from './stored-blocks.ts';
 /** Bytes that are read in one go, and those that may be there or on their way before they are written. */
 const READ_BYTES = 16 << 20;
 const AHEAD_BYTES = 48 << 20;
+/** Where nothing has come for so long after all could have been computed, the rest is: the disk does not answer, or others have it. */
+const LATE_MS = 1000;
 
 export interface LoadParts {
   readonly sequence: Sequence;
@@ -16,6 +18,7 @@ export interface LoadParts {
   /** Place of the first of them in the sequence. */
   readonly first: number;
   readonly sizeOf: (index: number) => number;
+  readonly beganMs: number;
 }
 
 export class Load {
@@ -40,8 +43,10 @@ export class Load {
   /** Of those that were asked for and not written. */
   #aheadBytes = 0;
   #leftBytes: number;
+  readonly #deadlineMs: number;
+  readonly #alarm: NodeJS.Timeout;
 
-  constructor({ sequence, keys, first, sizeOf }: LoadParts, stored: StoredBlocks, wake: () => void) {
+  constructor({ sequence, keys, first, sizeOf, beganMs }: LoadParts, stored: StoredBlocks, wake: () => void) {
     this.sequence = sequence;
     this.#loading = sequence.loading;
     this.first = first;
@@ -50,6 +55,9 @@ export class Load {
     this.#stored = stored;
     this.#wake = wake;
     this.#leftBytes = keys.reduce((sum, _, index) => sum + sizeOf(index), 0);
+    const mostMs = (sequence.loading?.computeMs ?? 0) + LATE_MS;
+    this.#deadlineMs = beganMs + mostMs;
+    this.#alarm = setTimeout(wake, mostMs).unref();
   }
 
   /** Whether the sequence still waits for it. */
@@ -71,8 +79,8 @@ export class Load {
   }
 
   /** Whether it has anything to be written, or to be said. */
-  get isReady(): boolean {
-    if (!this.isWanted || this.isDone) return true;
+  isReady(nowMs: number): boolean {
+    if (!this.isWanted || this.isDone || nowMs >= this.#deadlineMs) return true;
     if (this.#next >= this.#asked) return false;
     return this.#arrived.has(this.#next) || !this.#reading.has(this.#next);
   }
@@ -97,15 +105,14 @@ export class Load {
     }
   }
 
-  /** What is to be written next: null where it cannot be had, undefined where it is still on its way. */
-  take(): Uint8Array | null | undefined {
-    if (this.#next >= this.#asked) return undefined;
+  /** What is to be written next: null where it cannot be had in time, undefined where it is still on its way. */
+  take(nowMs: number): Uint8Array | null | undefined {
+    const isLate = nowMs >= this.#deadlineMs;
+    if (this.#next >= this.#asked) return isLate ? null : undefined;
     const bytes = this.#arrived.get(this.#next);
     if (bytes !== undefined) return bytes;
-    return (
-      this.#stored.host?.get(this.#keys[this.#next] as Buffer) ??
-      (this.#reading.has(this.#next) ? undefined : null)
-    );
+    const host = this.#stored.host?.get(this.#keys[this.#next] as Buffer);
+    return host ?? (this.#reading.has(this.#next) && !isLate ? undefined : null);
   }
 
   /** What was taken is written. */
@@ -128,6 +135,7 @@ export class Load {
 
   /** Nobody waits for it any more. */
   end(): void {
+    clearTimeout(this.#alarm);
     this.#abort.abort();
     for (const bytes of this.#arrived.values()) if (bytes !== null) this.#used.push(bytes);
     this.#arrived.clear();
