@@ -16,5 +16,6 @@ const std::vector<Function>& modelFunctions();
 const std::vector<Function>& gpuFunctions();
 const std::vector<Function>& viewFunctions();
 const std::vector<Function>& probeFunctions();
+const std::vector<Function>& timelineFunctions();
 
 }  // namespace chairlift

@@ -4,6 +4,7 @@
 
 #include "addon/node-api.h"
 
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -120,6 +121,30 @@ inline napi_value undefinedValue(napi_env env) {
   napi_value value;
   check(napi_get_undefined(env, &value), "cannot make undefined");
   return value;
+}
+
+inline napi_value fromText(napi_env env, const std::string& text) {
+  napi_value value;
+  check(napi_create_string_utf8(env, text.c_str(), text.size(), &value), "cannot make a text");
+  return value;
+}
+
+/** A Float64Array. */
+inline napi_value fromNumbers(napi_env env, const std::vector<double>& numbers) {
+  napi_value buffer, value;
+  void* data;
+  check(napi_create_arraybuffer(env, numbers.size() * sizeof(double), &data, &buffer), "cannot make an array");
+  if (!numbers.empty()) memcpy(data, numbers.data(), numbers.size() * sizeof(double));
+  check(napi_create_typedarray(env, napi_float64_array, numbers.size(), buffer, 0, &value), "cannot make an array");
+  return value;
+}
+
+inline napi_value fromList(napi_env env, const std::vector<napi_value>& elements) {
+  napi_value list;
+  check(napi_create_array(env, &list), "cannot make a list");
+  uint32_t index = 0;
+  for (napi_value element : elements) check(napi_set_element(env, list, index++, element), "cannot fill a list");
+  return list;
 }
 
 /** Runs `body`, turning any C++ exception into a JavaScript one. */

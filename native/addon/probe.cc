@@ -62,7 +62,7 @@ ProductTiming probeTime(const KernelTable& kernels, const SourceFormat& format, 
   std::vector<double> times;
   for (int i = 0; i < repeats; i++) {
     const double start = now();
-    pool.forEachInRuns(matrix.panels(), 2, [&](int begin, int end, int) {
+    pool.forEachInRuns("product", matrix.panels(), 2, [&](int begin, int end, int) {
       kernels.multiply(matrix.member(), input.view, begin, end, nullptr, out.data(), size_t(outputs));
     });
     times.push_back(now() - start);
@@ -79,7 +79,7 @@ double probeReadBandwidth(int threads, size_t bytes) {
   std::vector<uint64_t> sums(size_t(pool.threads()) * lineWords);
   // Reads one word of each cache line and prefetches: measures memory, not a loop of additions.
   const auto sweep = [&](bool write) {
-    pool.forEachInRuns(int(bytes / sizeof(uint64_t) / pieceWords), 1, [&](int begin, int end, int worker) {
+    pool.forEachInRuns("read memory", int(bytes / sizeof(uint64_t) / pieceWords), 1, [&](int begin, int end, int worker) {
       uint64_t sum = 0;
       for (size_t i = size_t(begin) * pieceWords; i < size_t(end) * pieceWords; i += lineWords) {
         __builtin_prefetch(words + i + aheadWords);

@@ -46,7 +46,7 @@ class Probe {
       const uint8_t* rows = weights + size_t(member) * size_t(product_.outputs) * matrix->rowBytes();
       weights_.fill(pool_, *matrix, member, 0, rows, product_.outputs);
     }
-    linears_.push_back({{{matrix, {}, 0}}, {}});
+    linears_.push_back({{{matrix, {}, 0}}, {}, {}});
     return linears_.back();
   }
 

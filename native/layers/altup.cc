@@ -56,7 +56,7 @@ void AltUp::spread() {
   for (size_t i = 0; i < others_.size(); i++) {
     float* const made = others_[i].rows(size_t(rows), stride);
     work_.multiplier.apply(maps_.spread[i], work_.stream.rows(), rows, made, stride);
-    work_.pool.forEachOne(rows, [&](int row) { scaleAs(rowOf(i + 1, row), work_.stream.row(row)); });
+    work_.pool.forEachOne("spread streams", rows, [&](int row) { scaleAs(rowOf(i + 1, row), work_.stream.row(row)); });
   }
 }
 
@@ -64,7 +64,7 @@ void AltUp::predict(const LayerAltUp& layer) {
   const size_t stride = paddedLength(int(count() * count()));
   const float* const all = coefficients(layer, layer.prediction, stride);
   const int size = work_.stream.size;
-  work_.pool.forEachOne(work_.batch.count(), [&](int row) {
+  work_.pool.forEachOne("predict streams", work_.batch.count(), [&](int row) {
     const float* own = all + size_t(row) * stride;
     for (size_t i = 0; i < count(); i++) {
       float* const prediction = predictedRow(i, row);
@@ -81,7 +81,7 @@ void AltUp::correct(const LayerAltUp& layer) {
   const float* const all = coefficients(layer, layer.correction, stride);
   float* const changes = work_.gathered.rows(size_t(work_.batch.count()), work_.stream.stride);
   const int size = work_.stream.size;
-  work_.pool.forEachOne(work_.batch.count(), [&](int row) {
+  work_.pool.forEachOne("correct streams", work_.batch.count(), [&](int row) {
     float* const change = changes + size_t(row) * work_.stream.stride;
     std::copy_n(work_.stream.row(row), size, change);
     work_.kernels.addScaled(change, predictedRow(0, row), -1.0f, size);
@@ -100,7 +100,7 @@ void AltUp::addPerLayer(const LayerAltUp& layer) {
   float* const first = work_.stream.x;
   const std::vector<float>& factors = layer.perLayerScale;
   work_.stream.x = perLayerInput_.rows(size_t(rows), stride);
-  work_.pool.forEachOne(rows, [&](int row) {
+  work_.pool.forEachOne("per-layer input", rows, [&](int row) {
     const float* from = first + size_t(row) * stride;
     float* const to = work_.stream.row(row);
     for (int i = 0; i < size; i++) to[i] = factors.empty() ? from[i] : from[i] * factors[size_t(i)];
@@ -109,7 +109,7 @@ void AltUp::addPerLayer(const LayerAltUp& layer) {
   float* const output = perLayerOutput_.rows(size_t(rows), stride);
   layer.perLayer.run(work_, output);
   work_.stream.x = first;
-  work_.pool.forEachOne(rows, [&](int row) {
+  work_.pool.forEachOne("add per-layer output", rows, [&](int row) {
     float* const own = output + size_t(row) * stride;
     if (layer.perLayer.output) layer.perLayer.output->apply(work_.kernels, own, size, work_.normEpsilon);
     for (size_t i = 1; i < count(); i++) work_.kernels.addScaled(rowOf(i, row), own, 1.0f, size);
@@ -121,16 +121,16 @@ void AltUp::gather() {
   const int rows = work_.batch.count(), size = work_.stream.size;
   const size_t stride = work_.stream.stride;
   float* const back = work_.gathered.rows(size_t(rows), stride);
-  work_.pool.forEachOne(rows, [&](int row) { std::copy_n(work_.stream.row(row), size, predictedRow(0, row)); });
+  work_.pool.forEachOne("gather streams", rows, [&](int row) { std::copy_n(work_.stream.row(row), size, predictedRow(0, row)); });
   for (size_t i = 0; i < others_.size(); i++) {
     work_.multiplier.apply(maps_.gather[i], {others_[i].data(), stride, size}, rows, back, stride);
-    work_.pool.forEachOne(rows, [&](int row) {
+    work_.pool.forEachOne("gather streams", rows, [&](int row) {
       float* const own = back + size_t(row) * stride;
       scaleAs(own, work_.stream.row(row));
       work_.kernels.addScaled(predictedRow(0, row), own, 1.0f, size);
     });
   }
-  work_.pool.forEachOne(rows, [&](int row) {
+  work_.pool.forEachOne("gather streams", rows, [&](int row) {
     const float* const sum = predictedRow(0, row);
     for (int i = 0; i < size; i++) work_.stream.row(row)[i] = sum[i] / float(count());
     work_.measure(row);
@@ -144,7 +144,7 @@ const float* AltUp::coefficients(const LayerAltUp& layer, const Linear& linear, 
   float* const all = work_.scores.rows(size_t(rows), stride);
   work_.multiplier.apply(layer.features, work_.stream.normalized(layer.norm), rows, made, featureStride);
   // With a cap of 1: tanh.
-  work_.pool.forEachOne(rows, [&](int row) {
+  work_.pool.forEachOne("cap coefficients", rows, [&](int row) {
     work_.kernels.softcapInPlace(made + size_t(row) * featureStride, features, 1.0f);
   });
   work_.multiplier.apply(linear, {made, featureStride, features}, rows, all, stride);

@@ -25,9 +25,9 @@ class AttentionRun {
   void run(const InputRows& input, float* out) {
     work_.multiplier.apply(attention_.projection, input, rows_, projected_, stride_);
     // Every new row is stored before any is read: rows of one sequence see each other.
-    work_.pool.forEachOne(rows_, [&](int row) { placeRow(row); });
+    work_.pool.forEachOne("rotate and store", rows_, [&](int row) { placeRow(row); });
     const std::vector<RowGroup>& groups = work_.batch.groups();
-    work_.pool.forEach(int(groups.size()) * attention_.kvHeadCount, 1, [&](int begin, int end, int worker) {
+    work_.pool.forEach("attention", int(groups.size()) * attention_.kvHeadCount, 1, [&](int begin, int end, int worker) {
       for (int piece = begin; piece < end; piece++) {
         attend(groups[size_t(piece / attention_.kvHeadCount)], piece % attention_.kvHeadCount, worker);
       }

@@ -48,7 +48,7 @@ void convolveRows(const Convolution& convolution, const StateLayout& layout, int
   const int width = int(roundUp16(size_t(layout.channels)));
   const int pieces = (width + pieceChannels - 1) / pieceChannels;
   const std::vector<std::vector<StateRun>>& sequences = work.batch.stateRuns();
-  work.pool.forEachOne(int(sequences.size()) * pieces, [&](int index) {
+  work.pool.forEachOne("convolution", int(sequences.size()) * pieces, [&](int index) {
     const int begin = index % pieces * pieceChannels, end = std::min(width, begin + pieceChannels);
     for (const StateRun& run : sequences[size_t(index / pieces)]) {
       const float* const rows = channels + size_t(run.firstRow) * stride;

@@ -28,10 +28,10 @@ class DeltaRun {
   void run(const InputRows& input, float* out) {
     work_.multiplier.apply(net_.projection, input, rows_, projected_, stride_);
     convolveRows(net_.convolution, layout_, net_.state, projected_, stride_, mixed_, mixedStride_, work_);
-    work_.pool.forEachOne(rows_, [&](int row) { prepareRow(row); });
+    work_.pool.forEachOne("prepare rows", rows_, [&](int row) { prepareRow(row); });
     forEachStatePiece(work_, layout_, net_.valueHeads,
                        [&](const StateRun& run, int head, int begin, int end) { update(run, head, begin, end); });
-    work_.pool.forEachOne(rows_, [&](int row) { finishRow(row); });
+    work_.pool.forEachOne("finish rows", rows_, [&](int row) { finishRow(row); });
     InputRows gated{projected_ + net_.gateAt(), stride_, net_.valueRows()};
     gated.form = InputForm::Gated;
     gated.curve.kind = Activation::Silu;

@@ -13,7 +13,7 @@ void Laurel::run(const InputRows& input, Workspace& work, float* out) const {
   float* const seen = work.gathered.rows(size_t(rows), stride);
   work.multiplier.apply(down, input, rows, inner, innerStride);
   work.multiplier.apply(up, {inner, innerStride, rank}, rows, out, stride);
-  work.pool.forEachOne(rows, [&](int row) {
+  work.pool.forEachOne("add low-rank residual", rows, [&](int row) {
     float* const own = out + size_t(row) * stride;
     const float* x = input.x + size_t(row) * input.stride;
     if (input.form == InputForm::Normalized) {

@@ -26,7 +26,7 @@ class ScanRun {
   void run(const InputRows& input, float* out) {
     work_.multiplier.apply(space_.projection, input, rows_, projected_, stride_);
     convolveRows(space_.convolution, layout_, space_.state, projected_, stride_, mixed_, mixedStride_, work_);
-    work_.pool.forEachOne(rows_, [&](int row) {
+    work_.pool.forEachOne("prepare rows", rows_, [&](int row) {
       float* const steps = projected_ + size_t(row) * stride_ + space_.stepsAt();
       float* const kept = projected_ + size_t(row) * stride_ + space_.keptAt();
       work_.kernels.recurrence.stepsAndDecays(steps, space_.stepBias.data(), space_.rates.data(), steps, kept,
@@ -34,7 +34,7 @@ class ScanRun {
     });
     forEachStatePiece(work_, layout_, space_.heads,
                        [&](const StateRun& run, int head, int begin, int end) { scan(run, head, begin, end); });
-    work_.pool.forEachOne(rows_, [&](int row) {
+    work_.pool.forEachOne("finish rows", rows_, [&](int row) {
       float* const outputs = outputs_ + size_t(row) * outputStride_;
       const float* const gate = projected_ + size_t(row) * stride_ + space_.gateAt();
       work_.kernels.recurrence.multiplyRow(outputs, gate, true, outputs, space_.valueRows());

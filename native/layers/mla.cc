@@ -31,7 +31,7 @@ class MlaRun {
   void run(const InputRows& input, float* out) {
     work_.multiplier.apply(attention_.projection, input, rows_, projected_, stride_);
     // Every new row is stored before any is read: rows of one sequence see each other.
-    work_.pool.forEachOne(rows_, [&](int row) { storeRow(row); });
+    work_.pool.forEachOne("store keys", rows_, [&](int row) { storeRow(row); });
     makeQueries(input);
     attendAll();
     work_.multiplier.apply(attention_.output, makeValues(), rows_, out, work_.stream.stride);
@@ -68,7 +68,7 @@ class MlaRun {
     const float* const compressed = applyByHead(attention_.keyUp, asked, attention_.qkNopeHeadDim, contents,
                                              attention_.kvLoraRank);
     queries_ = work_.scores.rows(size_t(rows_), size_t(heads_) * keySize_);
-    work_.pool.forEachOne(rows_, [&](int row) {
+    work_.pool.forEachOne("make queries", rows_, [&](int row) {
       const float* const turning = asked + size_t(row) * stride + attention_.queryRotatedAt();
       for (int head = 0; head < heads_; head++) {
         float* const query = queryOf(row, head);
@@ -106,7 +106,7 @@ class MlaRun {
     attended_ = work_.attended.rows(size_t(rows_) + 1, attendedStride());
     const std::vector<RowGroup>& groups = work_.batch.groups();
     const int pieces = (heads_ + headsPerPiece - 1) / headsPerPiece;
-    work_.pool.forEach(int(groups.size()) * pieces, 1, [&](int begin, int end, int worker) {
+    work_.pool.forEach("attention", int(groups.size()) * pieces, 1, [&](int begin, int end, int worker) {
       for (int piece = begin; piece < end; piece++) {
         attend(groups[size_t(piece / pieces)], piece % pieces * headsPerPiece, worker);
       }
@@ -141,7 +141,7 @@ class MlaRun {
         applyByHead(attention_.valueUp, attended_, attention_.kvLoraRank, size_t(heads_), size);
     const size_t stride = paddedLength(count);
     float* const values = work_.inner.rows(size_t(rows_), stride);
-    work_.pool.forEachOne(rows_, [&](int row) {
+    work_.pool.forEachOne("gather values", rows_, [&](int row) {
       for (int head = 0; head < heads_; head++) {
         copyHead(values + size_t(row) * stride + size_t(head) * size_t(size), made, row, head, size);
       }

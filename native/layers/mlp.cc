@@ -20,7 +20,7 @@ void cutGates(float* gates, int count, float cutoff, const KernelTable& kernels)
 
 InputRows activatedRows(const Mlp& mlp, float* projected, int count, Workspace& work) {
   if (mlp.gateCutoff) {
-    work.pool.forEachOne(count, [&](int row) {
+    work.pool.forEachOne("cut gates", count, [&](int row) {
       cutGates(projected + size_t(row) * mlp.projectedStride(), mlp.size, *mlp.gateCutoff,
                work.kernels);
     });
@@ -42,7 +42,7 @@ void Mlp::run(const InputRows& input, Workspace& work, float* out) const {
   work.multiplier.apply(projection, input, rows, projected, stride);
   work.multiplier.apply(down, activatedRows(*this, projected, rows, work), rows, out, outStride);
   if (!gated) return;
-  work.pool.forEachOne(rows, [&](int row) {
+  work.pool.forEachOne("scale shared expert", rows, [&](int row) {
     const float share = float(sigmoid(double(projected[size_t(row) * stride + shareAt()])));
     float* values = out + size_t(row) * outStride;
     for (int i = 0; i < work.stream.size; i++) values[i] *= share;

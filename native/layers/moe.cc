@@ -142,7 +142,7 @@ class MoeRun {
     activated.owners = all.rows.data();
     work_.multiplier.apply(each.down, activated, all.runs, given, stride);
 
-    work_.pool.forEachOne(rows, [&](int row) {
+    work_.pool.forEachOne("mix experts", rows, [&](int row) {
       float* const to = out_ + size_t(firstRow + row) * stride;
       std::fill(to, to + stride, 0.0f);
       for (size_t i = size_t(row) * used_; i < (size_t(row) + 1) * used_; i++) {
@@ -157,7 +157,7 @@ class MoeRun {
     const int experts = moe_.router.experts;
     Assignment all;
     all.choices.resize(size_t(rows) * used_);
-    work_.pool.forEachOne(rows, [&](int row) {
+    work_.pool.forEachOne("choose experts", rows, [&](int row) {
       choose(moe_.router, logits_ + size_t(firstRow + row) * logitStride_, &all.choices[size_t(row) * used_]);
     });
 

@@ -13,7 +13,7 @@ void makePerLayerInputs(const PerLayerInputs& inputs, const std::vector<int32_t>
   work.perLayerInputStride = stride;
   float* const stored = work.gathered.rows(size_t(rows), stride);
   work.multiplier.apply(inputs.projection, work.stream.rows(), rows, made, stride);
-  work.pool.forEachOne(rows, [&](int row) {
+  work.pool.forEachOne("per-layer inputs", rows, [&](int row) {
     float* const own = made + size_t(row) * stride;
     float* const fromTable = stored + size_t(row) * stride;
     const int token = work.batch.imageRow(row) < 0 ? tokens[size_t(row)] : inputs.imageToken;

@@ -13,13 +13,13 @@ void ShortConv::run(const InputRows& input, Workspace& work, float* out) const {
   float* const projected = work.projected.rows(size_t(rows), stride);
   float* const mixed = work.inner.rows(size_t(rows), mixedStride);
   work.multiplier.apply(projection, input, rows, projected, stride);
-  work.pool.forEachOne(rows, [&](int row) {
+  work.pool.forEachOne("gate rows", rows, [&](int row) {
     float* const before = projected + size_t(row) * stride;
     float* const value = before + valueAt();
     kernels.multiplyRow(value, before, /*activates=*/false, value, size);
   });
   convolveRows(convolution, layout(), state, projected + valueAt(), stride, mixed, mixedStride, work);
-  work.pool.forEachOne(rows, [&](int row) {
+  work.pool.forEachOne("gate rows", rows, [&](int row) {
     float* const own = mixed + size_t(row) * mixedStride;
     kernels.multiplyRow(own, projected + size_t(row) * stride + afterAt(), /*activates=*/false, own, size);
   });

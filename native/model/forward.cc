@@ -7,6 +7,7 @@
 namespace chairlift {
 
 void Model::step(const StepInput& input, float* logits, float* states) {
+  const StepMark mark(pool_->timeline());
   prepare(input);
   embed(input.tokens);
   if (!input.images.rows.empty()) embedImages(input.images);
@@ -26,7 +27,7 @@ void Model::embed(const std::vector<int32_t>& tokens) {
   float* const places = parts_.positions ? branchRows_.rows(rows, stride) : nullptr;
   const bool isAdapted = !parts_.embeddingAdditions.empty() && work_.multiplier.usesAdapters();
   if (isAdapted) embedAdapted(tokens);
-  pool_->forEachOne(int(rows), [&](int row) {
+  pool_->forEachOne("embed", int(rows), [&](int row) {
     float* x = work_.stream.row(row);
     if (!isAdapted) parts_.embedding->unpackRow(tokens[size_t(row)], x);
     if (parts_.embeddingScale != 1.0f) {
@@ -40,7 +41,7 @@ void Model::embed(const std::vector<int32_t>& tokens) {
 
 void Model::embedImages(const ImageRows& images) {
   const size_t size = size_t(parts_.hiddenSize);
-  pool_->forEachOne(int(images.rows.size()), [&](int i) {
+  pool_->forEachOne("embed images", int(images.rows.size()), [&](int i) {
     const int row = images.rows[size_t(i)];
     std::copy_n(images.embeddings + size_t(i) * size, size, work_.stream.row(row));
     work_.measure(row);
@@ -48,7 +49,7 @@ void Model::embedImages(const ImageRows& images) {
 }
 
 void Model::addToImages(const std::vector<int32_t>& rows, const float* added) {
-  pool_->forEachOne(int(rows.size()), [&](int i) {
+  pool_->forEachOne("add to images", int(rows.size()), [&](int i) {
     const int row = rows[size_t(i)];
     work_.kernels.addScaled(work_.stream.row(row), added + size_t(i) * size_t(parts_.hiddenSize), 1.0f, parts_.hiddenSize);
     work_.measure(row);
@@ -58,7 +59,7 @@ void Model::addToImages(const std::vector<int32_t>& rows, const float* added) {
 /** Embeds tokens with what adapters add. */
 void Model::embedAdapted(const std::vector<int32_t>& tokens) {
   const size_t addedStride = paddedLength(parts_.hiddenSize);
-  pool_->forEachOne(int(tokens.size()),
+  pool_->forEachOne("embed", int(tokens.size()),
                     [&](int row) { parts_.embedding->unpackRow(tokens[size_t(row)], work_.stream.row(row)); });
   for (const EmbeddingAddition& addition : parts_.embeddingAdditions) {
     std::vector<int32_t> rows;
@@ -68,11 +69,11 @@ void Model::embedAdapted(const std::vector<int32_t>& tokens) {
     const size_t stride = paddedLength(addition.rank);
     float* const own = tokenRows_.rows(rows.size(), stride);
     float* const added = addedRows_.rows(rows.size(), addedStride);
-    pool_->forEachOne(int(rows.size()), [&](int i) {
+    pool_->forEachOne("embed", int(rows.size()), [&](int i) {
       addition.table->unpackRow(tokens[size_t(rows[size_t(i)])], own + size_t(i) * stride);
     });
     work_.multiplier.apply(addition.up, {own, stride, addition.rank}, int(rows.size()), added, addedStride);
-    pool_->forEachOne(int(rows.size()), [&](int i) {
+    pool_->forEachOne("embed", int(rows.size()), [&](int i) {
       work_.kernels.addScaled(work_.stream.row(rows[size_t(i)]), added + size_t(i) * addedStride, addition.scale,
                               parts_.hiddenSize);
     });
@@ -109,7 +110,7 @@ void Model::runBranch(const Branch& branch) {
     float* const out = i == 0 ? sum : partRows_.rows(size_t(rows), stride);
     part.run(work_, out);
     const bool isLast = i + 1 == branch.parts.size();
-    pool_->forEachOne(rows, [&](int row) {
+    pool_->forEachOne("add to the stream", rows, [&](int row) {
       float* own = out + size_t(row) * stride;
       float* all = sum + size_t(row) * stride;
       if (part.output) part.output->apply(kernels, own, size, parts_.normEpsilon);
@@ -128,7 +129,7 @@ void Model::runBranch(const Branch& branch) {
 
 void Model::takeStates(const StepInput& input, float* states) {
   const size_t size = size_t(parts_.hiddenSize);
-  pool_->forEachOne(int(input.stateRows.size()), [&](int i) {
+  pool_->forEachOne("copy states", int(input.stateRows.size()), [&](int i) {
     const int row = input.stateRows[size_t(i)];
     float* const state = states + size_t(i) * size;
     if (!parts_.finalNorm) {
@@ -147,7 +148,7 @@ void Model::runHead(const StepInput& input, float* logits) {
   states.places = input.logitRows.data();
   work_.multiplier.apply(parts_.head, states, wanted, logits, size_t(vocabSize));
   if (parts_.logitScale == 1.0f && parts_.logitSoftcap == 0.0f) return;
-  pool_->forEachOne(wanted, [&](int i) {
+  pool_->forEachOne("scale logits", wanted, [&](int i) {
     float* row = logits + size_t(i) * size_t(vocabSize);
     for (int token = 0; token < vocabSize; token++) row[token] *= parts_.logitScale;
     if (parts_.logitSoftcap > 0) work_.kernels.softcapInPlace(row, vocabSize, parts_.logitSoftcap);

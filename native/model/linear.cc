@@ -20,6 +20,12 @@ int Linear::panels() const {
   return total;
 }
 
+size_t Linear::weightBytes() const {
+  size_t total = 0;
+  for (const Part& part : parts) total += part.matrix->member().panelBytes * size_t(part.matrix->panels());
+  return total;
+}
+
 bool Linear::readsCodes() const {
   return std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.matrix->readsCodes(); });
 }
@@ -63,7 +69,7 @@ void Multiplier::add(const Addition& addition, const InputRows& input, const std
   seen.places = rows.data();
   inner_->apply(addition.down, seen, addedRuns_, reduced, reducedStride);
   inner_->apply(addition.up, {reduced, reducedStride, addition.rank}, addedRuns_, added, addedStride);
-  pool_.forEachOne(int(rows.size()), [&](int i) {
+  pool_.forEachOne("add adapters", int(rows.size()), [&](int i) {
     float* const sums = out + size_t(rows[size_t(i)]) * outStride + addition.offset;
     kernels_.addScaled(sums, added + size_t(i) * addedStride, addition.scale, addition.outputs);
     if (addition.factors.empty()) return;
@@ -110,7 +116,7 @@ void Multiplier::makeInput(const Linear& reader, const InputRows& source, bool w
   // A task is some groups of all rows of a tile, so that no two threads write one cache line.
   const int groupsPerPiece = std::max(4, 128 / tallest);
   const int pieces = (groups + groupsPerPiece - 1) / groupsPerPiece;
-  pool_.forEach(int(tiles_.size()) * pieces, 1, [&](int begin, int end, int) {
+  pool_.forEach({"make input", reader.name.c_str()}, int(tiles_.size()) * pieces, 1, [&](int begin, int end, int) {
     for (int piece = begin; piece < end; piece++) {
       const size_t index = size_t(piece / pieces);
       const Tile& tile = tiles_[index];
@@ -158,7 +164,8 @@ void Multiplier::multiply(const Linear& linear, const std::vector<RowRun>& runs,
   }
   const int panels = linear.panels();
   // In long pieces, because prefetching goes past a piece's end.
-  pool_.forEachInRuns(int(runs.size()) * panels, 2, [&](int begin, int end, int) {
+  const LoopName name("product", linear.name.c_str(), linear.weightBytes() * runs.size());
+  pool_.forEachInRuns(name, int(runs.size()) * panels, 2, [&](int begin, int end, int) {
     while (begin < end) {
       const size_t index = size_t(begin / panels);
       const int first = begin % panels, last = std::min(panels, first + end - begin);

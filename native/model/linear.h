@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/kernels.h"
@@ -24,11 +25,15 @@ struct Linear {
     size_t offset;
   };
   std::vector<Part> parts;
+  // Of the weights in the model's file, those of all parts.
+  std::string name;
   // What adapters add.
   std::vector<Addition> additions;
 
   /** Of one member of each part. */
   int panels() const;
+  /** The same. */
+  size_t weightBytes() const;
   bool readsCodes() const;
   bool readsValues() const;
 };

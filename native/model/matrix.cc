@@ -264,7 +264,7 @@ void packRowsTo(ThreadPool& pool, const Matrix& matrix, uint8_t* to, const uint8
   const int panels = (count + panelColumns - 1) / panelColumns;
   const size_t panelBytes = matrix.member().panelBytes;
   std::atomic<bool> finite{true};
-  pool.forEach(panels, 4, [&](int begin, int end, int) {
+  pool.forEach("pack weights", panels, 4, [&](int begin, int end, int) {
     for (int panel = begin; panel < end; panel++) {
       const int row = panel * panelColumns;
       if (!matrix.packPanelTo(to + size_t(panel) * panelBytes, rows + size_t(row) * matrix.rowBytes(),

@@ -8,6 +8,14 @@
 
 namespace chairlift {
 
+namespace {
+
+bool endsWith(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+}  // namespace
+
 std::shared_ptr<Matrix> Reader::matrix(const Record& from, const char* name, int outputs, int inputs,
                                        int members) const {
   const int number = from.integer(name);
@@ -44,8 +52,14 @@ void Reader::join(Linear& to, const Record& from, size_t offset, int outputs, in
     }
   }
   to.parts.push_back(std::move(part));
+  // Parts may be rows of one tensor.
+  const std::string& own = from.text("name");
+  if (to.name.empty()) to.name = own;
+  else if (to.parts.size() > 1 && !endsWith(to.name, own)) to.name += " + " + own;
   for (const Record& one : from.list("additions")) {
     to.additions.push_back(addition(one, offset, outputs, inputs, members));
+    to.additions.back().down.name = own + ", an adapter's down";
+    to.additions.back().up.name = own + ", an adapter's up";
   }
 }
 

@@ -15,7 +15,7 @@ void forEachStatePiece(Workspace& work, const StateLayout& layout, int heads, co
   const std::vector<std::vector<StateRun>>& sequences = work.batch.stateRuns();
   const int width = int(layout.columnStride()), pieces = (width + pieceColumns - 1) / pieceColumns;
   const int perSequence = heads * pieces;
-  work.pool.forEachOne(int(sequences.size()) * perSequence, [&](int index) {
+  work.pool.forEachOne("update recurrent states", int(sequences.size()) * perSequence, [&](int index) {
     const int piece = index % perSequence, begin = piece % pieces * pieceColumns;
     for (const StateRun& run : sequences[size_t(index / perSequence)]) {
       take(run, piece / pieces, begin, std::min(width, begin + pieceColumns));

@@ -148,7 +148,7 @@ const float* RowSampler::masked(const float* logits, int vocabSize, const uint32
 }
 
 void Sampler::sample(float* logits, int vocabSize, const std::vector<SamplingRow>& rows, const Output& output) {
-  pool_->forEach(int(rows.size()), 1, [&](int begin, int end, int worker) {
+  pool_->forEach("sample", int(rows.size()), 1, [&](int begin, int end, int worker) {
     RowSampler& sampler = samplers_[size_t(worker)];
     for (int row = begin; row < end; row++) {
       output.rows[row] = sampler.sample(logits + size_t(row) * size_t(vocabSize), vocabSize, rows[size_t(row)],

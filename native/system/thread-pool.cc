@@ -47,8 +47,26 @@ void ThreadPool::use(int threads) {
   rest_.notify_all();
 }
 
-void ThreadPool::share(int count, int piece, int divisor, const void* context, Call call) {
+void ThreadPool::share(const LoopName& name, int count, int piece, int divisor, const void* context, Call call) {
   const std::lock_guard<std::mutex> turn(callers_);
+  if (!timeline_) return shareOut(nullptr, -1, count, piece, divisor, context, call);
+  const int32_t loop = timeline_->beginLoop(name);
+  shareOut(timeline_.get(), loop, count, piece, divisor, context, call);
+  timeline_->endLoop(loop);
+}
+
+void ThreadPool::recordAlone(const LoopName& name, int count, const void* context, Call call) {
+  // A timeline has one caller at a time.
+  const std::lock_guard<std::mutex> turn(callers_);
+  const int32_t loop = timeline_->beginLoop(name);
+  const int64_t begin = timeline_->now();
+  call(context, 0, count, 0);
+  timeline_->addPiece(loop, 0, begin);
+  timeline_->endLoop(loop);
+}
+
+void ThreadPool::shareOut(Timeline* recording, int32_t recorded, int count, int piece, int divisor, const void* context,
+                          Call call) {
   // Nothing can be claimed while the description changes. Release and acquire on its parts: who sees a new
   // part sees the old loop closed.
   const uint64_t last = loop();
@@ -58,6 +76,8 @@ void ThreadPool::share(int count, int piece, int divisor, const void* context, C
   count_.store(count, std::memory_order_release);
   piece_.store(piece, std::memory_order_release);
   divisor_.store(divisor, std::memory_order_release);
+  recording_.store(recording, std::memory_order_release);
+  recorded_.store(recorded, std::memory_order_release);
   done_.store(0, std::memory_order_relaxed);
   state_.store((last + 1) << 32);
   if (sleeping_.load() > 0) {
@@ -92,10 +112,18 @@ void ThreadPool::takePieces(int worker) {
     const int end = std::min(count, begin + std::max(piece_.load(std::memory_order_acquire), left));
     const void* context = context_.load(std::memory_order_acquire);
     const Call call = call_.load(std::memory_order_acquire);
+    Timeline* const recording = recording_.load(std::memory_order_acquire);
+    const int32_t recorded = recorded_.load(std::memory_order_acquire);
     if (begin >= count) return;
     const uint64_t claimed = state - uint64_t(begin) + uint64_t(end);
     if (!state_.compare_exchange_weak(state, claimed, std::memory_order_acq_rel)) continue;
-    call(context, begin, end, worker);
+    if (recording) {
+      const int64_t began = recording->now();
+      call(context, begin, end, worker);
+      recording->addPiece(recorded, worker, began);
+    } else {
+      call(context, begin, end, worker);
+    }
     const bool isLast = done_.fetch_add(end - begin) + end - begin == count;
     if (isLast && callerSleeps_.load()) {
       std::lock_guard<std::mutex> lock(mutex_);

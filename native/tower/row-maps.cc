@@ -10,7 +10,7 @@ InputRows RowMaps::inputOf(const RowView& rows, int count, const std::optional<S
   InputRows input{rows.x, rows.stride, rows.size};
   if (!norm) return input;
   scales_.resize(size_t(count));
-  pool.forEach(count, 16, [&](int begin, int end, int) {
+  pool.forEach("norm scales", count, 16, [&](int begin, int end, int) {
     for (int row = begin; row < end; row++) {
       scales_[size_t(row)] = kernels.rowScale(norm->norm.kind, rows.row(row), rows.size, epsilon);
     }
@@ -48,7 +48,7 @@ void RowMaps::apply(const TowerMlp& mlp, const InputRows& input, int count, cons
 }
 
 void RowMaps::write(const InputRows& input, int count, const RowView& to) {
-  pool.forEach((count + tileRows - 1) / tileRows, 1, [&](int begin, int end, int) {
+  pool.forEach("make input", (count + tileRows - 1) / tileRows, 1, [&](int begin, int end, int) {
     for (int tile = begin; tile < end; tile++) {
       const int first = tile * tileRows;
       InputTask task{};
@@ -71,7 +71,7 @@ void RowMaps::write(const InputRows& input, int count, const RowView& to) {
 }
 
 void RowMaps::hold(const RowView& rows, int count, Bounds bounds) {
-  pool.forEachOne(count, [&](int index) {
+  pool.forEachOne("hold in bounds", count, [&](int index) {
     float* const row = rows.row(index);
     // NaN stays NaN.
     for (int i = 0; i < rows.size; i++) {

@@ -63,7 +63,7 @@ void TowerRun::run(int operation, int first, int count) {
 void TowerRun::runPatches(const TowerOperation& operation, int first, int count) {
   const PatchMaps& patches = tower_->steps[size_t(operation.step)].patches;
   const RowView read = roomFor(patches_, count, patches.values()), to = view(operation.to).from(first);
-  pool_->forEach(count, piece, [&](int begin, int end, int) {
+  pool_->forEach("read patches", count, piece, [&](int begin, int end, int) {
     for (int i = begin; i < end; i++) {
       readPatch(patches, (first + i) / operation.columns, (first + i) % operation.columns, read.row(i));
     }
@@ -73,7 +73,7 @@ void TowerRun::runPatches(const TowerOperation& operation, int first, int count)
   for (size_t map = 1; map < patches.linears.size(); map++) {
     const RowView added = roomFor(added_, count, to.size);
     maps_.apply(patches.linears[map], input, count, added);
-    pool_->forEachOne(count, [&](int i) { maps_.kernels.addScaled(to.row(i), added.row(i), 1.0f, to.size); });
+    pool_->forEachOne("add patches", count, [&](int i) { maps_.kernels.addScaled(to.row(i), added.row(i), 1.0f, to.size); });
   }
 }
 
@@ -106,7 +106,7 @@ void TowerRun::runRows(const TowerOperation& operation, int first, int count) {
     return maps_.write(input, count, to);
   }
   const bool isAffine = step.kind == Kind::Affine;
-  pool_->forEach(count, piece, [&](int begin, int end, int) {
+  pool_->forEach("normalize", count, piece, [&](int begin, int end, int) {
     for (int row = begin; row < end; row++) {
       float* const x = to.row(row);
       for (int i = 0; i < to.size; i++) {
@@ -120,7 +120,7 @@ void TowerRun::addTable(const TowerOperation& operation, int first, int count) {
   const Matrix& table = *tower_->steps[size_t(operation.step)].tables[size_t(operation.table)];
   const RowView to = view(operation.to);
   const Taps& taps = operation.taps;
-  pool_->forEach(count, piece, [&](int begin, int end, int) {
+  pool_->forEach("interpolate positions", count, piece, [&](int begin, int end, int) {
     std::vector<float> sum(paddedLength(to.size)), own(paddedLength(to.size));
     for (int row = first + begin; row < first + end; row++) {
       std::fill(sum.begin(), sum.end(), 0.0f);
@@ -138,7 +138,7 @@ void TowerRun::gather(const TowerOperation& operation, int first, int count) {
   const RowView from = view(operation.from), to = view(operation.to);
   const float* const token = tower_->steps[size_t(operation.step)].token.data();
   const int members = operation.members, size = from.size;
-  pool_->forEach(count, piece, [&](int begin, int end, int) {
+  pool_->forEach("merge rows", count, piece, [&](int begin, int end, int) {
     for (int row = first + begin; row < first + end; row++) {
       float* const own = to.row(row);
       if (operation.by == By::Mean) std::fill_n(own, size, 0.0f);
@@ -177,7 +177,7 @@ void TowerRun::runBranch(const TowerOperation& operation, int first, int count) 
 
 void TowerRun::addBranch(const TowerBranch& branch, float epsilon, const RowView& added, int count, const RowView& stream,
                          const int32_t* order) {
-  pool_->forEach(count, piece, [&](int begin, int end, int) {
+  pool_->forEach("add to the stream", count, piece, [&](int begin, int end, int) {
     for (int i = begin; i < end; i++) {
       float* const own = added.row(i);
       if (branch.output) branch.output->norm.apply(maps_.kernels, own, added.size, epsilon);

@@ -24,7 +24,7 @@ void ViewAttention::project(const GridAttention& attention, const TokenGroups& g
   roomFor(queries_, int(groups.order.size()), width);
   keysAndValues_.rows(size_t(groups.blockCount), blockBytes(attention) / sizeof(float));
   const size_t turns = 2 * attention.pairs.size();
-  maps_.pool.forEach(count, 4, [&](int begin, int end, int) {
+  maps_.pool.forEach("store keys and values", count, 4, [&](int begin, int end, int) {
     for (int i = begin; i < end; i++) {
       placeRow(attention, groups, rotations ? rotations + size_t(first + i) * turns : nullptr, epsilon, first + i, i);
     }
@@ -82,7 +82,7 @@ void ViewAttention::attend(const GridAttention& attention, const TokenGroups& gr
   const RowView attended = roomFor(attended_, count, attention.width());
   // Neighbours are queries of one head: they share its keys and values.
   const int pieces = int(pieces_.size());
-  maps_.pool.forEach(pieces * attention.headCount, 1, [&](int begin, int end, int worker) {
+  maps_.pool.forEach("attention", pieces * attention.headCount, 1, [&](int begin, int end, int worker) {
     for (int i = begin; i < end; i++) {
       attendHead(attention, groups, pieces_[size_t(i % pieces)], i / pieces, first, worker);
     }

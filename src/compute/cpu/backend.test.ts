@@ -11,14 +11,14 @@ import { sampleRows } from '../../sampling/sampler.ts';
 import type { Backend } from '../backend.ts';
 import { buildBatch } from '../batch.ts';
 import { sizesOf } from '../memory.ts';
-import { createCpuBackend } from './backend.ts';
+import { type CpuBackend, createCpuBackend } from './backend.ts';
 
 const model = tinyModel();
 const { vocabSize } = model.spec;
 const tokens = randomTokens(90, vocabSize);
 const rows = tokens.map((_, position) => rowOf({ topP: 0.9, seed: 1 }, vocabSize, { position }));
 
-const open = (threads: number, { spec, weights }: TinyModel = model, blockCount = 6): Promise<Backend> =>
+const open = (threads: number, { spec, weights }: TinyModel = model, blockCount = 6): Promise<CpuBackend> =>
   createCpuBackend(addon(), spec, weights, { blockCount, threads });
 
 async function step(backend: Backend): Promise<Float32Array> {
@@ -69,6 +69,36 @@ describe.skipIf(!hasAddon)('the cpu backend (skipped where the addon is not buil
     backend.useThreads?.(1);
     await step(backend);
     // Those who rest are woken to end.
+    backend.close();
+  });
+
+  it('computes the same while what its threads do is recorded, and says where there was too little room', async () => {
+    const backend = await open(3);
+    const expected = await step(backend);
+    backend.startTimeline(1 << 10, 1 << 14);
+    for (let times = 0; times < 5; times++) expect(await step(backend)).toEqual(expected);
+    const { steps, pieces, dropped } = backend.takeTimeline();
+    expect(steps.length).toBe(2 * 5);
+    expect(pieces.length).toBe(3);
+    expect(dropped).toBe(0);
+    backend.startTimeline(2, 1);
+    expect(await step(backend)).toEqual(expected);
+    const short = backend.takeTimeline();
+    expect(short.loops.length).toBe(2 * 5);
+    expect(short.dropped).toBeGreaterThan(0);
+    backend.close();
+  });
+
+  it('records threads between steps alone, and gives what was recorded once', async () => {
+    const backend = await open(2);
+    const running = step(backend);
+    expect(() => backend.startTimeline(1, 1)).toThrow('a step is still running');
+    expect(() => backend.takeTimeline()).toThrow('a step is still running');
+    await running;
+    expect(() => backend.startTimeline(0, 1)).toThrow('room for no or too many loops');
+    backend.startTimeline(1, 1);
+    backend.takeTimeline();
+    expect(() => backend.takeTimeline()).toThrow('no timeline was started');
     backend.close();
   });
 

@@ -21,7 +21,7 @@ import type { Join } from '../tower/join-views.ts';
 import { loadJoin } from '../tower/load-join.ts';
 import type { TowerProgram } from '../tower/program.ts';
 import { ProgramRun, type ViewRun } from '../tower/program-run.ts';
-import type { Addon, ModelHandle } from './binding.ts';
+import type { Addon, ModelHandle, NativeTimeline } from './binding.ts';
 import { nativeContent } from './native-content.ts';
 import { createNativeSampler } from './sample-rows.ts';
 import { uploadModel } from './upload.ts';
@@ -33,12 +33,19 @@ export interface CpuOptions extends BackendOptions {
   readonly isa?: string;
 }
 
+export interface CpuBackend extends Backend {
+  /** Records what threads do until `takeTimeline`, with room for so many loops, and as many pieces of each thread. Between steps. */
+  startTimeline(loops: number, pieces: number): void;
+  takeTimeline(): NativeTimeline;
+  useThreads(count: number): void;
+}
+
 export async function createCpuBackend(
   addon: Addon,
   spec: ModelSpec,
   weights: WeightSource,
   options: CpuOptions,
-): Promise<Backend> {
+): Promise<CpuBackend> {
   const threads = options.threads ?? machineLimits().cores;
   const stateSlots = stateSlotsOf(spec, options);
   const handle = addon.create(threads, options.isa ?? '');
@@ -53,7 +60,7 @@ export async function createCpuBackend(
   const join = spec.vision && loadJoin(spec.vision.tower.join, weights);
   const sampleRows = createNativeSampler(addon, handle);
   const { kvType = 'f16' } = options;
-  return new CpuBackend(addon, handle, spec, { blockCount, stateSlots, kvType, join, sampleRows });
+  return new NativeBackend(addon, handle, spec, { blockCount, stateSlots, kvType, join, sampleRows });
 }
 
 interface Parts extends Pick<Backend, 'blockCount' | 'stateSlots' | 'sampleRows'> {
@@ -61,7 +68,7 @@ interface Parts extends Pick<Backend, 'blockCount' | 'stateSlots' | 'sampleRows'
   readonly join: Join | undefined;
 }
 
-class CpuBackend implements Backend {
+class NativeBackend implements CpuBackend {
   readonly name = 'cpu';
   readonly blockCount: number;
   readonly stateSlots: number | undefined;
@@ -125,6 +132,16 @@ class CpuBackend implements Backend {
 
   useThreads(count: number): void {
     this.#newThreads = count;
+  }
+
+  startTimeline(loops: number, pieces: number): void {
+    this.#requireIdle('start a timeline between steps');
+    this.#addon.startTimeline(this.#handle, loops, pieces);
+  }
+
+  takeTimeline(): NativeTimeline {
+    this.#requireIdle('take a timeline between steps');
+    return this.#addon.takeTimeline(this.#handle);
   }
 
   /** Frees the model, at once or as soon as the running step ends. */

@@ -65,6 +65,19 @@ export interface GpuProduct {
   readonly family: string;
 }
 
+/** What a model's threads did, with times in microseconds since the recording began. Arrays are rows of numbers. */
+export interface NativeTimeline {
+  readonly texts: readonly string[];
+  /** The operation and what it is of, as places in `texts`; bytes of weights; begin and end. */
+  readonly loops: Float64Array;
+  /** Begin and end. */
+  readonly steps: Float64Array;
+  /** By thread, the calling one first: the place of the loop, begin and end. */
+  readonly pieces: readonly Float64Array[];
+  /** Loops and pieces for which there was no room. */
+  readonly dropped: number;
+}
+
 export interface Addon {
   /** Names of the kernel tables this machine runs, slowest first. */
   kernels(): string[];
@@ -179,6 +192,10 @@ export interface Addon {
   writeState(model: ModelHandle, slot: number, from: Uint8Array): void;
   /** At most as many as the model was created with. */
   useThreads(model: ModelHandle, threads: number): void;
+  /** Records what the model's threads do, with room for so many loops, and as many pieces of each thread; between steps. */
+  startTimeline(model: ModelHandle, loops: number, pieces: number): void;
+  /** Ends the recording. */
+  takeTimeline(model: ModelHandle): NativeTimeline;
   destroy(model: ModelHandle): void;
   kvBlockBytes(kvType: KvType, caches: readonly CacheSpec[]): number;
   matrixBytes(type: TensorType, outputs: number, inputs: number): number;

@@ -21,6 +21,8 @@ import { joinedFloats } from '../join-arrays.ts';
 import { flatSteps } from '../tower/program.ts';
 
 interface NativeLinear extends Pick<LinearSpec, 'bounds'> {
+  /** Of the tensor, that of the first member. */
+  readonly name: string;
   /** What `addMatrix` gave. */
   readonly matrix: number;
   /** Of all members. */
@@ -161,8 +163,9 @@ class Converter {
 
   /** Several become the members of one. */
   #linear(specs: readonly LinearSpec[], matrix = this.#membersMatrix(specs)): NativeLinear {
-    const [{ bounds }] = specs as readonly [LinearSpec];
+    const [{ weight, bounds }] = specs as readonly [LinearSpec];
     return {
+      name: weight.tensor,
       matrix,
       bias: this.#bias(specs),
       additions: this.#additions(specs),
