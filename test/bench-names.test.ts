@@ -77,6 +77,9 @@ describe('a benchmark', () => {
   it.each([
     [['steps', 'llama-3.2-1b:q4_0,nothing'], 'give SHAPE:TYPE'],
     [['steps', 'llama-3.2-1b:q4_0', '1,none'], 'give a number of streams, not none'],
+    [['steps', 'llama-3.2-1b:q4_0', '1', '--threads', '2,0'], 'give a number of threads, not 0'],
+    [['steps', 'llama-3.2-1b:q4_0', '1', '--addon', 'nowhere.node'], 'there is no nowhere.node'],
+    [['steps', 'llama-3.2-1b:q4_0', '--tracing', 'x'], "Unknown option '--tracing'"],
     [['context', 'llama-3.2-1b:q4_0', '0'], 'give a number of layers, not 0'],
     [['routing', '0'], 'whole numbers'],
   ])('that is asked for %j refuses with a reason, and no trace of its code', (words, reason) => {
