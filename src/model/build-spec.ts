@@ -2,6 +2,7 @@
 // and have the right shape.
 
 import { join } from 'node:path';
+import { ModelFileError } from '../weights/model-file-error.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
 import { architectureOf } from './architectures.ts';
 import { checkTensors } from './check-tensors.ts';
@@ -18,15 +19,34 @@ import type { Naming } from './tensor-names.ts';
 export interface BuildSpecOptions {
   /** Positions to serve at most. Below a model's own limit it may also choose rotary factors made for less. */
   readonly contextLength?: number;
+  /** Also its MTP head, where the file has one, or why such a head is of no use. Default: the model alone. */
+  readonly mtp?: boolean | { readonly problem: string } | undefined;
 }
 
 export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): ModelSpec {
   const { architecture, ...source } = describeModel(opened, options);
   refuseMissingLayers(source.config, source.sizes, opened);
   const naming = namingOf(opened);
-  const spec = architecture.build({ ...source, architecture: architecture.name, naming, opened });
-  checkTensors(spec, opened.weights, opened.path);
-  return spec;
+  const build = (wantsMtp: boolean): ModelSpec => {
+    const spec = architecture.build({ ...source, architecture: architecture.name, naming, opened, wantsMtp });
+    checkTensors(spec, opened.weights, opened.path);
+    return spec;
+  };
+  const plain = build(false);
+  const { mtp = false } = options;
+  return mtp === false ? plain : withMtp(plain, () => build(true), mtp === true ? undefined : mtp.problem);
+}
+
+/** Answers do without the head: where it is incomplete, or stored in a way that is not known, the model is served without. */
+function withMtp(plain: ModelSpec, build: () => ModelSpec, problem: string | undefined): ModelSpec {
+  try {
+    const whole = build();
+    const isOfUse = problem === undefined || whole.mtp === undefined;
+    return isOfUse ? whole : { ...plain, mtpProblem: problem };
+  } catch (error) {
+    if (error instanceof ModelFileError) return { ...plain, mtpProblem: error.message };
+    throw error;
+  }
 }
 
 interface DescribedModel {

@@ -124,19 +124,24 @@ const normNames = {
   ffnPostNorm: { gguf: 'post_ffw_norm' },
 };
 
+/** Whose tensors it is: those of a layer, of the layer of an MTP head, or of that head beside its layer. */
+type LayerOwner = 'layer' | 'mtpLayer' | 'mtp';
+
 export class LayerBuilder {
   readonly index: number;
   readonly shared: SharedParts;
   readonly sizes: ModelSizes;
+  readonly #owner: LayerOwner;
 
-  constructor(shared: SharedParts, index: number) {
+  constructor(shared: SharedParts, index: number, owner: LayerOwner = 'layer') {
     this.shared = shared;
     this.sizes = shared.source.sizes;
     this.index = index;
+    this.#owner = owner;
   }
 
   leaves<Role extends string>(names: UsualNames<Role>, normOptions?: NormOptions): Leaves<Role> {
-    const own = this.shared.names.layer(this.index, names);
+    const own = this.shared.names[this.#owner](this.index, names);
     return new Leaves(own, normOptions ?? this.shared.normOptions);
   }
 

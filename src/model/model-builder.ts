@@ -13,10 +13,11 @@ import {
   type SharedParts,
 } from './layer-builder.ts';
 import type { ListField } from './layer-config.ts';
+import { mtp } from './layers/mtp.ts';
 import { tableSpec } from './leaves.ts';
 import type { ModelSource } from './model-source.ts';
 import type { RopeSpec } from './rope.ts';
-import type { LayerSpec, LinearSpec, ModelSpec } from './spec.ts';
+import type { LayerSpec, LinearSpec, ModelSpec, MtpSpec } from './spec.ts';
 import { type FamilyNames, publishedNames, type TensorNames, tensorNames } from './tensor-names.ts';
 
 export interface Architecture {
@@ -43,6 +44,8 @@ interface BuilderOptions {
 interface ModelOptions extends Partial<Pick<ModelSpec, 'perLayerInputs' | 'altUp'>> {
   readonly prefixLm?: true | undefined;
   readonly layers: (layer: LayerBuilder) => LayerSpec;
+  /** The layer of an MTP head; absent: the family has none, or it lies in this file in a way that is not known. */
+  readonly mtpLayer?: ((layer: LayerBuilder) => LayerSpec) | undefined;
   readonly embeddingScale?: number | undefined;
   readonly embeddingNorm?: boolean;
   readonly positionRows?: number | undefined;
@@ -88,6 +91,8 @@ export class ModelBuilder implements SharedParts {
     const layers = Array.from({ length: layerCount }, (_, index) =>
       options.layers(new LayerBuilder(this, index)),
     );
+    // Its cache is the last one.
+    const mtpHead = this.#mtp(options.mtpLayer);
     const leaves = modelLeaves(this, embeddingNames);
     const table = (role: 'positions' | 'textKinds', rows: number | undefined) =>
       rows === undefined ? undefined : leaves.table(role, rows, hiddenSize);
@@ -125,9 +130,17 @@ export class ModelBuilder implements SharedParts {
       head,
       logitScale: options.logitScale,
       logitSoftcap: options.logitSoftcap,
+      mtp: mtpHead,
       headless: isHeadless || undefined,
       textOnly: this.#isTextOnly() || undefined,
     });
+  }
+
+  #mtp(build: ModelOptions['mtpLayer']): MtpSpec | undefined {
+    const { wantsMtp, sizes } = this.source;
+    if (wantsMtp !== true || build === undefined) return undefined;
+    const builder = (owner: 'mtp' | 'mtpLayer') => new LayerBuilder(this, sizes.layerCount, owner);
+    return mtp(builder('mtp'), builder('mtpLayer'), build);
   }
 
   /** Where the file says so, and where it is silent and stores none. */

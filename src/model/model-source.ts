@@ -12,6 +12,8 @@ export interface ModelSource {
   /** Who named and sorted the tensors; the header is in the words of `opened.format`. */
   readonly naming: Naming;
   readonly opened: OpenedModel;
+  /** Its MTP head is wanted, too, where the file has one. */
+  readonly wantsMtp?: boolean;
   /** How a publisher would store the model, whatever the file at hand does: see published-layouts.ts. */
   readonly published?: { readonly publisher: Publisher; readonly expertLayout: ExpertLayout };
 }

@@ -28,8 +28,10 @@ function partsOf({ branches, altUp }: LayerSpec): PartSpec[] {
   return [...branches.flatMap(({ parts }) => parts), ...(altUp === undefined ? [] : [altUp.perLayer])];
 }
 
-export function bodiesOf({ layers }: ModelSpec): BodySpec[] {
-  return layers.flatMap((layer) => partsOf(layer).map(({ body }) => body));
+/** An MTP head's come last. */
+export function bodiesOf({ layers, mtp }: ModelSpec): BodySpec[] {
+  const all = mtp === undefined ? layers : [...layers, mtp.layer];
+  return all.flatMap((layer) => partsOf(layer).map(({ body }) => body));
 }
 
 export function attentionsOf(spec: ModelSpec): AttentionSpec[] {
@@ -67,6 +69,15 @@ export function activeParameters(spec: ModelSpec): number {
 export function textOnlyNotice({ textOnly }: ModelSpec): string | undefined {
   if (textOnly !== true) return undefined;
   return 'only the text model runs: what its files hold for images or sound is left out';
+}
+
+/** Values of states that KV blocks keep, for an MTP head; 0 where there is none. */
+export function keptStateSize({ mtp, hiddenSize }: ModelSpec): number {
+  return mtp === undefined ? 0 : hiddenSize;
+}
+
+export function mtpNotice({ mtpProblem }: ModelSpec): string | undefined {
+  return mtpProblem && `its MTP head is left out: ${mtpProblem}`;
 }
 
 /** Of the first layer that has one: the size of a feed-forward, and of an expert. */

@@ -10,6 +10,7 @@ import type { Mamba2Spec } from './layers/mamba2.ts';
 import type { MlaSpec } from './layers/mla.ts';
 import type { MlpSpec } from './layers/mlp.ts';
 import type { MoeSpec } from './layers/moe.ts';
+import type { MtpOfLayer } from './layers/mtp.ts';
 import type { PerLayerInputSpec, PerLayerInputsSpec } from './layers/per-layer-inputs.ts';
 import type { ShortConvSpec } from './layers/short-conv.ts';
 import type { AdditionSpec, LinearSpec, NormSpec, TableSpec } from './leaves.ts';
@@ -79,6 +80,8 @@ export interface LayerSpec {
   readonly altUp?: LayerAltUpSpec;
 }
 
+export type MtpSpec = MtpOfLayer<LayerSpec>;
+
 /** What an adapter adds to the embedding of a token, before its scale: `scale * up(row)` of the token's row in a table. */
 export interface EmbeddingAdditionSpec extends Pick<AdditionSpec, 'adapter' | 'rank' | 'scale'> {
   readonly table: TableSpec;
@@ -119,6 +122,10 @@ export interface ModelSpec {
   readonly logitScale?: number;
   /** `cap * tanh(logit / cap)`, where set. */
   readonly logitSoftcap?: number;
+  /** Drafts tokens in speculative decoding. Its KV cache is the last of `caches`. Absent where it is not asked for, or there is none. */
+  readonly mtp?: MtpSpec;
+  /** Why the head that the file has is left out, where it was asked for. */
+  readonly mtpProblem?: string;
   /** The file holds no head, and the one above is never used: texts are embedded, not continued. */
   readonly headless?: true;
   /** Absent where images are not asked for, or not understood. */

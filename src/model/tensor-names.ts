@@ -47,6 +47,9 @@ export interface TensorNames {
   readonly bodyAlone: boolean;
   model<Role extends string>(usual: UsualNames<Role>): RoleTensors<Role>;
   layer<Role extends string>(index: number, usual: UsualNames<Role>): RoleTensors<Role>;
+  /** Of an MTP head: its layer, whose number would be `index`, and what lies beside that. */
+  mtpLayer<Role extends string>(index: number, usual: UsualNames<Role>): RoleTensors<Role>;
+  mtp<Role extends string>(index: number, usual: UsualNames<Role>): RoleTensors<Role>;
 }
 
 export function switchNames(module: string): RoleNames {
@@ -82,6 +85,9 @@ const huggingFacePrefixes = [
   { body: 'roberta.', head: '' },
 ] as const;
 
+/** Before names of an MTP head, which some publish within the text model and some beside it. */
+const mtpPrefixes = ['mtp.', 'language_model.mtp.', 'model.mtp.', 'model.language_model.mtp.'] as const;
+
 type Tensors = Pick<WeightSource, 'tensors'>;
 
 export function tensorNames(naming: Naming, weights: Tensors, own: FamilyNames = {}): TensorNames {
@@ -103,6 +109,8 @@ function ggufNames(weights: Tensors, own: FamilyNames): TensorNames {
     bodyAlone: false,
     model: (usual) => tensors('', usual),
     layer: (index, usual) => tensors(`blk.${index}.`, usual),
+    mtpLayer: (index, usual) => tensors(`blk.${index}.`, usual),
+    mtp: (index, usual) => tensors(`blk.${index}.`, usual),
   };
 }
 
@@ -112,6 +120,7 @@ function folderNames(weights: Tensors, own: FamilyNames, publisher?: Publisher):
   const embedding = `${hub.embedding ?? 'embed_tokens'}.weight`;
   const prefix =
     huggingFacePrefixes.find(({ body }) => weights.tensors.has(body + embedding)) ?? huggingFacePrefixes[0];
+  const mtpPrefix = mtpPrefixes.find((one) => weights.tensors.has(`${one}fc.weight`)) ?? mtpPrefixes[0];
   const tensors = roleTensors(publisher === 'mlx' ? ['mlx', 'hub'] : ['hub', 'mlx'], own, weights);
   return {
     embedding: prefix.body + embedding,
@@ -120,6 +129,8 @@ function folderNames(weights: Tensors, own: FamilyNames, publisher?: Publisher):
     bodyAlone: prefix.body === '',
     model: (usual) => tensors(prefix.body, usual),
     layer: (index, usual) => tensors(`${prefix.body}${hub.layers ?? 'layers'}.${index}.`, usual),
+    mtpLayer: (_, usual) => tensors(`${mtpPrefix}layers.0.`, usual),
+    mtp: (_, usual) => tensors(mtpPrefix, usual),
   };
 }
 

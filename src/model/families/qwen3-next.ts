@@ -2,6 +2,7 @@
 // output is gated.
 
 import { configError, optionalFlag, optionalSize, size } from '../config.ts';
+import type { LayerBuilder } from '../layer-builder.ts';
 import { activationOf, attentionLayers } from '../layer-config.ts';
 import { preNorm } from '../layer-shapes.ts';
 import { attention } from '../layers/attention.ts';
@@ -71,29 +72,34 @@ function build(
   const table = ropeOf(config, sizes);
   const attends = attentionLayers(source, (index) => (index + 1) % interval === 0);
   const activation = activationOf(config);
+  const isMlx = naming !== 'gguf' && hasMlxLayout(opened, 'linear_attn.conv1d.weight');
   const model = new ModelBuilder(source, {
     names: { gguf: { ffnNorm: 'post_attention_norm' } },
     // GGUF files store norm weights with 1 already added, as do folders converted by mlx-lm.
-    norms: { offset: naming === 'gguf' || hasMlxLayout(opened, 'linear_attn.conv1d.weight') ? 0 : 1 },
+    norms: { offset: naming === 'gguf' || isMlx ? 0 : 1 },
   });
   const rope = model.rope(table);
   const delta = deltaOptions(source, isNext);
   const moe = isMoe && hasExperts(config) ? expertsOf(source) : undefined;
+  const attending = {
+    rope,
+    gated: true,
+    queryKeyNorm: 'head',
+    queryKeyValueBias: bias,
+    outputBias: bias,
+  } as const;
+  const feedForward = (layer: LayerBuilder) => mlpOrMoe(layer, { activation }, moe);
+  const mtpLayer = (layer: LayerBuilder) =>
+    preNorm(layer, attention(layer, { ...attending, skipsFirst: true }), feedForward(layer));
   return model.spec({
     layers: (layer) =>
       preNorm(
         layer,
-        attends[layer.index]
-          ? attention(layer, {
-              rope,
-              gated: true,
-              queryKeyNorm: 'head',
-              queryKeyValueBias: bias,
-              outputBias: bias,
-            })
-          : gatedDeltaNet(layer, delta),
-        mlpOrMoe(layer, { activation }, moe),
+        attends[layer.index] ? attention(layer, attending) : gatedDeltaNet(layer, delta),
+        feedForward(layer),
       ),
+    // Converters to MLX leave the head out; where one keeps it, nothing says whether 1 was added to its norms.
+    mtpLayer: isMlx ? undefined : mtpLayer,
   });
 }
 

@@ -44,6 +44,8 @@ export interface AttentionSpec {
   readonly window?: number;
   /** A token sees tokens of its own chunk of N alone, none after itself; absent: of all chunks. */
   readonly chunk?: number;
+  /** Of an MTP head: the first position of a text is not seen by those after it. */
+  readonly skipsFirst?: true;
   /** Factor on q·k before the softmax. */
   readonly scale: number;
   /** `cap * tanh(score / cap)`, where set. */
@@ -63,6 +65,7 @@ export interface AttentionOptions {
   readonly chunk?: number | undefined;
   readonly bidirectional?: boolean;
   readonly imagesBothWays?: boolean;
+  readonly skipsFirst?: boolean;
   /** `headSize ** -0.5` where absent. */
   readonly scale?: number;
   readonly softcap?: number | undefined;
@@ -141,6 +144,7 @@ export function attention(layer: LayerBuilder, options: AttentionOptions): Atten
     imagesBothWays: options.imagesBothWays || undefined,
     window: options.window,
     chunk: options.chunk,
+    skipsFirst: options.skipsFirst || undefined,
     scale: options.scale ?? headSize ** -0.5,
     softcap: options.softcap,
     sinks: options.sinks ? leaves.vector('sinks', headCount) : undefined,
