@@ -87,6 +87,7 @@ napi_value assemble(napi_env env, napi_callback_info info) {
     ModelParts parts = readModel(description, handle.matrices);
     parts.kv.type = toKvType(env, args[2]);
     if (handle.device) {
+      if (parts.mtp) throw ScriptError("native addon: no MTP head is computed on a GPU");
       handle.cudaModel = std::make_shared<cuda::CudaModel>(std::move(handle.device), std::move(handle.weights), std::move(parts),
                                                            toInt(env, args[3]), toInt(env, args[4]));
       if (const Record* tower = description.maybe("tower")) {
@@ -131,6 +132,26 @@ napi_value step(napi_env env, napi_callback_info info) {
     if (toHandle(env, handle).cudaModel) return stepOf(env, info, &Handle::cudaModel);
     toModel(env, handle);
     return stepOf(env, info, &Handle::model);
+  });
+}
+
+/** predict(handle, batch, logits: Float32Array): Promise<void>; of the model's MTP head, a row for each sequence */
+napi_value predict(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 3);
+    toModel(env, args[0]);
+    Handle& handle = toHandle(env, args[0]);
+    const std::shared_ptr<Model> model = handle.model;
+    if (!model->predicts()) throw ScriptError("native addon: the model has no MTP head");
+    StepInput input = readBatch(env, args[1], false);
+    std::vector<napi_value> held{args[0], args[2]};
+    readImages(env, args[1], input, held);
+    const auto logits = toFloatArray(env, args[2], "logits");
+    const size_t rows = input.tokens.size();
+    if (rows != input.starts.size()) throw ScriptError("native addon: predictions are made one row a sequence");
+    if (logits.length < rows * size_t(model->vocabSize())) throw ScriptError("native addon: too little room for the results");
+    return runOffThread(env, handle, "chairlift.predict", held,
+                        [model, input = std::move(input), to = logits.data] { model->predict(input, to); });
   });
 }
 
@@ -241,6 +262,7 @@ const std::vector<Function>& modelFunctions() {
       {"packRows", packRows},
       {"assemble", assemble},
       {"step", step},
+      {"predict", predict},
       {"useThreads", useThreads},
       {"releaseBlocks", releaseBlocks},
       {"contentBytes", contentBytes},

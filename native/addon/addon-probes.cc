@@ -36,11 +36,11 @@ napi_value instructionSetNames(napi_env env, napi_callback_info) {
   return guarded(env, [&] { return fromNames(env, runnableSets()); });
 }
 
-/** kvBlockBytes(kvType, caches): what one block of KV takes */
+/** kvBlockBytes(kvType, caches, stateSize): what one block of KV takes */
 napi_value kvBlockBytes(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
-    const auto args = arguments(env, info, 2);
-    const KvLayout layout{toKvType(env, args[0]), readCaches(toRecord(env, args[1], "caches"))};
+    const auto args = arguments(env, info, 3);
+    const KvLayout layout{toKvType(env, args[0]), readCaches(toRecord(env, args[1], "caches")), toInt(env, args[2])};
     return fromNumber(env, double(layout.blockBytes()));
   });
 }

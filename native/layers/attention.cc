@@ -35,6 +35,16 @@ class AttentionRun {
     work_.multiplier.apply(attention_.output, attendedRows(), rows_, out, work_.stream.stride);
   }
 
+  void store(const InputRows& input) {
+    Linear keysAndValues;
+    keysAndValues.name = attention_.projection.name;
+    for (const Linear::Part& part : attention_.projection.parts) {
+      if (part.offset >= attention_.keysAt() && part.offset < attention_.gateAt()) keysAndValues.parts.push_back(part);
+    }
+    work_.multiplier.apply(keysAndValues, input, rows_, projected_, stride_);
+    work_.pool.forEachOne("rotate and store", rows_, [&](int row) { storeRow(row); });
+  }
+
  private:
   float* projectedRow(int row) const { return projected_ + size_t(row) * stride_; }
 
@@ -53,9 +63,12 @@ class AttentionRun {
     float* queries = projectedRow(row);
     place(queries, attention_.headCount, attention_.queryNorm, row);
     if (attention_.growth) grow(queries, work_.batch.position(row));
-    if (!attention_.stores) return;
-    float* keys = queries + attention_.keysAt();
-    float* values = queries + attention_.valuesAt();
+    if (attention_.stores) storeRow(row);
+  }
+
+  void storeRow(int row) {
+    float* keys = projectedRow(row) + attention_.keysAt();
+    float* values = projectedRow(row) + attention_.valuesAt();
     if (!attention_.hasValues) memcpy(values, keys, size_t(attention_.kvSize()) * sizeof(float));
     normalize(values, attention_.kvHeadCount, attention_.valueNorm);
     place(keys, attention_.kvHeadCount, attention_.keyNorm, row);
@@ -112,7 +125,8 @@ class AttentionRun {
     task.valuesInKeys = 0;
     task.textEnd = attention_.bidirectional ? work_.batch.end(group.sequence) : 0;
     task.imageEnd = attention_.imagesBothWays ? work_.batch.imageEnd(group.firstRow) : 0;
-    task.window = attention_.window;
+    // The one row of its sequence.
+    task.window = attention_.skipsFirst ? task.position : attention_.window;
     task.chunk = attention_.chunk;
     task.scale = attention_.scale;
     task.softcap = attention_.softcap;
@@ -146,6 +160,8 @@ std::optional<HeadNorm> maybeHeadNorm(const Record& from, const char* name, int 
 }  // namespace
 
 void Attention::run(const InputRows& input, Workspace& work, float* out) const { AttentionRun(*this, work).run(input, out); }
+
+void Attention::store(const InputRows& input, Workspace& work) const { AttentionRun(*this, work).store(input); }
 
 std::unique_ptr<Body> readAttention(const Record& from, Reader& reader) {
   const int hidden = reader.model.hiddenSize;
@@ -182,6 +198,8 @@ std::unique_ptr<Body> readAttention(const Record& from, Reader& reader) {
   body.imagesBothWays = from.flag("imagesBothWays");
   body.window = from.integer("window", 0);
   body.chunk = from.integer("chunk", 0);
+  body.skipsFirst = from.flag("skipsFirst");
+  require(!body.skipsFirst || (body.window == 0 && body.chunk == 0), "an MTP head that sees a part of its text");
   body.scale = float(from.number("scale"));
   body.softcap = float(from.number("softcap", 0));
   body.sinks = from.maybeFloats("sinks", size_t(body.headCount));

@@ -41,6 +41,8 @@ struct Attention final : Body {
   bool imagesBothWays = false;
   // Tokens that are seen on a side, the row's own included; 0: all.
   int window = 0;
+  // The first position is not seen by others. Rows come one a sequence.
+  bool skipsFirst = false;
   // Tokens see their own chunk of this many alone; 0: all chunks.
   int chunk = 0;
   float scale = 1;
@@ -59,6 +61,7 @@ struct Attention final : Body {
   size_t projectedStride() const { return gateAt() + (hasGate ? paddedLength(querySize()) : 0); }
 
   void run(const InputRows& input, Workspace& work, float* out) const override;
+  void store(const InputRows& input, Workspace& work) const override;
   const Linear* inputLinear() const override { return &projection; }
 };
 

@@ -60,8 +60,8 @@ void BatchRows::cutStateRuns(const StepInput& input) {
   }
 }
 
-int BatchRows::block(int row) const {
-  return table(sequences_[size_t(row)])[position(row) / blockTokens];
+int BatchRows::blockAt(int row, int position) const {
+  return table(sequences_[size_t(row)])[position / blockTokens];
 }
 
 double BatchRows::turningPosition(int row, const Rope& rope, size_t pair) const {

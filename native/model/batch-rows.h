@@ -71,7 +71,12 @@ class BatchRows {
   /** By sequence. */
   const std::vector<std::vector<StateRun>>& stateRuns() const { return stateRuns_; }
   const int32_t* table(int sequence) const { return &input_->blocks[size_t(input_->blockStarts[size_t(sequence)])]; }
-  int block(int row) const;
+  int block(int row) const { return blockAt(row, position(row)); }
+  /** The block of another position of a row's sequence. */
+  int blockAt(int row, int position) const;
+  /** Of its sequence, in this step. */
+  bool isFirst(int row) const { return row == input_->rowStarts[size_t(sequences_[size_t(row)])]; }
+  int rowsAfter(int row) const { return input_->rowStarts[size_t(sequences_[size_t(row)]) + 1] - 1 - row; }
 
   /** Computes the rotations of a row. */
   void turn(int row, const std::vector<Rope>& ropes);

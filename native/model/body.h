@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <stdexcept>
 
 #include "model/linear.h"
 #include "model/norm.h"
@@ -14,6 +15,8 @@ struct Body {
   virtual ~Body() = default;
   /** Writes an output row for each row of `input`. */
   virtual void run(const InputRows& input, Workspace& work, float* out) const = 0;
+  /** Only writes what `run` would write to the KV cache; of attention alone. */
+  virtual void store(const InputRows&, Workspace&) const { throw std::logic_error("a layer without a KV cache"); }
   /** The norm that it applies to the residual stream itself, or null. */
   virtual const Norm* streamNorm() const { return nullptr; }
   /** The linear map that reads the rows of `input` as they are, or null. */

@@ -20,6 +20,7 @@ void Model::step(const StepInput& input, float* logits, float* states) {
   if (altUp_) altUp_->gather();
   takeStates(input, states);
   runHead(input, logits);
+  if (parts_.mtp) feedMtp(input);
 }
 
 void Model::embed(const std::vector<int32_t>& tokens) {
@@ -143,12 +144,16 @@ void Model::takeStates(const StepInput& input, float* states) {
 }
 
 void Model::runHead(const StepInput& input, float* logits) {
-  const int wanted = int(input.logitRows.size()), vocabSize = parts_.vocabSize;
   InputRows states = parts_.finalNorm ? work_.stream.normalized(*parts_.finalNorm) : work_.stream.rows();
   states.places = input.logitRows.data();
-  work_.multiplier.apply(parts_.head, states, wanted, logits, size_t(vocabSize));
+  runHead(states, int(input.logitRows.size()), logits);
+}
+
+void Model::runHead(const InputRows& states, int rows, float* logits) {
+  const int vocabSize = parts_.vocabSize;
+  work_.multiplier.apply(parts_.head, states, rows, logits, size_t(vocabSize));
   if (parts_.logitScale == 1.0f && parts_.logitSoftcap == 0.0f) return;
-  pool_->forEachOne("scale logits", wanted, [&](int i) {
+  pool_->forEachOne("scale logits", rows, [&](int i) {
     float* row = logits + size_t(i) * size_t(vocabSize);
     for (int token = 0; token < vocabSize; token++) row[token] *= parts_.logitScale;
     if (parts_.logitSoftcap > 0) work_.kernels.softcapInPlace(row, vocabSize, parts_.logitSoftcap);

@@ -23,11 +23,16 @@ size_t KvLayout::cacheAt(size_t cache) const {
 
 size_t KvLayout::blockBytes() const {
   const size_t page = pageBytes();
-  return (cacheAt(caches.size()) + page - 1) / page * page;
+  return (contentBytes() + page - 1) / page * page;
 }
 
 KvBlocks::KvBlocks(const KvLayout& layout, int count)
-    : layout_(layout), count_(count), stride_(layout.blockBytes()), memory_(stride_ * size_t(count)), committed_(size_t(count)) {
+    : layout_(layout),
+      statesAt_(layout.statesAt()),
+      count_(count),
+      stride_(layout.blockBytes()),
+      memory_(stride_ * size_t(count)),
+      committed_(size_t(count)) {
   for (size_t i = 0; i < layout.caches.size(); i++) places_.push_back({layout.cacheAt(i), layout.headBytes(i)});
   ASAN_POISON_MEMORY_REGION(memory_.data(), stride_ * size_t(count));
 }
@@ -40,7 +45,7 @@ void KvBlocks::hold(int block) {
     memory_.commit(size_t(block) * stride_, stride_);
     committed_[size_t(block)] = true;
   }
-  ASAN_UNPOISON_MEMORY_REGION(memory_.data() + size_t(block) * stride_, layout_.cacheAt(layout_.caches.size()));
+  ASAN_UNPOISON_MEMORY_REGION(memory_.data() + size_t(block) * stride_, layout_.contentBytes());
 }
 
 void KvBlocks::release(std::vector<int32_t> blocks) {

@@ -9,6 +9,10 @@
 
 namespace chairlift {
 
+// Of the last positions of a block that were computed: more than a step has draft tokens, so that the state of the last one
+// that was accepted is among them.
+constexpr int keptStates = 16;
+
 /** What a block holds of each token for one attention. */
 struct KvCache {
   int headCount = 0;
@@ -23,10 +27,13 @@ struct KvCache {
  *   block    starts on a new page
  *     cache
  *       head   see headBlockBytes
+ *     state    of position p at p % keptStates, in bfloat16
  */
 struct KvLayout {
   KvType type = KvType::F16;
   std::vector<KvCache> caches;
+  // Values of the final states that blocks keep for an MTP head; 0: none are kept.
+  int stateSize = 0;
 
   size_t headBytes(size_t cache) const {
     return headBlockBytes(type, caches[cache].headSize, caches[cache].valuesInKeys > 0);
@@ -34,7 +41,8 @@ struct KvLayout {
   /** The offset of a cache in a block; of one past the last: their end. */
   size_t cacheAt(size_t cache) const;
   /** Of what a block holds, without the rest of its last page. */
-  size_t contentBytes() const { return cacheAt(caches.size()); }
+  size_t contentBytes() const { return statesAt() + size_t(stateSize) * keptStates * sizeof(uint16_t); }
+  size_t statesAt() const { return cacheAt(caches.size()); }
   /** Whole pages: also the stride of blocks. */
   size_t blockBytes() const;
 };
@@ -54,6 +62,11 @@ class KvBlocks {
     return memory_.data() + size_t(block) * stride_ + place.at + size_t(head) * place.headBytes;
   }
 
+  /** The state of a position, which lies in this block. */
+  uint16_t* state(int block, int position) const {
+    return (uint16_t*)(content(block) + statesAt_) + size_t(position % keptStates) * size_t(layout_.stateSize);
+  }
+
   /** All that a block holds. */
   uint8_t* content(int block) const { return memory_.data() + size_t(block) * stride_; }
 
@@ -69,6 +82,7 @@ class KvBlocks {
 
   const KvLayout layout_;
   std::vector<Place> places_;
+  const size_t statesAt_;
   const int count_;
   const size_t stride_;
   ReservedMemory memory_;

@@ -43,6 +43,12 @@ Model::Model(ModelParts parts, int blockCount, int stateSlots, const KernelTable
     noteStreamNorm(layer.altUp->norm);
     noteStreamNorms(layer.altUp->perLayer);
   }
+  if (parts_.mtp) {
+    noteStreamNorm(parts_.mtp->finalNorm);
+    for (const Branch& branch : parts_.mtp->layer.branches) {
+      for (const Part& part : branch.parts) noteStreamNorms(part);
+    }
+  }
   if (parts_.altUp) altUp_.emplace(*parts_.altUp, work_);
 }
 

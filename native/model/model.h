@@ -37,6 +37,15 @@ struct EmbeddingAddition {
   Linear up;
 };
 
+/** A head that predicts the token after the next one: see `MtpOfLayer` in src/model/layers/mtp.ts. */
+struct Mtp {
+  Norm embeddingNorm, stateNorm;
+  Linear projection;
+  // Attention, which is all that is run of a step's rows, and a feed-forward.
+  Layer layer;
+  Norm finalNorm;
+};
+
 struct ModelParts {
   int hiddenSize = 0;
   int vocabSize = 0;
@@ -59,6 +68,8 @@ struct ModelParts {
   std::vector<Layer> layers;
   std::optional<Norm> finalNorm;
   Linear head;
+  // Its KV cache is the last one.
+  std::optional<Mtp> mtp;
 };
 
 class Model {
@@ -73,6 +84,12 @@ class Model {
 
   /** `logits` takes a row of vocabSize values for each of `logitRows`, `states` one of hiddenSize for each of `stateRows`. */
   void step(const StepInput& input, float* logits, float* states);
+  bool predicts() const { return parts_.mtp.has_value(); }
+  /**
+   * A row for each sequence, whose token follows those that steps and earlier calls have computed: the MTP head's logits of the
+   * token after it. The head's state stands for the model's, until a step computes the same positions.
+   */
+  void predict(const StepInput& input, float* logits);
   /** At most as many as the pool has. */
   void useThreads(int threads) { pool_->use(threads); }
   void releaseBlocks(std::vector<int32_t> blocks) { work_.kv.release(std::move(blocks)); }
@@ -101,6 +118,10 @@ class Model {
   void runBranch(const Branch& branch);
   void takeStates(const StepInput& input, float* states);
   void runHead(const StepInput& input, float* logits);
+  void runHead(const InputRows& states, int rows, float* logits);
+  void feedMtp(const StepInput& input);
+  void joinForMtp(const float* states);
+  void keepState(int row, const float* state);
 
   const ModelParts parts_;
   const std::shared_ptr<ThreadPool> pool_;
@@ -112,6 +133,8 @@ class Model {
   RowBuffer tokenRows_, addedRows_;
   // The sum of a branch, and the output of one part.
   RowBuffer branchRows_, partRows_;
+  // For an MTP head: states of a step, and what its projection reads.
+  RowBuffer finalStates_, joinedRows_;
   std::optional<AltUp> altUp_;
 };
 

@@ -197,6 +197,20 @@ Layer readLayer(const Record& from, Reader& reader) {
   return read;
 }
 
+Mtp readMtp(const Record& from, Reader& reader) {
+  ModelParts& model = reader.model;
+  const int hidden = model.hiddenSize;
+  Mtp read{readNorm(from.object("embeddingNorm"), hidden), readNorm(from.object("stateNorm"), hidden),
+           reader.linear(from.object("projection"), hidden, 2 * hidden), readLayer(from.object("layer"), reader),
+           readNorm(from.object("finalNorm"), hidden)};
+  require(model.finalNorm.has_value(), "an MTP head without a norm of its states");
+  require(!read.layer.branches.empty() && read.layer.branches[0].parts.size() == 1 &&
+              read.layer.branches[0].parts[0].input.has_value(),
+          "an MTP head without attention behind a norm");
+  model.kv.stateSize = hidden;
+  return read;
+}
+
 }  // namespace
 
 std::vector<KvCache> readCaches(const Record& caches) {
@@ -224,6 +238,7 @@ ModelParts readModel(const Record& from, const std::vector<std::shared_ptr<Matri
   for (const Record& layer : from.list("layers")) model.layers.push_back(readLayer(layer, reader));
   model.finalNorm = maybeNorm(from, "finalNorm", model.hiddenSize);
   model.head = reader.linear(from.object("head"), model.vocabSize, model.hiddenSize);
+  if (const Record* mtp = from.maybe("mtp")) model.mtp = readMtp(*mtp, reader);
   return std::move(model);
 }
 

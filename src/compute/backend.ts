@@ -7,6 +7,8 @@ import type { WeightSource } from '../weights/weight-source.ts';
 
 /** Tokens of one physical KV block. */
 export const BLOCK_TOKENS = 32;
+/** Last positions of a block whose states it keeps for an MTP head: a step has fewer draft tokens. */
+export const KEPT_STATES = 16;
 
 /**
  * New tokens of several sequences, flat. Sequence i owns rows `rowStarts[i] … rowStarts[i + 1] - 1` of
@@ -116,6 +118,12 @@ export interface Backend {
    * memory of blocks changes. Absent where nothing is gained by it.
    */
   prepareStep?(batch: Batch, rows: readonly SampleRow[]): StartStep | undefined;
+  /**
+   * Runs the MTP head: logits of the token after each sequence's row, of which it has one, and whose position follows those that
+   * steps, or calls of this, have computed in the same blocks. What it leaves there is for calls after it; a step
+   * overwrites it. Between steps. Absent where the spec has no such head.
+   */
+  predict?(batch: Batch): Promise<Float32Array>;
   /** Begins to run the vision tower; nothing is computed yet. Absent where the spec has none. */
   beginImage?(image: ImageInput): ImageRun;
   /** Samples one token per row of logits; rows never affect each other. */

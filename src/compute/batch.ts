@@ -118,6 +118,18 @@ export function checkBatch(batch: Batch, limits: BatchLimits, uses = new BlockUs
   }
 }
 
+/** The same for `Backend.predict`. */
+export function checkPredictBatch(batch: Batch, limits: BatchLimits, uses?: BlockUses): void {
+  // Its layer has no recurrent state.
+  checkBatch(batch, { ...limits, stateSlots: undefined }, uses);
+  if (batch.tokens.length !== batch.starts.length)
+    throw new Error('batch: predictions are made one row a sequence');
+  if (batch.images !== undefined) throw new Error('batch: what follows an image row is not predicted');
+  for (const start of batch.starts) {
+    if (start < 1) throw new Error('batch: nothing comes before position 0 to predict from');
+  }
+}
+
 function checkAdapters({ adapters, starts }: Batch, count: number): void {
   if (adapters.length === 0) return;
   if (adapters.length !== starts.length) throw new Error('batch: adapters must be given for every sequence');

@@ -67,8 +67,8 @@ it.skipIf(!hasAddon)(
     const keys = { headCount: 1, headSize: 576 };
     const caches = (valuesInKeys?: number) =>
       Array.from({ length: 60 }, () => (valuesInKeys === undefined ? keys : { ...keys, valuesInKeys }));
-    const inKeys = addon().kvBlockBytes('f16', caches(512));
+    const inKeys = addon().kvBlockBytes('f16', caches(512), 0);
     expect(inKeys).toBe(60 * 32 * 576 * 2);
-    expect(addon().kvBlockBytes('f16', caches())).toBe(2 * inKeys);
+    expect(addon().kvBlockBytes('f16', caches(), 0)).toBe(2 * inKeys);
   },
 );

@@ -2,7 +2,7 @@
 
 import { leavesOf } from '../model/leaves.ts';
 import type { MatrixSpec, ModelSpec } from '../model/spec.ts';
-import { isHeadTied, layerMatrices, outerAdditions } from '../model/spec-walk.ts';
+import { isHeadTied, keptStateSize, layerMatrices, outerAdditions } from '../model/spec-walk.ts';
 import { rowType } from '../model/weight-reader.ts';
 import { rowBytes, type TensorType } from '../weights/tensor-type.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
@@ -50,7 +50,7 @@ export function sizesOf(backend?: BackendName): BackendSizes {
   const { addon } = load;
   return {
     matrixBytes: addon.matrixBytes,
-    kvBlockBytes: ({ caches }, kvType) => addon.kvBlockBytes(kvType, caches),
+    kvBlockBytes: (spec, kvType) => addon.kvBlockBytes(kvType, spec.caches, keptStateSize(spec)),
     ...(backend === 'cuda' ? { scratchBytes: cudaScratchBytes } : {}),
   };
 }

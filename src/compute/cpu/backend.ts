@@ -15,7 +15,7 @@ import {
   type StepResult,
   stateSlotsOf,
 } from '../backend.ts';
-import { type BatchLimits, BlockUses, batchLimits, checkBatch } from '../batch.ts';
+import { type BatchLimits, BlockUses, batchLimits, checkBatch, checkPredictBatch } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import type { Join } from '../tower/join-views.ts';
 import { loadJoin } from '../tower/load-join.ts';
@@ -75,6 +75,7 @@ class NativeBackend implements CpuBackend {
   readonly sampleRows: SampleRows;
   readonly content: KvContent;
   readonly beginImage?: (image: ImageInput) => ImageRun;
+  readonly predict?: (batch: Batch) => Promise<Float32Array>;
   readonly #addon: Addon;
   readonly #handle: ModelHandle;
   readonly #spec: ModelSpec;
@@ -103,8 +104,18 @@ class NativeBackend implements CpuBackend {
     this.#uses = new BlockUses(blockCount);
     this.#held = new HeldBlocks(blockCount);
     const checkIdle = () => this.#requireIdle('copy content between steps');
-    this.content = nativeContent({ addon, handle, kvType, stateSlots, held: this.#held, checkIdle });
-    const { vision } = spec;
+    const { vision, mtp } = spec;
+    const predicts = mtp !== undefined;
+    this.content = nativeContent({
+      addon,
+      handle,
+      kvType,
+      stateSlots,
+      held: this.#held,
+      checkIdle,
+      predicts,
+    });
+    if (predicts) this.predict = (batch) => this.#predict(batch);
     if (vision !== undefined && join !== undefined) {
       this.beginImage = (image) => this.#beginImage(vision, join, image);
     }
@@ -122,6 +133,16 @@ class NativeBackend implements CpuBackend {
       logits: this.#logits.subarray(0, batch.logitRows.length * vocabSize),
       states: this.#states.subarray(0, batch.stateRows.length * hiddenSize),
     };
+  }
+
+  async #predict(batch: Batch): Promise<Float32Array> {
+    this.#requireIdle('predict between steps');
+    checkPredictBatch(batch, this.#limits, this.#uses);
+    this.#held.take(batch);
+    const size = batch.tokens.length * this.#spec.vocabSize;
+    this.#logits = withRoom(this.#logits, size);
+    await this.#compute(() => this.#addon.predict(this.#handle, batch, this.#logits));
+    return this.#logits.subarray(0, size);
   }
 
   releaseBlocks(blocks: Int32Array): void {

@@ -130,6 +130,8 @@ export interface Addon {
     stateSlots: number,
   ): void;
   step(model: ModelHandle, batch: Batch, logits: Float32Array, states: Float32Array): Promise<void>;
+  /** See `Backend.predict`; `logits` has a row for each sequence. Never during a step. */
+  predict(model: ModelHandle, batch: Batch, logits: Float32Array): Promise<void>;
   /** Begins to run the vision tower over a view of three bytes a pixel; may be called during a step. */
   beginView(model: ModelHandle, program: TowerProgram, rgb: Uint8Array): ViewHandle;
   /** Computes `count` rows of an operation of the program; on a GPU it launches them. Never during a step. */
@@ -197,7 +199,8 @@ export interface Addon {
   /** Ends the recording. */
   takeTimeline(model: ModelHandle): NativeTimeline;
   destroy(model: ModelHandle): void;
-  kvBlockBytes(kvType: KvType, caches: readonly CacheSpec[]): number;
+  /** `stateSize`: values of states that blocks keep for an MTP head; 0 where there is none. */
+  kvBlockBytes(kvType: KvType, caches: readonly CacheSpec[], stateSize: number): number;
   matrixBytes(type: TensorType, outputs: number, inputs: number): number;
   /** Weights packed and read back, for tests: `out` is outputs x inputs. */
   unpack(type: TensorType, weights: Uint8Array, outputs: number, inputs: number, out: Float32Array): void;

@@ -13,6 +13,8 @@ interface NativeModel {
   readonly held: HeldBlocks;
   /** Throws during a step, and once the model is closed. */
   readonly checkIdle: () => void;
+  /** It has an MTP head, of which blocks hold something, too. */
+  readonly predicts?: boolean;
   /** Where a block that holds something lies. */
   readonly placeOf?: (block: number) => number;
   /** Where a block is to lie that may hold nothing yet. */
@@ -28,12 +30,13 @@ export function nativeContent({
   stateSlots = 0,
   held,
   checkIdle,
+  predicts = false,
   placeOf = itself,
   placeFor = itself,
 }: NativeModel): KvContent {
   const { block: blockBytes, state: stateBytes } = addon.contentBytes(handle);
   return {
-    format: `native ${kvType}`,
+    format: `native ${kvType}${predicts ? ', mtp' : ''}`,
     blockBytes,
     stateBytes,
     async readBlocks(blocks) {

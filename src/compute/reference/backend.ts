@@ -3,11 +3,11 @@
 
 import type { ImageInput } from '../../model/vision/vision-spec.ts';
 import { sampleRows } from '../../sampling/sampler.ts';
-import { type Backend, type CreateBackend, stateSlotsOf } from '../backend.ts';
-import { batchLimits, checkBatch, rowAdapters } from '../batch.ts';
+import { type Backend, type Batch, type CreateBackend, stateSlotsOf } from '../backend.ts';
+import { batchLimits, checkBatch, checkPredictBatch, rowAdapters } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { referenceContent } from './content.ts';
-import { forward } from './forward.ts';
+import { forward, predict } from './forward.ts';
 import { KvCache } from './kv-cache.ts';
 import type { RowAdapters } from './linear.ts';
 import { RecurrentStates } from './recurrent-states.ts';
@@ -49,6 +49,16 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
       held.take(batch);
       return forward(spec, weights, cache, recurrentStates, batch);
     },
+    ...(spec.mtp && {
+      async predict(batch: Batch) {
+        await new Promise<void>((resolve) => setImmediate(resolve));
+        const { weights, cache, recurrentStates, held } = opened();
+        checkPredictBatch(batch, limits);
+        adapters.current = rowAdapters(batch);
+        held.take(batch);
+        return predict(spec, weights, cache, recurrentStates, batch);
+      },
+    }),
     ...(spec.vision && {
       beginImage(image: ImageInput) {
         const { vision } = opened().weights;

@@ -20,7 +20,7 @@ export function referenceContent(spec: ModelSpec, stateSlots: number, opened: ()
     return opened().recurrentStates.partsOf(slot);
   };
   return {
-    format: 'reference f32',
+    format: `reference f32${spec.mtp === undefined ? '' : ', mtp'}`,
     blockBytes: blockBytes(spec),
     stateBytes: spec.recurrentStates.reduce((sum, { size }) => sum + 4 * size, 0),
     async readBlocks(blocks) {

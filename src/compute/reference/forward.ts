@@ -1,14 +1,15 @@
 // One forward pass over all rows of a batch, from token ids to final states and logits.
 
-import type { BranchSpec, LayerSpec, ModelSpec, PartSpec } from '../../model/spec.ts';
+import type { LayerSpec, ModelSpec } from '../../model/spec.ts';
 import type { Batch, StepResult } from '../backend.ts';
 import { rowAdapters } from '../batch.ts';
 import { batchRows } from './batch-rows.ts';
+import { runBranches, runPart } from './branches.ts';
 import type { KvCache } from './kv-cache.ts';
 import { correctAltUp, gatherAltUp, predictAltUp, type Streams, spreadAltUp } from './layers/altup.ts';
 import { perLayerInputsOf } from './layers/per-layer-inputs.ts';
-import { runBody } from './layers/registry.ts';
 import { applyLinear, decodeRow, type Matrix } from './linear.ts';
+import { feedMtp, runMtp } from './mtp.ts';
 import { normalize } from './norm.ts';
 import { type RecurrentStates, sequenceStates } from './recurrent-states.ts';
 import { rotationsAt } from './rope.ts';
@@ -44,10 +45,45 @@ export function forward(
   }
   const stream = gatherAltUp(streams, weights.altUp?.gather ?? []);
   const statesOf = (wanted: Int32Array) => finalStates(spec, weights, stream, wanted);
-  return {
+  const result = {
     logits: logits(spec, weights, statesOf(batch.logitRows), batch.logitRows),
     states: statesOf(batch.stateRows),
   };
+  const { mtp } = weights;
+  if (mtp !== undefined) {
+    const all = Int32Array.from({ length: batch.tokens.length }, (_, row) => row);
+    feedMtp(context, mtp, batch, embed(spec, weights, batch, rows.positions), statesOf(all));
+  }
+  return result;
+}
+
+/** Logits of the MTP head, one row a sequence. */
+export function predict(
+  spec: ModelSpec,
+  weights: ModelWeights,
+  cache: KvCache,
+  recurrentStates: RecurrentStates,
+  batch: Batch,
+): Float32Array {
+  const rows = batchRows(batch);
+  const context: StepContext = {
+    spec,
+    cache,
+    rows,
+    rotations: spec.ropes.map((rope) => rotationsAt(rope, rows.positions, batch.rotaryPositions)),
+    recurrentStates,
+    sequences: [],
+    perLayerInputs: new Float32Array(0),
+  };
+  const { mtp } = weights;
+  if (mtp === undefined) throw new Error('the model has no MTP head');
+  const states = runMtp(context, mtp, embed(spec, weights, batch, rows.positions));
+  return logits(
+    spec,
+    weights,
+    states,
+    Int32Array.from(batch.starts, (_, row) => row),
+  );
 }
 
 function embed(
@@ -119,34 +155,6 @@ function runLayer(context: StepContext, layer: Layer, streams: Streams): Streams
   const output = runPart(context, perLayer, seen);
   for (const other of others) addInto(other, output);
   return [active, ...others];
-}
-
-function runBranches(context: StepContext, { branches }: Layer, stream: Float32Array): void {
-  const { hiddenSize, normEpsilon } = context.spec;
-  for (const branch of branches) {
-    addInto(stream, runBranch(context, branch, stream));
-    const { streamScale } = branch;
-    if (streamScale !== undefined) scaleBy(stream, streamScale);
-    if (branch.streamNorm !== undefined) normalize(stream, hiddenSize, branch.streamNorm, normEpsilon);
-  }
-}
-
-function runBranch(context: StepContext, branch: Loaded<BranchSpec>, stream: Float32Array): Float32Array {
-  const { hiddenSize, normEpsilon } = context.spec;
-  const [first, ...others] = branch.parts.map((part) => runPart(context, part, stream));
-  const sum = first as Float32Array;
-  for (const other of others) addInto(sum, other);
-  if (branch.output !== undefined) normalize(sum, hiddenSize, branch.output, normEpsilon);
-  const { scale } = branch;
-  return scale === undefined ? sum : sum.map((value) => value * scale);
-}
-
-function runPart(context: StepContext, part: Loaded<PartSpec>, stream: Float32Array): Float32Array {
-  const { hiddenSize, normEpsilon } = context.spec;
-  const input =
-    part.input === undefined ? stream : normalize(stream.slice(), hiddenSize, part.input, normEpsilon);
-  const output = runBody(context, part.body, input, stream);
-  return part.output === undefined ? output : normalize(output, hiddenSize, part.output, normEpsilon);
 }
 
 function finalStates(

@@ -84,7 +84,15 @@ function grow(
 
 type Visibility = Pick<
   AttentionSpec,
-  'headCount' | 'headSize' | 'bidirectional' | 'imagesBothWays' | 'window' | 'chunk' | 'scale' | 'softcap'
+  | 'headCount'
+  | 'headSize'
+  | 'bidirectional'
+  | 'imagesBothWays'
+  | 'window'
+  | 'chunk'
+  | 'skipsFirst'
+  | 'scale'
+  | 'softcap'
 >;
 
 /** A row of heads for each batch row. */
@@ -122,8 +130,8 @@ export function attend(
 
 /** Slots of the tokens that a row at `position` sees. */
 function visibleSlots(visibility: Visibility, rows: BatchRows, row: number, position: number): Int32Array {
-  const { bidirectional, imagesBothWays, window = Number.POSITIVE_INFINITY, chunk } = visibility;
-  const inWindow = Math.max(0, position - window + 1);
+  const { bidirectional, imagesBothWays, window = Number.POSITIVE_INFINITY, chunk, skipsFirst } = visibility;
+  const inWindow = Math.max(skipsFirst ? Math.min(1, position) : 0, position - window + 1);
   const first = chunk === undefined ? inWindow : Math.max(inWindow, position - (position % chunk));
   const last = bidirectional ? Math.min(rows.ends[row] as number, position + window - 1) : position;
   const end = Math.max(last + 1, imagesBothWays ? (rows.imageEnds?.[row] ?? 0) : 0);

@@ -1,0 +1,103 @@
+// What an MTP head adds to the forward pass. At position p it reads the token there and the model's state of position p - 1, so
+// that what a block holds of it follows from the tokens up to the block's end, as all else that a block holds. Blocks keep
+// the states of their last positions for the step that goes on from there.
+
+#include <algorithm>
+
+#include "kernels/float-bits.h"
+#include "model/model.h"
+
+namespace chairlift {
+
+namespace {
+
+/** To the nearest bfloat16, ties to even; NaN stays NaN. */
+uint16_t toBf16(float value) {
+  const uint32_t bits = floatToBits(value);
+  if (value != value) return uint16_t(bits >> 16 | 64);
+  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+void widen(const uint16_t* from, int count, float* to) {
+  for (int i = 0; i < count; i++) to[i] = bf16ToFloat(from[i]);
+}
+
+}  // namespace
+
+/** Stores keys and values of the head for all rows of a step, and their states for the step after it. */
+void Model::feedMtp(const StepInput& input) {
+  const int rows = work_.batch.count();
+  const size_t stride = work_.stream.stride;
+  float* const states = finalStates_.rows(size_t(rows), stride);
+  const Norm& norm = *parts_.finalNorm;
+  pool_->forEachOne("copy states", rows, [&](int row) {
+    float* const state = states + size_t(row) * stride;
+    work_.kernels.normalize(work_.stream.row(row), work_.stream.scalesOf(norm.kind)[row], norm.weight.data(),
+                            norm.biasOrNull(), state, parts_.hiddenSize);
+    // As a step would find it that begins behind this row.
+    for (int i = 0; i < parts_.hiddenSize; i++) state[i] = bf16ToFloat(toBf16(state[i]));
+  });
+  // The residual stream is made anew, of embeddings.
+  embed(input.tokens);
+  if (!input.images.rows.empty()) embedImages(input.images);
+  joinForMtp(states);
+  const Part& attention = parts_.mtp->layer.branches[0].parts[0];
+  attention.body->store(work_.stream.normalized(*attention.input), work_);
+  pool_->forEachOne("keep states", rows, [&](int row) {
+    const int place = work_.batch.position(row) % blockTokens, later = work_.batch.rowsAfter(row);
+    // Later rows of the block take the places of earlier ones.
+    if (later < keptStates || place + keptStates >= blockTokens) keepState(row, states + size_t(row) * stride);
+  });
+}
+
+void Model::predict(const StepInput& input, float* logits) {
+  const Mtp& mtp = *parts_.mtp;
+  prepare(input);
+  embed(input.tokens);
+  joinForMtp(nullptr);
+  runLayer(mtp.layer);
+  const int rows = work_.batch.count();
+  float* const states = finalStates_.rows(size_t(rows), work_.stream.stride);
+  pool_->forEachOne("keep states", rows, [&](int row) {
+    float* const state = states + size_t(row) * work_.stream.stride;
+    work_.kernels.normalize(work_.stream.row(row), work_.stream.scalesOf(mtp.finalNorm.kind)[row],
+                            mtp.finalNorm.weight.data(), mtp.finalNorm.biasOrNull(), state, parts_.hiddenSize);
+    keepState(row, state);
+  });
+  runHead(work_.stream.normalized(mtp.finalNorm), rows, logits);
+}
+
+/**
+ * From embeddings to the input of the head's layer. The state before a sequence's first row is that which its block keeps; those
+ * before other rows are in `states`. Before the first position there is none: zeros, and nothing sees what follows from them.
+ */
+void Model::joinForMtp(const float* states) {
+  const Mtp& mtp = *parts_.mtp;
+  const int rows = work_.batch.count(), size = parts_.hiddenSize;
+  const size_t stride = paddedLength(2 * size);
+  float* const joined = joinedRows_.rows(size_t(rows), stride);
+  pool_->forEachOne("join for the MTP head", rows, [&](int row) {
+    float* const embedding = joined + size_t(row) * stride;
+    float* const state = embedding + size;
+    std::copy_n(work_.stream.row(row), size, embedding);
+    mtp.embeddingNorm.apply(work_.kernels, embedding, size, parts_.normEpsilon);
+    const int before = work_.batch.position(row) - 1;
+    if (before < 0) {
+      std::fill_n(state, size, 0.0f);
+    } else if (work_.batch.isFirst(row)) {
+      widen(work_.kv.state(work_.batch.blockAt(row, before), before), size, state);
+    } else {
+      std::copy_n(states + size_t(row - 1) * work_.stream.stride, size, state);
+    }
+    mtp.stateNorm.apply(work_.kernels, state, size, parts_.normEpsilon);
+  });
+  work_.multiplier.apply(mtp.projection, {joined, stride, 2 * size}, rows, work_.stream.x, work_.stream.stride);
+  pool_->forEachOne("join for the MTP head", rows, [&](int row) { work_.measure(row); });
+}
+
+void Model::keepState(int row, const float* state) {
+  uint16_t* const kept = work_.kv.state(work_.batch.block(row), work_.batch.position(row));
+  for (int i = 0; i < parts_.hiddenSize; i++) kept[i] = toBf16(state[i]);
+}
+
+}  // namespace chairlift
