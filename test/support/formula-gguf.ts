@@ -14,6 +14,11 @@ const renamed: readonly (readonly [RegExp, string])[] = [
   [/^model\.per_layer_model_projection/, 'per_layer_model_proj'],
   [/^model\.per_layer_projection_norm/, 'per_layer_proj_norm'],
   [/^lm_head/, 'output'],
+  [/^mtp\.layers\.0\./, 'blk.ahead.'],
+  [/^mtp\.fc/, 'blk.ahead.nextn.eh_proj'],
+  [/^mtp\.pre_fc_norm_embedding/, 'blk.ahead.nextn.enorm'],
+  [/^mtp\.pre_fc_norm_hidden/, 'blk.ahead.nextn.hnorm'],
+  [/^mtp\.norm/, 'blk.ahead.nextn.shared_head_norm'],
   [/self_attn\.([qkv])_proj/, 'attn_$1'],
   [/self_attn\.qkv_proj/, 'attn_qkv'],
   [/self_attn\.o_proj/, 'attn_output'],
@@ -80,7 +85,10 @@ export function asGguf(model: FormulaModel, form: GgufForm): OpenedModel {
   };
   const metadata = new Map<string, GgufValue>([['general.architecture', architecture]]);
   for (const [key, value] of Object.entries(all)) metadata.set(`${architecture}.${key}`, value);
-  const named = (name: string): string => ggufName(name.replace('post_attention_layernorm', postAttention));
+  // An MTP head's layer comes behind those of the model.
+  const ahead = `blk.${number('num_hidden_layers')}.`;
+  const named = (name: string): string =>
+    ggufName(name.replace('post_attention_layernorm', postAttention)).replace('blk.ahead.', ahead);
   const weights = memoryWeights(
     [...tensors, ...extra].map(({ name, shape, values }) => floatTensor(named(name), shape, values)),
   );

@@ -1,0 +1,230 @@
+// MTP heads, from files to logits, against layers of HF transformers; also in the form of GGUF files, on every backend that
+// computes them, however a text is cut and whatever is computed beside it.
+
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { type Backend, BLOCK_TOKENS, type CreateBackend, KEPT_STATES } from '../../src/compute/backend.ts';
+import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
+import { ownSlot } from '../../src/compute/batch-states.ts';
+import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
+import { sizesOf, weightBytes } from '../../src/compute/memory.ts';
+import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
+import { buildSpec } from '../../src/model/build-spec.ts';
+import type { OpenedModel } from '../../src/weights/open-model.ts';
+import { asGguf } from '../support/formula-gguf.ts';
+import { asFolder, type FormulaModel } from '../support/formula-model.ts';
+import { addon } from '../support/native.ts';
+
+interface MtpModel extends Pick<FormulaModel, 'config' | 'tensors' | 'ids'> {
+  /** Tokens that the model computes before the head goes on by itself. */
+  readonly computed: number;
+  /** After so many tokens the head was asked of the next one, */
+  readonly known: readonly number[];
+  /** with these answers. */
+  readonly logits: readonly (readonly number[])[];
+  /** Of tokens after those that are computed. */
+  readonly chained: readonly (readonly number[])[];
+}
+
+const models: Readonly<Record<string, MtpModel>> = JSON.parse(
+  readFileSync(new URL('./mtp.json', import.meta.url), 'utf8'),
+);
+const hybrid = models['qwen3.5'] as MtpModel;
+const attending = models['qwen3.5 of attention alone'] as MtpModel;
+
+const cpu =
+  (isa?: string): CreateBackend =>
+  (spec, weights, options) =>
+    createCpuBackend(addon(), spec, weights, { ...options, threads: 2, ...(isa && { isa }) });
+
+/** Kept states are rounded: where digits differ before, they may be a step of a bfloat16 apart. In C++ keys and values are halves. */
+const TOLERANCE = { typescript: 1e-3, native: 5e-3 };
+const BLOCKS = [4, 1, 3];
+
+async function withBackend<T>(
+  opened: OpenedModel,
+  create: CreateBackend,
+  use: (backend: Backend) => Promise<T>,
+): Promise<T> {
+  const spec = buildSpec(opened, { mtp: true });
+  expect(spec.mtpProblem).toBeUndefined();
+  const backend = await create(spec, opened.weights, { blockCount: 8, stateSlots: 3 });
+  try {
+    return await use(backend);
+  } finally {
+    backend.close();
+  }
+}
+
+function placed(tokens: readonly number[], start: number, blocks = BLOCKS): BatchSequence {
+  const table = blocks.slice(0, Math.ceil((start + tokens.length) / BLOCK_TOKENS));
+  return { tokens, start, blocks: table, wantLogits: 'none' };
+}
+
+/** The model computes tokens from a position on. */
+async function compute(backend: Backend, tokens: readonly number[], start: number): Promise<void> {
+  const sequence = placed(tokens, start);
+  await backend.step(buildBatch([withSlot(backend, sequence, 0)]));
+}
+
+const withSlot = ({ stateSlots }: Backend, sequence: BatchSequence, slot: number): BatchSequence =>
+  stateSlots === undefined ? sequence : { ...sequence, state: ownSlot(sequence, slot) };
+
+async function predict(backend: Backend, ...sequences: readonly BatchSequence[]): Promise<Float32Array> {
+  if (backend.predict === undefined) throw new Error('the head is not there');
+  return (await backend.predict(buildBatch(sequences))).slice();
+}
+
+/** What the head says after each of the known numbers of tokens, and then by itself; a step computes so many tokens. */
+async function answers(backend: Backend, { ids, computed, known, chained }: MtpModel, piece: number) {
+  const given: Float32Array[] = [];
+  const ask = async (position: number) => {
+    given.push(await predict(backend, placed([ids[position] as number], position)));
+  };
+  for (let start = 0; start < computed; start += piece) {
+    const end = Math.min(start + piece, computed);
+    await compute(backend, ids.slice(start, end), start);
+    // What this leaves is overwritten by the next step.
+    if (known.includes(end)) await ask(end);
+  }
+  for (const [depth] of chained.entries()) await ask(computed + depth);
+  return given;
+}
+
+/** The largest difference, relative to the largest logit. */
+function difference(rows: readonly Float32Array[], { logits, chained }: MtpModel): number {
+  const wanted = [...logits, ...chained];
+  expect(rows).toHaveLength(wanted.length);
+  const apart = wanted.flatMap((row, at) =>
+    row.map((value, i) => Math.abs(value - (rows[at]?.[i] ?? Number.NaN))),
+  );
+  return Math.max(...apart) / Math.max(1, ...wanted.flat().map(Math.abs));
+}
+
+/** The head's layer is counted with the model's. */
+const gguf = asGguf(
+  { ...attending, rows: [] },
+  {
+    architecture: 'qwen35',
+    postAttention: 'post_attention_norm',
+    raisesNorms: true,
+    keys: {
+      block_count: Number(attending.config.num_hidden_layers) + 1,
+      nextn_predict_layers: 1,
+      full_attention_interval: 1,
+      'attention.key_length': 16,
+      'attention.value_length': 16,
+      'rope.dimension_count': 4,
+      'rope.freq_base': 10_000,
+      'ssm.conv_kernel': 4,
+      'ssm.state_size': 8,
+      'ssm.group_count': 2,
+      'ssm.time_step_rank': 4,
+      'ssm.inner_size': 32,
+    },
+  },
+);
+
+describe('an MTP head', () => {
+  it.each([
+    ['in TypeScript', createReferenceBackend, TOLERANCE.typescript],
+    ['in C++', cpu(), TOLERANCE.native],
+  ] as const)(
+    'gives the logits of HF transformers, and goes on from its own states, %s',
+    async (_, create, tolerance) => {
+      const folder = await withBackend(asFolder(hybrid), create, (backend) => answers(backend, hybrid, 1));
+      expect(difference(folder, hybrid)).toBeLessThan(tolerance);
+      const file = await withBackend(gguf, create, (backend) => answers(backend, attending, 1));
+      expect(difference(file, attending)).toBeLessThan(tolerance);
+    },
+  );
+
+  it.each(addon().kernels())(
+    'has the same bits however a text is cut, with the kernels of %s',
+    async (isa) => {
+      const ask = (piece: number, kernels?: string) =>
+        withBackend(asFolder(hybrid), cpu(kernels), (backend) => answers(backend, hybrid, piece));
+      const alone = await ask(1);
+      expect(await ask(1, isa)).toEqual(alone);
+      const chained = alone.slice(-hybrid.chained.length);
+      for (const piece of [7, 33, 66])
+        expect((await ask(piece, isa)).slice(-chained.length)).toEqual(chained);
+    },
+  );
+
+  it('has the same bits among others, after drafts that were rejected, and from blocks that were kept', async () => {
+    const { ids, computed } = attending;
+    const tokens = ids.slice(0, computed);
+    const next = ids[computed] as number;
+    await withBackend(gguf, cpu(), async (backend) => {
+      await compute(backend, tokens, 0);
+      const alone = await predict(backend, placed([next], computed));
+      const other = { tokens: [3, 1, 4, 1, 5, 9], start: 0, blocks: [0], wantLogits: 'none' } as const;
+      await backend.step(buildBatch([other]));
+      const after = { ...other, tokens: [2], start: 6 };
+      const beside = await predict(backend, after);
+      const both = await predict(backend, after, placed([next], computed));
+      expect(both.slice(0, 40)).toEqual(beside);
+      expect(both.slice(40)).toEqual(alone);
+
+      // As many as a step may have, none of which is accepted.
+      const drafts = Array.from({ length: KEPT_STATES - 1 }, (_, i) => (5 * i + 1) % 40);
+      await compute(backend, [...tokens.slice(-1), ...drafts], computed - 1);
+      expect(await predict(backend, placed([next], computed))).toEqual(alone);
+
+      const { content } = backend;
+      if (content === undefined) throw new Error('content can be kept');
+      const kept = await content.readBlocks(Int32Array.from(BLOCKS.slice(0, 2)));
+      const moved = [5, 6, 7];
+      for (const [at, bytes] of kept.entries()) content.writeBlock(moved[at] as number, bytes);
+      await backend.step(buildBatch([placed(tokens.slice(64), 64, moved)]));
+      expect(await predict(backend, placed([next], computed, moved))).toEqual(alone);
+    });
+  });
+
+  it('that is incomplete is left out, and the model is served without', () => {
+    const { 'mtp.norm.weight': _, ...tensors } = hybrid.tensors;
+    const spec = buildSpec(asFolder({ ...hybrid, tensors }), { mtp: true });
+    expect(spec.mtp).toBeUndefined();
+    expect(spec.mtpProblem).toContain('mtp.norm.weight');
+    expect(spec.caches).toEqual(buildSpec(asFolder(hybrid)).caches);
+  });
+
+  it('with an embedding or layers of its own is left out, and named', () => {
+    for (const name of ['mtp.embed_tokens.weight', 'mtp.layers.1.input_layernorm.weight']) {
+      const spec = buildSpec(asFolder({ ...hybrid, tensors: { ...hybrid.tensors, [name]: [32] } }), {
+        mtp: true,
+      });
+      expect(spec.mtp).toBeUndefined();
+      expect(spec.mtpProblem).toContain(name);
+    }
+  });
+
+  it('is read only where it is asked for, and named where it is of no use', () => {
+    const opened = asFolder(hybrid);
+    const plain = buildSpec(opened);
+    expect(plain.mtp).toBeUndefined();
+    expect(plain.mtpProblem).toBeUndefined();
+    const problem = 'the moon computes none';
+    expect(buildSpec(opened, { mtp: { problem } })).toEqual({ ...plain, mtpProblem: problem });
+    const headless = Object.fromEntries(
+      Object.entries(hybrid.tensors).filter(([name]) => !name.startsWith('mtp.')),
+    );
+    expect(buildSpec(asFolder({ ...hybrid, tensors: headless }), { mtp: { problem } })).toEqual(plain);
+  });
+
+  it('counts in the memory of a model and of its blocks', () => {
+    const opened = asFolder(hybrid);
+    const [plain, whole] = [buildSpec(opened), buildSpec(opened, { mtp: true })];
+    for (const name of ['cpu', 'reference'] as const) {
+      const { matrixBytes, kvBlockBytes } = sizesOf(name);
+      const bytes = (spec: typeof plain) => weightBytes(spec, opened.weights, matrixBytes);
+      expect(bytes(whole)).toBeGreaterThan(bytes(plain) + 4 * 32 * 64);
+      const states = KEPT_STATES * 32 * (name === 'cpu' ? 2 : 4);
+      const third = kvBlockBytes({ ...plain, caches: whole.caches }, 'f16');
+      // Native blocks are whole pages.
+      expect(kvBlockBytes(whole, 'f16') - third).toBeGreaterThanOrEqual(name === 'cpu' ? 0 : states);
+      expect(kvBlockBytes(whole, 'f16')).toBeGreaterThan(kvBlockBytes(plain, 'f16'));
+    }
+  });
+});
