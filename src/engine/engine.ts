@@ -28,11 +28,9 @@ import type { SchedulerStats } from './scheduler/stats.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
 import { type SlotAction, type SlotResult, slotFailure } from './slots/slot-action.ts';
 import { Slots } from './slots/slots.ts';
-import {
-  type ModelDrafts,
-  type SpeculationOptions,
-  SpeculativeDecoding,
-} from './speculation/speculative-decoding.ts';
+import type { ModelDrafts } from './speculation/drafter.ts';
+import { MtpDrafter, type PredictingBackend } from './speculation/mtp-drafter.ts';
+import { type SpeculationOptions, SpeculativeDecoding } from './speculation/speculative-decoding.ts';
 import type { EngineRecord } from './step-recorder.ts';
 import { type AcceptedTokens, acceptTokens, addScores, type StepRows, stepRows } from './step-samples.ts';
 import type { ModelIdentity } from './tiers/block-keys.ts';
@@ -156,7 +154,7 @@ export class Engine {
     this.#resident = blockMemory && new ResidentBlocks(blockMemory, this.#scheduler, nowMs);
     if (options.speculation ?? true) {
       const { blockLimit = options.blockCount } = options;
-      this.#speculation = new SpeculativeDecoding(options, blockLimit);
+      this.#speculation = new SpeculativeDecoding(options, blockLimit, this.#mtpOf(backend, options));
     }
   }
 
@@ -345,8 +343,8 @@ export class Engine {
     const gone = this.#applyCancellations();
     if (gone.length > 0) this.#reports.report(gone);
     const towerMs = await this.#computeImages();
-    const modelDrafts = this.#speculation?.hasDraftModel
-      ? await this.#speculation.runDraftModel(this.#requests.answers(this.#scheduler.running), this.#nowMs)
+    const modelDrafts = this.#speculation?.hasModel
+      ? await this.#speculation.runModel(this.#requests.answers(this.#scheduler.running), this.#nowMs)
       : undefined;
     this.#changeSlots();
     // Again where requests came while the device took memory: they need some, too.
@@ -404,7 +402,7 @@ export class Engine {
   }
 
   #prepareNext(plan: StepPlan): PreparedStep | undefined {
-    if (this.#speculation?.hasDraftModel) return undefined;
+    if (this.#speculation?.hasModel) return undefined;
     return prepareNext(plan, {
       backend: this.#backend,
       scheduler: this.#scheduler,
@@ -622,6 +620,15 @@ export class Engine {
     this.#reports.ended(event);
     if (this.#requests.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
     return event;
+  }
+
+  #mtpOf(backend: Backend, { vocabSize }: EngineOptions): MtpDrafter | undefined {
+    if (backend.predict === undefined) return undefined;
+    return new MtpDrafter({
+      backend: backend as PredictingBackend,
+      tables: this.#scheduler.tables,
+      vocabSize,
+    });
   }
 
   /** Where texts are computed whole nothing is kept of them. */

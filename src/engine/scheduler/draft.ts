@@ -47,4 +47,6 @@ export type DraftSource =
   /** That word ends here. */
   | 'word-end'
   /** A smaller model sampled it. */
-  | 'draft-model';
+  | 'draft-model'
+  /** The model's own MTP head sampled it, after `matchLength` others. */
+  | 'mtp-head';

@@ -15,6 +15,8 @@ const PRIORS: Readonly<Record<DraftSource, Readonly<Record<number, number>>>> = 
   'word-completion': { 0: 0.4, 2: 0.6, 3: 0.8 },
   'word-end': { 0: 0.6 },
   'draft-model': { 0: 0.6 },
+  // The head is made for the first one, and is given its own states for those after it.
+  'mtp-head': { 0: 0.7, 1: 0.6, 2: 0.5, 3: 0.45, 4: 0.4 },
 };
 const LONGEST_MATCH = 8;
 /** Weight of what was seen before, after one more token. */

@@ -152,10 +152,10 @@ it('drafts are judged as if prompts beside them were computed already', () => {
 
 it('a draft model is asked for as many rounds as pay, and now and then for one where none does', () => {
   const lengths = new DraftLengths([1, 4, 8].map((rows) => ({ rows, ms: 1 })));
-  expect(lengths.rounds(1, 0.9)).toBeGreaterThan(2);
-  expect(lengths.rounds(1, 0.1)).toBe(0);
+  expect(lengths.rounds(1, () => 0.9)).toBeGreaterThan(2);
+  expect(lengths.rounds(1, () => 0.1)).toBe(0);
   lengths.observeRounds({ sequences: 1, rounds: 2, ms: 200 });
-  const asked = Array.from({ length: 130 }, () => lengths.rounds(1, 0.9));
+  const asked = Array.from({ length: 130 }, () => lengths.rounds(1, () => 0.9));
   expect(asked.filter((rounds) => rounds > 0)).toEqual([1, 1]);
 });
 

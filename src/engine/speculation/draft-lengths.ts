@@ -47,12 +47,19 @@ export class DraftLengths {
     return draftLengths(probabilities, sequences, this.#stepMs(sequences));
   }
 
-  /** How many tokens a draft model should draft for each sequence, one round after the other. */
-  rounds(sequences: number, acceptanceRate: number): number {
+  /**
+   * How many tokens a draft model should draft for each sequence, one round after the other; `acceptanceRate`: of the one after
+   * so many others.
+   */
+  rounds(sequences: number, acceptanceRate: (depth: number) => number): number {
     this.#sinceRound += 1;
     const roundMs = this.#roundMs.get(sequences) ?? ROUND_SHARE * this.#rowCosts.of(sequences);
     const stepMs = (rounds: number) => this.#rowCosts.of(sequences * (1 + rounds)) + rounds * roundMs;
-    const probabilities = Array.from({ length: MAX_ROUNDS }, (_, i) => acceptanceRate ** (i + 1));
+    let probability = 1;
+    const probabilities = Array.from({ length: MAX_ROUNDS }, (_, depth) => {
+      probability *= acceptanceRate(depth);
+      return probability;
+    });
     const [best] = draftLengths([probabilities], 1, stepMs);
     const rounds = best === 0 && this.#sinceRound >= ROUND_AGAIN_AFTER ? 1 : (best as number);
     if (rounds > 0) this.#sinceRound = 0;

@@ -7,7 +7,7 @@ import { type BatchSequence, buildBatch } from '../../compute/batch.ts';
 import type { ModelSpec } from '../../model/spec.ts';
 import { BlockTables } from '../cache/block-tables.ts';
 import { Sequence } from '../scheduler/sequence.ts';
-import type { Lookahead } from './drafter.ts';
+import type { DraftJob, ModelDrafter } from './drafter.ts';
 
 /** Tokens of all sequences together that are computed at most before drafting begins: the large model waits meanwhile. */
 const CATCH_UP_ROWS = 256;
@@ -22,12 +22,6 @@ export interface DraftModelOptions {
   readonly contextLength: number;
 }
 
-/** A sequence that wants a draft. */
-interface DraftJob {
-  readonly sequence: Sequence;
-  readonly lookahead: Lookahead;
-}
-
 /** A sequence in the draft model's own blocks. */
 interface Mirror {
   readonly copy: Sequence;
@@ -40,7 +34,9 @@ interface OpenDraft extends Mirror, DraftJob {
   readonly tokens: number[];
 }
 
-export class DraftModel {
+export class DraftModel implements ModelDrafter {
+  readonly source = 'draft-model';
+  readonly countsDepth = false;
   readonly #options: DraftModelOptions;
   readonly #tables: BlockTables;
   readonly #mirrors = new Map<Sequence, Mirror>();

@@ -79,17 +79,19 @@ describe('a draft', () => {
 describe('what a draft model says', () => {
   it('is followed where nobody knows better, as long as it was followed before', () => {
     const { drafter } = setup({ prediction: [] });
-    const proposed = drafter.propose(anything(), 31, [5, 6, 7]);
+    const proposed = drafter.propose(anything(), 31, drafted(5, 6, 7));
     expect(proposed).toMatchObject([5, 6, 7].map((token) => ({ token, ...ofModel })));
     const { drafter: other } = setup();
-    expect(other.propose(anything(), 2, [10, 6]).map(({ token }) => token)).toEqual([10, 11]);
+    expect(other.propose(anything(), 2, drafted(10, 6)).map(({ token }) => token)).toEqual([10, 11]);
   });
 
   it('is asked for only where no drafter is better', () => {
-    expect(setup().drafter.knowsBetterThanModel()).toBe(true);
-    expect(setup({ prediction: [] }).drafter.knowsBetterThanModel()).toBe(false);
+    expect(setup().drafter.knowsBetterThan('draft-model')).toBe(true);
+    expect(setup({ prediction: [] }).drafter.knowsBetterThan('draft-model')).toBe(false);
   });
 });
+
+const drafted = (...tokens: readonly number[]) => tokens.map((token) => ({ token, ...ofModel }));
 
 function near(value: number): number {
   return expect.closeTo(value, 9) as number;

@@ -2,7 +2,7 @@
 
 import type { LikelyTokens } from '../../grammar/matcher.ts';
 import type { DraftTokenCounts } from '../request.ts';
-import type { Draft, DraftToken } from '../scheduler/draft.ts';
+import type { Draft, DraftSource, DraftToken } from '../scheduler/draft.ts';
 import type { AcceptanceRates } from './acceptance-rates.ts';
 import type { Drafter, Lookahead } from './drafter.ts';
 
@@ -33,8 +33,8 @@ export class SequenceDrafter {
     return { accepted: this.#accepted, rejected: this.#rejected };
   }
 
-  /** Up to `most` tokens. `modelTokens`: what a draft model says, if it was asked. */
-  propose(lookahead: Lookahead, most: number, modelTokens: readonly number[] = []): ProposedToken[] {
+  /** Up to `most` tokens. `modelTokens`: what a model drafted, if one was asked. */
+  propose(lookahead: Lookahead, most: number, modelTokens: readonly DraftToken[] = []): ProposedToken[] {
     const grammar = new GrammarText(lookahead);
     const proposed: ProposedToken[] = [];
     let probability = 1;
@@ -44,8 +44,8 @@ export class SequenceDrafter {
       if (next === undefined) break;
       probability *= this.#rates.of(next);
       if (probability < MIN_PROBABILITY) break;
-      // After another token the draft model's say nothing.
-      if (next.token !== ofModel[proposed.length]) ofModel = [];
+      // After another token the model's say nothing.
+      if (next.token !== ofModel[proposed.length]?.token) ofModel = [];
       const { token, source, matchLength } = next;
       proposed.push({ token, source, matchLength, probability });
       grammar.accept(token);
@@ -55,9 +55,9 @@ export class SequenceDrafter {
     return proposed;
   }
 
-  /** Whether one of the drafters knows better than a draft model does as a rule. */
-  knowsBetterThanModel(): boolean {
-    const rate = this.#rates.of({ source: 'draft-model', matchLength: 0 });
+  /** Whether one of the drafters knows better than a model that drafts does as a rule. */
+  knowsBetterThan(source: DraftSource): boolean {
+    const rate = this.#rates.of({ source, matchLength: 0 });
     return this.#drafters.some((drafter) => {
       const next = drafter.propose();
       return next !== undefined && this.#rates.of(next) > rate;
@@ -88,7 +88,7 @@ export class SequenceDrafter {
   #likeliest(
     lookahead: Lookahead,
     grammar: GrammarText,
-    ofModel: number | undefined,
+    ofModel: DraftToken | undefined,
   ): DraftToken | undefined {
     const known = grammar.propose();
     const end = known === undefined ? grammar.end : undefined;
@@ -97,7 +97,7 @@ export class SequenceDrafter {
       const candidate = drafter.propose(end);
       if (candidate !== undefined) candidates.push(candidate);
     }
-    if (ofModel !== undefined) candidates.push({ token: ofModel, source: 'draft-model', matchLength: 0 });
+    if (ofModel !== undefined) candidates.push(ofModel);
     if (end !== undefined) candidates.push({ token: end, source: 'grammar-end', matchLength: 0 });
     candidates.sort((a, b) => this.#rates.of(b) - this.#rates.of(a));
     const first = candidates.find(({ token }) => lookahead.accept(token));

@@ -1,6 +1,7 @@
 // Speculative decoding for the steps of an engine: drafts for the sequences that decode, and what is learned from those that were
 // computed. Answers are the same without it. Knows no clock: times are passed in.
 
+import { KEPT_STATES } from '../../compute/backend.ts';
 import type { SampleRow } from '../../sampling/sample-row.ts';
 import type { OpenAnswer } from '../open-request.ts';
 import type { AnswerRequest, DraftTokenCounts } from '../request.ts';
@@ -10,7 +11,8 @@ import type { StepLoad, StepPlan } from '../scheduler/step-plan.ts';
 import { AcceptanceRates } from './acceptance-rates.ts';
 import { DraftLengths } from './draft-lengths.ts';
 import { DraftModel, type DraftModelOptions } from './draft-model.ts';
-import type { Drafter } from './drafter.ts';
+import type { Drafter, ModelDrafter, ModelDrafts } from './drafter.ts';
+import type { MtpDrafter } from './mtp-drafter.ts';
 import { NgramCache, NgramCacheDrafter } from './n-gram-cache.ts';
 import { PromptLookupDrafter } from './prompt-lookup-drafter.ts';
 import type { RowTime } from './row-costs.ts';
@@ -26,9 +28,6 @@ export interface SpeculationOptions {
   readonly newDrafter?: (request: AnswerRequest, tokens: Int32Array) => Drafter;
 }
 
-/** What a draft model says, by sequence. */
-export type ModelDrafts = ReadonlyMap<Sequence, readonly number[]>;
-
 const noModelDrafts: ModelDrafts = new Map();
 
 export class SpeculativeDecoding {
@@ -37,40 +36,46 @@ export class SpeculativeDecoding {
   readonly #rates = new AcceptanceRates();
   readonly #ngramCache = new NgramCache();
   readonly #drafters = new Map<Sequence, SequenceDrafter>();
-  readonly #draftModel: DraftModel | undefined;
+  /** Of a draft: an MTP head goes on from the state of the last token that was accepted, of which blocks keep few. */
+  readonly #mostTokens: number;
+  readonly #model: ModelDrafter | undefined;
 
-  /** `blocks`: how many of the draft model's may hold memory. */
-  constructor(options: SpeculationOptions, blocks: number) {
+  /** `blocks`: how many of a draft model's may hold memory. `head`: the model's own, which drafts where no draft model is given. */
+  constructor(options: SpeculationOptions, blocks: number, head?: MtpDrafter) {
     this.#options = options;
     this.#lengths = new DraftLengths(options.rowTimes);
-    if (options.draft !== undefined) this.#draftModel = new DraftModel(options.draft);
+    this.#model = options.draft === undefined ? head : new DraftModel(options.draft);
+    this.#mostTokens = head === undefined ? Number.POSITIVE_INFINITY : KEPT_STATES - 1;
     this.allow(blocks);
   }
 
   allow(blocks: number): void {
-    this.#draftModel?.allow(blocks);
+    this.#model?.allow(blocks);
   }
 
   useThreads(count: number): void {
-    this.#draftModel?.useThreads(count);
+    this.#model?.useThreads(count);
   }
 
-  get hasDraftModel(): boolean {
-    return this.#draftModel !== undefined;
+  /** Whether a model drafts, before each step: a smaller one, or the MTP head. */
+  get hasModel(): boolean {
+    return this.#model !== undefined;
   }
 
-  /** Before a step: lets the draft model draft for those that decode, where no drafter knows better. */
-  async runDraftModel(running: readonly OpenAnswer[], nowMs: () => number): Promise<ModelDrafts> {
-    const model = this.#draftModel;
+  /** Before a step: lets the model draft for those that decode, where no drafter knows better. */
+  async runModel(running: readonly OpenAnswer[], nowMs: () => number): Promise<ModelDrafts> {
+    const model = this.#model;
     if (model === undefined) return noModelDrafts;
+    const { source } = model;
     const jobs = running
       .filter(({ sequence }) => {
         const drafter = this.#drafters.get(sequence);
-        return sequence.remaining === 1 && model.fits(sequence) && drafter?.knowsBetterThanModel() === false;
+        return sequence.remaining === 1 && model.fits(sequence) && drafter?.knowsBetterThan(source) === false;
       })
       .map((open) => ({ sequence: open.sequence, lookahead: open.lookahead() }));
     if (jobs.length === 0) return noModelDrafts;
-    const rate = this.#rates.of({ source: 'draft-model', matchLength: 0 });
+    const matchLength = (depth: number) => (model.countsDepth ? depth : 0);
+    const rate = (depth: number) => this.#rates.of({ source, matchLength: matchLength(depth) });
     const most = this.#lengths.rounds(jobs.length, rate);
     if (most === 0) return noModelDrafts;
     const ready = await model.catchUp(jobs);
@@ -79,7 +84,12 @@ export class SpeculativeDecoding {
     const rounds = Math.max(0, ...[...drafts.values()].map(({ length }) => length));
     const ms = nowMs() - startedMs;
     if (rounds > 0) this.#lengths.observeRounds({ sequences: drafts.size, rounds, ms });
-    return drafts;
+    return new Map(
+      [...drafts].map(([sequence, tokens]) => [
+        sequence,
+        tokens.map((token, depth) => ({ token, source, matchLength: matchLength(depth) })),
+      ]),
+    );
   }
 
   /** Drafts for the answers that decode in a step, which is `load` without them. */
@@ -91,7 +101,7 @@ export class SpeculativeDecoding {
     if (!this.#lengths.couldPay(decoding.length, load)) return new Map();
     const proposed = decoding.map((open) => {
       const { sequence } = open;
-      const most = sequence.maxTokens - 1 - sequence.length;
+      const most = Math.min(sequence.maxTokens - 1 - sequence.length, this.#mostTokens);
       return this.#drafterOf(open).propose(open.lookahead(), most, modelDrafts.get(sequence));
     });
     const lengths = this.#lengths.of(
@@ -108,8 +118,8 @@ export class SpeculativeDecoding {
 
   /** The step is planned: gives back what is needed no more. */
   async planned({ preempted }: StepPlan): Promise<void> {
-    for (const sequence of preempted) this.#draftModel?.release(sequence);
-    await this.#draftModel?.keepToLimit();
+    for (const sequence of preempted) this.#model?.release(sequence);
+    await this.#model?.keepToLimit();
   }
 
   observe(plan: StepPlan, ms: number): void {
@@ -125,7 +135,7 @@ export class SpeculativeDecoding {
   end(sequence: Sequence): DraftTokenCounts | undefined {
     const counts = this.#drafters.get(sequence)?.counts;
     this.#drafters.delete(sequence);
-    this.#draftModel?.release(sequence);
+    this.#model?.release(sequence);
     return counts;
   }
 
