@@ -3,9 +3,10 @@
 // one that has had its turn takes no new requests, ends those it has, and leaves; who asks for it meanwhile waits.
 
 import { removeSavedSlots } from '../block-store/slot-files.ts';
+import { mtpChoice } from '../engine/speculation/mtp-choice.ts';
 import type { AdapterPath } from '../model/open-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
-import { textOnlyNotice } from '../model/spec-walk.ts';
+import { mtpNotice, textOnlyNotice } from '../model/spec-walk.ts';
 import { messageOf } from '../runtime/error-message.ts';
 import { type LongTimer, runAfter } from '../runtime/timers.ts';
 import { AdapterChanges } from './adapter-changes.ts';
@@ -345,6 +346,7 @@ export class ManagedPool implements ModelPool {
     try {
       const { memoryBytes, engine, kv } = this.#options;
       const contextLength = engine.engine?.contextLength;
+      const speculation = engine.engine?.speculation;
       const local = openLocalModel(path, {
         ...(contextLength === undefined ? {} : { contextLength }),
         adapters,
@@ -352,9 +354,10 @@ export class ManagedPool implements ModelPool {
         toolFormat,
         images: this.#readsImages && 'if-possible',
         projectorPath,
+        mtp: mtpChoice({ backend: engine.backend, draftPath, speculation }),
       });
       local.close();
-      const speculates = engine.engine?.speculation !== false;
+      const speculates = speculation !== false;
       const draft = draftPath === undefined || !speculates ? undefined : openDraft(draftPath, local);
       // Pinned models never leave: what their weights take is out of reach for good.
       const pinned = [...this.#occupied.values()].filter(({ model }) => model.pinned && model !== slot.model);
@@ -414,6 +417,8 @@ export class ManagedPool implements ModelPool {
     const visionProblem = local.visionProblem ?? unseenBecause(spec, this.#options.engine.images);
     const less = textOnlyNotice(spec);
     if (less !== undefined) this.#notify('fallback', name, visionProblem ?? less);
+    const withoutMtp = mtpNotice(spec);
+    if (withoutMtp !== undefined) this.#notify('fallback', name, withoutMtp);
     const { blockCount } = memory;
     const servedAs = (itsName: string, adapter?: number): ServedModel => ({
       name: itsName,
