@@ -124,6 +124,48 @@ export function writeRandomFolder(folder: string, family: RandomFamily, seed = 1
   writeFileSync(join(folder, 'model.safetensors'), writeSafetensors(tensors));
 }
 
+const mtpHead: Shapes = {
+  'mtp.fc.weight': [HIDDEN, 2 * HIDDEN],
+  'mtp.pre_fc_norm_embedding.weight': [HIDDEN],
+  'mtp.pre_fc_norm_hidden.weight': [HIDDEN],
+  'mtp.norm.weight': [HIDDEN],
+  ...prefixed('mtp.layers.0', { ...norms, ...experts, ...attention(2 * 4 * HEAD), ...shared }),
+};
+
+/**
+ * A model with an MTP head, of a vocabulary of so many tokens; fills a folder that exists. The head is never right, or always: then
+ * nothing but the newest token says what comes next.
+ */
+export function writeFolderWithMtp(
+  folder: string,
+  head: 'never right' | 'always right',
+  vocabSize: number,
+): void {
+  const { config, shapes } = families.qwen3_5_moe;
+  const random = seededRandom(3);
+  const own = { ...shapes, ...mtpHead, 'lm_head.weight': [vocabSize, HIDDEN] };
+  const all: Shapes = { ...own, 'model.embed_tokens.weight': [vocabSize, HIDDEN] };
+  const tensors = Object.entries(all).map(([name, shape]) => {
+    const made = tensor(name, shape, random);
+    return head === 'always right' ? { ...made, bytes: withoutLayers(name, shape) ?? made.bytes } : made;
+  });
+  const whole = { ...config, vocab_size: vocabSize, tie_word_embeddings: false };
+  writeFileSync(join(folder, 'config.json'), JSON.stringify(whole));
+  writeFileSync(join(folder, 'model.safetensors'), writeSafetensors(tensors));
+}
+
+/** Layers add nothing, norms are all alike, and the head hands the token on; undefined where a tensor may be as it is. */
+function withoutLayers(name: string, shape: readonly number[]): Uint8Array | undefined {
+  const values = new Float32Array(shape.reduce((product, size) => product * size, 1));
+  if (name === 'mtp.fc.weight') for (let i = 0; i < HIDDEN; i++) values[i * 2 * HIDDEN + i] = 1;
+  else if (!/(o|out|down)_proj\.weight$|(?<!linear_attn\.)norm\w*\.weight$/.test(name)) return undefined;
+  return new Uint8Array(values.buffer);
+}
+
+function prefixed(prefix: string, shapes: Shapes): Shapes {
+  return Object.fromEntries(Object.entries(shapes).map(([name, shape]) => [`${prefix}.${name}`, shape]));
+}
+
 /** An adapter in the form of PEFT's for every matrix of a model that takes one; fills a folder that exists. */
 export function writeRandomAdapter(folder: string, family: RandomFamily, seed: number): void {
   const random = seededRandom(seed);

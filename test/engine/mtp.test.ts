@@ -1,0 +1,212 @@
+// An MTP head that drafts: answers are those without it, whether it is always right or never, alone, among others, in chunks, with
+// grammars, after prefixes that were found, after preemption and from the memory of the machine; and it saves steps where it is right.
+
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { chooseBackend } from '../../src/compute/choose-backend.ts';
+import type { EngineOptions } from '../../src/engine/engine.ts';
+import { LocalEngine } from '../../src/engine/local-engine.ts';
+import { checkIntegrity } from '../../src/engine/scheduler/integrity.ts';
+import { rulesOf } from '../../src/grammar/assemble.ts';
+import { compileRules } from '../../src/grammar/compile.ts';
+import { openSpec } from '../../src/model/open-spec.ts';
+import { SupervisedEngine } from '../../src/pool/supervised-engine.ts';
+import { embeddedVocabulary } from '../support/embedded-engine.ts';
+import { type Answer, collect, engineRequest, type TestRequest } from '../support/engine-requests.ts';
+import { writeFolderWithMtp } from '../support/random-folder.ts';
+import { randomTokens } from '../support/tiny-model.ts';
+
+const VOCABULARY = 4096;
+const NEW_TOKENS = 60;
+/** Nobody else drafts. */
+const alone = { newDrafter: () => ({ propose: () => undefined, extend() {}, rollBack() {}, accept() {} }) };
+
+const grammar = compileRules(
+  rulesOf(
+    {
+      kind: 'schema',
+      schema: {
+        type: 'object',
+        properties: { name: { type: 'string', maxLength: 20 }, kind: { enum: ['red', 'green', 'blue'] } },
+        required: ['name', 'kind'],
+        additionalProperties: false,
+      },
+    },
+    () => undefined,
+  ).rules,
+);
+
+/** Some begin alike, some are long, some are sampled, and some are held to a grammar. */
+const requests: readonly TestRequest[] = Array.from({ length: 8 }, (_, n) => ({
+  prompt: [
+    ...randomTokens(n % 3 === 0 ? 70 : 33, VOCABULARY, 1 + (n % 3)),
+    ...randomTokens(1 + 13 * n, VOCABULARY, n),
+  ],
+  sampling: {
+    temperature: n % 2,
+    seed: n,
+    maxTokens: NEW_TOKENS,
+    logprobs: 0,
+    ...(n === 3 ? { repetitionPenalty: 1.2 } : {}),
+  },
+  ...(n === 6 ? { grammar } : {}),
+}));
+const shortest = { ...requests[0], prompt: [7] } as TestRequest;
+
+interface Run {
+  readonly answers: readonly Answer[];
+  readonly steps: number;
+  readonly hits: number;
+  readonly preemptions: number;
+}
+
+/** What is asked together, one after the other. */
+async function run(
+  modelPath: string,
+  asked: readonly (readonly TestRequest[])[],
+  options: Partial<EngineOptions> = {},
+): Promise<Run> {
+  const { spec, weights } = openSpec(modelPath, { mtp: options.speculation !== false });
+  const blockCount = options.blockCount ?? 128;
+  const backend = await chooseBackend(undefined).create(spec, weights, { blockCount, stateSlots: 40 });
+  const own = { blockCount, vocabSize: VOCABULARY, contextLength: spec.contextLength, endIds: [] };
+  const budget = { kind: 'fixed', maxStepTokens: 256 } as const;
+  const engine = new LocalEngine(backend, { budget, ...options, ...own }, evenClock());
+  engine.setVocabulary(embeddedVocabulary);
+  const checks = engine.monitor.subscribe({ step: () => checkIntegrity(engine.engine.scheduler) });
+  try {
+    const answers: Answer[] = [];
+    for (const together of asked) {
+      const submitted = together.map((one) => collect(engine.submit(engineRequest(one, VOCABULARY))));
+      answers.push(...(await Promise.all(submitted)));
+    }
+    const { prefixHitTokens: hits, preemptions } = engine.engine.scheduler.stats(0).counters;
+    return { answers, steps: (await engine.stats()).steps, hits, preemptions };
+  } finally {
+    checks.end();
+    await engine.close();
+    weights.close();
+  }
+}
+
+/** All steps take as long, and so does whatever the head drafts before one. */
+function evenClock(): () => number {
+  let ms = 0;
+  return () => ms++;
+}
+
+/** All but what tells of the draft tokens themselves, and of blocks. */
+const said = ({ tokens, logprobs, finish: { reason, error } }: Answer) => ({
+  tokens,
+  logprobs,
+  reason,
+  error,
+});
+/** Of answers to which no grammar gave draft tokens. */
+const count = (answers: readonly Answer[], kind: 'accepted' | 'rejected') =>
+  answers.reduce((sum, { finish }, n) => sum + (n === 6 ? 0 : (finish.draftTokens?.[kind] ?? 0)), 0);
+
+describe.each(['always right', 'never right'] as const)('answers with an MTP head that is %s', (head) => {
+  let folder: string;
+  let plain: Run;
+
+  beforeAll(async () => {
+    folder = join(mkdtempSync(join(tmpdir(), 'chairlift-')), 'model');
+    mkdirSync(folder);
+    writeFolderWithMtp(folder, head, VOCABULARY);
+    plain = await run(
+      folder,
+      [...requests, shortest].map((one) => [one]),
+      { speculation: false },
+    );
+  });
+
+  afterAll(() => rmSync(join(folder, '..'), { recursive: true, force: true }));
+
+  const expectSame = (answers: readonly Answer[], wanted = plain.answers.slice(0, answers.length)) =>
+    expect(answers.map(said)).toEqual(wanted.map(said));
+
+  it('are those without, alone, and its drafts are counted', async () => {
+    const { answers, steps } = await run(
+      folder,
+      [...requests, shortest].map((one) => [one]),
+      alone,
+    );
+    expectSame(answers);
+    const [accepted, rejected] = [count(answers, 'accepted'), count(answers, 'rejected')];
+    if (head === 'always right') {
+      expect(accepted).toBeGreaterThan(20 * rejected);
+      expect(steps).toBeLessThan(0.8 * plain.steps);
+    } else expect(rejected).toBeGreaterThan(0);
+  });
+
+  it('are those without, among others and beside other drafters', async () => {
+    const { answers } = await run(folder, [requests]);
+    expectSame(answers);
+  });
+
+  it('are those without, in small chunks', async () => {
+    const { answers } = await run(folder, [requests.slice(0, 3), requests.slice(3)], {
+      ...alone,
+      budget: { kind: 'fixed', maxStepTokens: 19 },
+    });
+    expectSame(answers);
+  });
+
+  it('are those without, after a prefix was found, and drafts are as good as before', async () => {
+    const { answers, hits } = await run(
+      folder,
+      [...requests, ...requests].map((one) => [one]),
+      alone,
+    );
+    const [first, second] = [answers.slice(0, requests.length), answers.slice(requests.length)];
+    expectSame(first);
+    expectSame(second);
+    expect(hits).toBeGreaterThan(300);
+    if (head === 'always right')
+      expect(count(second, 'accepted')).toBeGreaterThan(20 * count(second, 'rejected'));
+  });
+
+  it('are those without, after preemption', async () => {
+    const { answers, preemptions } = await run(folder, [requests], {
+      ...alone,
+      blockCount: 22,
+      watermark: 1,
+    });
+    expectSame(answers);
+    expect(preemptions).toBeGreaterThan(0);
+  });
+
+  it('are those without, from the memory of the machine', async () => {
+    const twice = [...requests, ...requests].map((one) => [one]);
+    const { answers } = await run(folder, twice, { ...alone, blockCount: 16, hostBytes: 1 << 28 });
+    expectSame(answers, [
+      ...plain.answers.slice(0, requests.length),
+      ...plain.answers.slice(0, requests.length),
+    ]);
+  });
+
+  it('are whole though the engine process is killed', async () => {
+    const engine = new SupervisedEngine({
+      modelPath: folder,
+      engine: { blockCount: 128, budget: { kind: 'fixed', maxStepTokens: 64 }, endIds: [] },
+    });
+    try {
+      expect(await engine.start()).toMatchObject({ ok: true });
+      const one = requests[4] as TestRequest;
+      const long = { ...one, sampling: { ...one.sampling, maxTokens: 600 } };
+      const { answers } = await run(folder, [[long]], { speculation: false });
+      const tokens: number[] = [];
+      for await (const event of engine.submit(engineRequest(long, VOCABULARY))) {
+        if (event.kind === 'finish') expect(event).toMatchObject({ reason: 'length' });
+        else if (tokens.push(event.token) === 11) process.kill(engine.pid as number, 'SIGKILL');
+      }
+      expect(engine.restarts).toBe(1);
+      expect(tokens).toEqual(answers[0]?.tokens);
+    } finally {
+      await engine.close();
+    }
+  });
+});
