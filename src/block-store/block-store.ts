@@ -255,7 +255,7 @@ export class BlockStore implements BlockTier {
 
 /** Opening seals takes a thread a second for a GB or so. */
 function readThreadsHere(): number {
-  return Math.min(4, Math.max(1, Math.floor(availableParallelism() / 4)));
+  return Math.min(8, Math.max(1, Math.floor(availableParallelism() / 2)));
 }
 
 function nameOf(key: BlockKey): string {

@@ -7,7 +7,7 @@ import type { ReadBlock, WantedBlock } from './record-reader.ts';
 
 const entry = new URL('../../dist/block-store/read-thread.js', import.meta.url);
 
-const JOB_BYTES = 16 * 2 ** 20;
+const JOB_BYTES = 4 * 2 ** 20;
 
 interface Job {
   readonly wanted: readonly WantedBlock[];

@@ -19,7 +19,7 @@ const HEAD_BYTES = TENANT_BYTES + NONCE_BYTES;
 export const RECORD_OVERHEAD_BYTES = HEAD_BYTES + TAG_BYTES;
 
 /** Opened at once: what a cipher gives is made anew each time, and as much as a cache holds costs little. */
-const PIECE_BYTES = 64 * 2 ** 10;
+const PIECE_BYTES = 256 * 2 ** 10;
 
 /** Derived keys that are kept at most; tenants may come and go. */
 const KEPT_KEYS = 4096;

@@ -6,8 +6,8 @@ import type { Loading, Sequence } from '../scheduler/sequence.ts';
 import type { StoredBlocks } from './stored-blocks.ts';
 
 /** Bytes that are read in one go, and those that may be there or on their way before they are written. */
-const READ_BYTES = 16 << 20;
-const AHEAD_BYTES = 48 << 20;
+const READ_BYTES = 8 << 20;
+const AHEAD_BYTES = 96 << 20;
 /** Where nothing has come for so long after all could have been computed, the rest is: the disk does not answer, or others have it. */
 const LATE_MS = 1000;
 
