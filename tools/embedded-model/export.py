@@ -1,4 +1,7 @@
-"""Writing the model as a GGUF file with Q8_0 matrices, and reading it back."""
+"""Writing the model as a GGUF file with Q8_0 matrices, and reading it back.
+
+    python export.py with-head.gguf without.gguf     leaves out the head, for programs that refuse tensors they do not know
+"""
 
 import json
 import struct
@@ -38,13 +41,13 @@ def interleave(matrix, heads):
     return matrix.reshape(heads, 2, rows // heads // 2, columns).swapaxes(1, 2).reshape(rows, columns)
 
 
-def tensors(model):
-    """GGUF name -> array, norms first as vectors."""
+def tensors(model, head):
+    """GGUF name -> array, norms first as vectors. The head is a further block."""
     weight = lambda module: module.weight.detach().float().cpu().numpy()
     shape = model.shape
     yield "token_embd.weight", weight(model.embedding)
     yield "output_norm.weight", weight(model.norm)
-    for i, block in enumerate(model.blocks):
+    for i, block in enumerate([*model.blocks, *([head.block] if head else [])]):
         yield f"blk.{i}.attn_norm.weight", weight(block.attention_norm)
         yield f"blk.{i}.attn_q.weight", interleave(weight(block.q), shape.heads)
         yield f"blk.{i}.attn_k.weight", interleave(weight(block.k), shape.kv_heads)
@@ -54,9 +57,15 @@ def tensors(model):
         yield f"blk.{i}.ffn_gate.weight", weight(block.gate)
         yield f"blk.{i}.ffn_up.weight", weight(block.up)
         yield f"blk.{i}.ffn_down.weight", weight(block.down)
+    if head:
+        own = f"blk.{shape.layers}.nextn"
+        yield f"{own}.enorm.weight", weight(head.embedding_norm)
+        yield f"{own}.hnorm.weight", weight(head.state_norm)
+        yield f"{own}.eh_proj.weight", weight(head.projection)
+        yield f"{own}.shared_head_norm.weight", weight(head.norm)
 
 
-def metadata(shape, tokenizer):
+def metadata(shape, tokenizer, heads):
     state = json.loads(tokenizer.to_str())
     ids = tokenizer.get_vocab(with_added_tokens=True)
     tokens = sorted(ids, key=ids.get)
@@ -73,7 +82,8 @@ def metadata(shape, tokenizer):
         ("general.languages", (ARRAY, STRING), ["en"]),
         ("general.file_type", UINT32, 7),
         ("general.quantization_version", UINT32, 2),
-        ("llama.block_count", UINT32, shape.layers),
+        ("llama.block_count", UINT32, shape.layers + heads),
+        *([("llama.nextn_predict_layers", UINT32, heads)] if heads else []),
         ("llama.context_length", UINT32, shape.context),
         ("llama.embedding_length", UINT32, shape.width),
         ("llama.feed_forward_length", UINT32, shape.hidden),
@@ -105,10 +115,10 @@ def packed(kind, value):
     return struct.pack({UINT32: "<I", INT32: "<i", FLOAT32: "<f", BOOL: "<?"}[kind], value)
 
 
-def write(path, model, tokenizer):
-    entries = metadata(model.shape, tokenizer)
+def write(path, model, tokenizer, head=None):
+    entries = metadata(model.shape, tokenizer, 1 if head else 0)
     header, bodies, offset, count = b"", [], 0, 0
-    for name, array in tensors(model):
+    for name, array in tensors(model, head):
         if array.ndim == 2:
             scale, values = quantise(array)
             body, kind = numpy.concatenate([scale.view(numpy.int8), values], axis=1).tobytes(), Q8_0
@@ -120,12 +130,12 @@ def write(path, model, tokenizer):
         offset += len(body)
         count += 1
     fields = b"".join(packed(STRING, key) + struct.pack("<I", kind[0] if isinstance(kind, tuple) else kind) + packed(kind, value) for key, kind, value in entries)
-    head = b"GGUF" + struct.pack("<IQQ", 3, count, len(entries)) + fields + header
-    path.write_bytes(head + b"\0" * (-len(head) % ALIGNMENT) + b"".join(bodies))
+    front = b"GGUF" + struct.pack("<IQQ", 3, count, len(entries)) + fields + header
+    path.write_bytes(front + b"\0" * (-len(front) % ALIGNMENT) + b"".join(bodies))
 
 
 def read(path):
-    """The model of a GGUF file in float32, through the `gguf` package: an independent reader."""
+    """The model of a GGUF file in float32, without its head, through the `gguf` package: an independent reader."""
     import torch
     from gguf import GGUFReader
     from gguf.quants import dequantize
@@ -134,8 +144,9 @@ def read(path):
 
     reader = GGUFReader(path)
     field = lambda key: reader.fields[key].contents()
+    heads = field("llama.nextn_predict_layers") if "llama.nextn_predict_layers" in reader.fields else 0
     shape = Shape(
-        vocabulary=field("llama.vocab_size"), width=field("llama.embedding_length"), layers=field("llama.block_count"), heads=field("llama.attention.head_count"),
+        vocabulary=field("llama.vocab_size"), width=field("llama.embedding_length"), layers=field("llama.block_count") - heads, heads=field("llama.attention.head_count"),
         kv_heads=field("llama.attention.head_count_kv"), hidden=field("llama.feed_forward_length"), context=field("llama.context_length"),
         rope_base=field("llama.rope.freq_base"), epsilon=field("llama.attention.layer_norm_rms_epsilon"),
     )
@@ -166,3 +177,13 @@ def as_shipped(model):
             if weight.ndim == 2:
                 weight.copy_(torch.from_numpy(dequantised(weight.float().cpu().numpy())))
     return model.float().eval()
+
+
+if __name__ == "__main__":
+    import sys
+    from pathlib import Path
+
+    from tokenizer import load
+
+    source, target = map(Path, sys.argv[1:])
+    write(target, read(source), load())

@@ -73,6 +73,60 @@ class Block(nn.Module):
         return x + self.down(functional.silu(self.gate(h)) * self.up(h))
 
 
+class Head(nn.Module):
+    """Predicts the token after the next one of the next token and of the state that the model made before it (multi-token prediction).
+
+    Its own states may stand for the model's, so that it goes on by itself.
+    """
+
+    def __init__(self, shape):
+        super().__init__()
+        self.embedding_norm = Norm(shape.width, shape.epsilon)
+        self.state_norm = Norm(shape.width, shape.epsilon)
+        self.projection = nn.Linear(2 * shape.width, shape.width, bias=False)
+        self.block = Block(shape)
+        self.norm = Norm(shape.width, shape.epsilon)
+        for name, weight in self.named_parameters():
+            if weight.ndim == 2:
+                nn.init.normal_(weight, std=0.02 / (2 * shape.layers) ** 0.5 if name.endswith(("o.weight", "down.weight")) else 0.02)
+
+    def unroll(self, embeddings, states, cos, sin, depths):
+        """States of the head, by depth: the first follow the model's, each other those of the depth before.
+
+        Row r has the embedding of token r + 1 and the model's state of token r. At depth d it attends to what depth 1 left of rows up to
+        r - d + 1 and to what each other depth left of one row after those: as where the head drafts d tokens, and the model then computes them.
+        """
+        block, shape = self.block, self.block.shape
+        batch, length, width = states.shape
+        split = lambda t: t.view(batch, length, -1, shape.head).transpose(1, 2)
+        rows = torch.arange(length, device=states.device)
+        told = self.embedding_norm(embeddings)
+        state, keys, values = states, [], []
+        for depth in range(1, depths + 1):
+            x = self.projection(torch.cat((told, self.state_norm(state)), dim=-1))
+            h = block.attention_norm(x)
+            q, k, v = rotate(split(block.q(h)), cos, sin), rotate(split(block.k(h)), cos, sin), split(block.v(h))
+            repeated = lambda t: t.repeat_interleave(shape.heads // shape.kv_heads, dim=1)
+            keys.append(repeated(k))
+            values.append(repeated(v))
+            scores = (q @ keys[0].transpose(2, 3)) / shape.head**0.5
+            scores = scores.masked_fill(rows[None, :] > rows[:, None] - (depth - 1), -torch.inf)
+            # The key of depth j that row r sees is that of row r - (depth - j).
+            late = [torch.roll(part, depth - j, dims=2) for j in range(2, depth + 1) for part in (keys[j - 1], values[j - 1])]
+            own = [(q * key).sum(-1, keepdim=True) / shape.head**0.5 for key in late[::2]]
+            chances = torch.cat([scores, *own], dim=-1).float().softmax(-1).to(v.dtype)
+            mixed = chances[..., :length] @ values[0]
+            for place, value in enumerate(late[1::2]):
+                mixed = mixed + chances[..., length + place, None] * value
+            x = x + block.o(mixed.transpose(1, 2).reshape(batch, length, width))
+            h = block.ffn_norm(x)
+            x = x + block.down(functional.silu(block.gate(h)) * block.up(h))
+            made = self.norm(x)
+            yield made
+            # The first row has none before it: it is not asked for at further depths.
+            state = torch.roll(made, 1, dims=1)
+
+
 class Cache:
     """Keys and values of what has been read so far."""
 

@@ -1,7 +1,7 @@
 // Llama and what shares its shape: SmolLM, TinyLlama, and Mistral and Mixtral in GGUF files.
 
 import { configError } from '../config.ts';
-import type { NormOptions } from '../layer-builder.ts';
+import type { LayerBuilder, NormOptions } from '../layer-builder.ts';
 import { activationOf, biasesOf, windowOf } from '../layer-config.ts';
 import { preNorm } from '../layer-shapes.ts';
 import { type AttentionOptions, attention } from '../layers/attention.ts';
@@ -28,13 +28,15 @@ export function llamaLike(source: ModelSource, options: LlamaOptions): ModelSpec
   const model = new ModelBuilder(source, options);
   const rope = model.rope(ropeOf(config, sizes));
   const { activation = activationOf(config), ...dense } = options.mlp ?? {};
+  const build = (layer: LayerBuilder, more?: Partial<AttentionOptions>) =>
+    preNorm(
+      layer,
+      attention(layer, { ...options.attention(rope, layer.index), ...more }),
+      mlpOrMoe(layer, { activation, ...dense }, options.moe),
+    );
   return model.spec({
-    layers: (layer) =>
-      preNorm(
-        layer,
-        attention(layer, options.attention(rope, layer.index)),
-        mlpOrMoe(layer, { activation, ...dense }, options.moe),
-      ),
+    layers: (layer) => build(layer),
+    mtpLayer: (layer) => build(layer, { skipsFirst: true }),
   });
 }
 
