@@ -50,6 +50,19 @@ export async function measuredRows(backend: Backend, onTrial: () => void = () =>
   return times;
 }
 
+/** What one draft token of the model's own MTP head takes; undefined where it has none. After steps of several rows, whose states it goes on from. */
+export async function measuredRound(backend: Backend): Promise<number | undefined> {
+  if (backend.predict === undefined) return undefined;
+  const batch = buildBatch([{ tokens: [0], start: 1, blocks: [0], wantLogits: 'none' }]);
+  let least = Number.POSITIVE_INFINITY;
+  for (let trial = 0; trial < TRIALS; trial++) {
+    const started = performance.now();
+    await backend.predict(batch);
+    least = Math.min(least, performance.now() - started);
+  }
+  return least;
+}
+
 function stateOf(backend: Backend, sequence: Parameters<typeof ownSlot>[0]) {
   return backend.stateSlots === undefined ? {} : { state: ownSlot(sequence, 0) };
 }

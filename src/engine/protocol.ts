@@ -64,6 +64,7 @@ export interface EngineSettings {
     | 'draft'
     | 'newDrafter'
     | 'rowTimes'
+    | 'roundMs'
     | 'hostBytes'
     | 'slots'
   > & {

@@ -150,6 +150,23 @@ it('drafts are judged as if prompts beside them were computed already', () => {
   expect(flat.of([[0.9, 0.8]], load)).toEqual([2]);
 });
 
+it('what a round of an MTP head was measured to take counts before the first one, and a slow round is no proof', () => {
+  const rows = [
+    { rows: 1, ms: 1 },
+    { rows: 8, ms: 2 },
+  ];
+  const often = () => 0.9;
+  expect(new DraftLengths(rows, 0.1).rounds(1, often)).toBeGreaterThan(3);
+  expect(new DraftLengths(rows, 1.5).rounds(1, often)).toBe(0);
+  const lengths = new DraftLengths(rows, 0.1);
+  lengths.observeRounds({ sequences: 1, rounds: 1, ms: 3 });
+  expect(lengths.rounds(1, often)).toBeGreaterThan(0);
+  for (let times = 0; times < 30; times++) lengths.observeRounds({ sequences: 1, rounds: 1, ms: 3 });
+  expect(lengths.rounds(1, often)).toBe(0);
+  for (let times = 0; times < 5; times++) lengths.observeRounds({ sequences: 1, rounds: 1, ms: 0.1 });
+  expect(lengths.rounds(1, often)).toBeGreaterThan(3);
+});
+
 it('a draft model is asked for as many rounds as pay, and now and then for one where none does', () => {
   const lengths = new DraftLengths([1, 4, 8].map((rows) => ({ rows, ms: 1 })));
   expect(lengths.rounds(1, () => 0.9)).toBeGreaterThan(2);

@@ -10,9 +10,10 @@ import { RowCosts, type RowTime } from './row-costs.ts';
  */
 const LEAST_GAIN = { few: 0.02, many: 0.3 } as const;
 const FEW_SEQUENCES = 8;
-/** The part of a step that a round of a draft model is thought to take, before it was measured. */
+/** The part of a step that a round of a model that drafts is thought to take, before it was measured. */
 const ROUND_SHARE = 0.15;
-const ROUND_LEARNING = 0.1;
+/** What disturbs a round only makes it longer: a short one is believed sooner. */
+const ROUND_LEARNING = { shorter: 0.5, longer: 0.1 } as const;
 /** Steps after which a draft model that does not pay is tried again. */
 const ROUND_AGAIN_AFTER = 64;
 const MAX_ROUNDS = 8;
@@ -30,9 +31,14 @@ export class DraftLengths {
   readonly #roundMs = new Map<number, number>();
   #sinceRound = 0;
 
-  /** What steps of several rows were measured to take. */
-  constructor(rowTimes?: readonly RowTime[]) {
+  /** A round for one sequence in steps of one row, where it was measured before the first step. */
+  readonly #roundShare: number | undefined;
+
+  /** `rowTimes`: what steps of several rows were measured to take; `roundMs`: what a round for one sequence was. */
+  constructor(rowTimes?: readonly RowTime[], roundMs?: number) {
     this.#rowCosts = new RowCosts(rowTimes);
+    const [first] = rowTimes ?? [];
+    if (roundMs !== undefined && first !== undefined) this.#roundShare = roundMs / first.ms;
   }
 
   /** Whether a draft token would pay in this step if it were surely accepted. Now and then a step goes without, to be measured. */
@@ -53,7 +59,10 @@ export class DraftLengths {
    */
   rounds(sequences: number, acceptanceRate: (depth: number) => number): number {
     this.#sinceRound += 1;
-    const roundMs = this.#roundMs.get(sequences) ?? ROUND_SHARE * this.#rowCosts.of(sequences);
+    const roundMs =
+      this.#roundMs.get(sequences) ??
+      this.#expectedRoundMs(sequences) ??
+      ROUND_SHARE * this.#rowCosts.of(sequences);
     const stepMs = (rounds: number) => this.#rowCosts.of(sequences * (1 + rounds)) + rounds * roundMs;
     let probability = 1;
     const probabilities = Array.from({ length: MAX_ROUNDS }, (_, depth) => {
@@ -68,8 +77,13 @@ export class DraftLengths {
 
   observeRounds({ sequences, rounds, ms }: RoundTime): void {
     const each = this.#rowCosts.usually(ms / rounds);
-    const before = this.#roundMs.get(sequences) ?? each;
-    this.#roundMs.set(sequences, before + ROUND_LEARNING * (each - before));
+    const before = this.#roundMs.get(sequences) ?? this.#expectedRoundMs(sequences) ?? each;
+    const learning = each < before ? ROUND_LEARNING.shorter : ROUND_LEARNING.longer;
+    this.#roundMs.set(sequences, before + learning * (each - before));
+  }
+
+  #expectedRoundMs(sequences: number): number | undefined {
+    return this.#roundShare === undefined ? undefined : this.#roundShare * this.#rowCosts.of(sequences);
   }
 
   observe({ items, load }: StepPlan, ms: number): void {

@@ -24,6 +24,8 @@ export interface SpeculationOptions {
   readonly draft?: DraftModelOptions | undefined;
   /** What steps of several rows were measured to take. Default: what is usual. */
   readonly rowTimes?: readonly RowTime[] | undefined;
+  /** What a draft token of the model's own head was measured to take, for one sequence. Default: what is usual. */
+  readonly roundMs?: number | undefined;
   /** Who drafts. Default: prompt lookup, the n-gram cache and word completion. */
   readonly newDrafter?: (request: AnswerRequest, tokens: Int32Array) => Drafter;
 }
@@ -43,7 +45,10 @@ export class SpeculativeDecoding {
   /** `blocks`: how many of a draft model's may hold memory. `head`: the model's own, which drafts where no draft model is given. */
   constructor(options: SpeculationOptions, blocks: number, head?: MtpDrafter) {
     this.#options = options;
-    this.#lengths = new DraftLengths(options.rowTimes);
+    this.#lengths = new DraftLengths(
+      options.rowTimes,
+      options.draft === undefined ? options.roundMs : undefined,
+    );
     this.#model = options.draft === undefined ? head : new DraftModel(options.draft);
     this.#mostTokens = head === undefined ? Number.POSITIVE_INFINITY : KEPT_STATES - 1;
     this.allow(blocks);
