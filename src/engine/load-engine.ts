@@ -13,7 +13,6 @@ import type { EngineOptions } from './engine.ts';
 import type { VisionLimits } from './images/prompt-images.ts';
 import type { EngineSettings, FromEngine } from './protocol.ts';
 import { type DraftModelOptions, draftRefusal } from './speculation/draft-model.ts';
-import { mtpChoice } from './speculation/mtp-choice.ts';
 
 /** What an engine says of itself when it is ready. */
 export function readyMessage({ backend, choice }: LoadedEngine): FromEngine {
@@ -51,7 +50,7 @@ export async function loadEngine(
     adapters,
     images: images && 'if-possible',
     projectorPath,
-    mtp: mtpChoice({ ...settings, speculation: engine.speculation }),
+    mtp: settings.mtp,
   });
   try {
     const backend = await choice.create(spec, weights, {

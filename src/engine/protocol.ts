@@ -38,6 +38,8 @@ export interface EngineSettings {
   readonly adapters?: readonly AdapterPath[];
   /** Opens the model's vision tower, too, where it has one. */
   readonly images?: boolean;
+  /** Opens the model's MTP head, too, where it has one. */
+  readonly mtp?: boolean;
   /** Of a GGUF: its projector file. Default: the one beside it. */
   readonly projectorPath?: string;
   readonly backend?: BackendName;

@@ -8,7 +8,7 @@ import type { ModelMemory } from './model-memory.ts';
 export interface EngineChoice
   extends Omit<
     EngineSettings,
-    'modelPath' | 'adapters' | 'projectorPath' | 'draftPath' | 'kvType' | 'stateSlots' | 'engine'
+    'modelPath' | 'adapters' | 'projectorPath' | 'draftPath' | 'mtp' | 'kvType' | 'stateSlots' | 'engine'
   > {
   readonly engine?: Omit<EngineSettings['engine'], 'blockCount' | 'blockLimit' | 'endIds' | 'imageBytes'>;
 }
@@ -28,6 +28,7 @@ export function engineSettings(
     ...(stateSlots === undefined ? {} : { stateSlots }),
     // As it was opened here.
     images: spec.vision !== undefined,
+    mtp: spec.mtp !== undefined,
     engine: {
       ...choice.engine,
       blockCount,

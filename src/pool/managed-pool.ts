@@ -3,7 +3,6 @@
 // one that has had its turn takes no new requests, ends those it has, and leaves; who asks for it meanwhile waits.
 
 import { removeSavedSlots } from '../block-store/slot-files.ts';
-import { mtpChoice } from '../engine/speculation/mtp-choice.ts';
 import type { AdapterPath } from '../model/open-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import { mtpNotice, textOnlyNotice } from '../model/spec-walk.ts';
@@ -11,7 +10,8 @@ import { messageOf } from '../runtime/error-message.ts';
 import { type LongTimer, runAfter } from '../runtime/timers.ts';
 import { AdapterChanges } from './adapter-changes.ts';
 import { type EngineChoice, engineSettings } from './engine-choice.ts';
-import { type LocalModel, openDraft, openLocalModel } from './local-model.ts';
+import { type LocalModel, type LocalModelOptions, openDraft, openLocalModel } from './local-model.ts';
+import { firstBytes } from './memory-ledger.ts';
 import { identityOf } from './model-identity.ts';
 import type { ModelKeys } from './model-keys.ts';
 import { type KvChoice, type ModelMemory, planMemory } from './model-memory.ts';
@@ -37,6 +37,7 @@ import {
   type Waiter,
   waitingOf,
 } from './model-slots.ts';
+import { mtpChoice } from './mtp-choice.ts';
 import { PoolMemory, type Standing, withdrawn } from './pool-memory.ts';
 import type { ServedModel } from './served-model.ts';
 import { removeStored } from './stored-blocks.ts';
@@ -341,31 +342,13 @@ export class ManagedPool implements ModelPool {
   /** Undefined where it went well. */
   async #load(slot: Slot): Promise<AcquireRefusal | undefined> {
     if (this.#closed !== undefined) return closing;
-    const { name, path, adapters = [], chatTemplate, toolFormat, projectorPath, draftPath } = slot.model;
+    const { name, path } = slot.model;
     slot.state = 'loading';
     try {
-      const { memoryBytes, engine, kv } = this.#options;
-      const contextLength = engine.engine?.contextLength;
-      const speculation = engine.engine?.speculation;
-      const local = openLocalModel(path, {
-        ...(contextLength === undefined ? {} : { contextLength }),
-        adapters,
-        chatTemplate,
-        toolFormat,
-        images: this.#readsImages && 'if-possible',
-        projectorPath,
-        mtp: mtpChoice({ backend: engine.backend, draftPath, speculation }),
-      });
-      local.close();
-      const speculates = speculation !== false;
-      const draft = draftPath === undefined || !speculates ? undefined : openDraft(draftPath, local);
       // Pinned models never leave: what their weights take is out of reach for good.
       const pinned = [...this.#occupied.values()].filter(({ model }) => model.pinned && model !== slot.model);
       const lasting = pinned.reduce((sum, { model }) => sum + this.#memory.weightBytesOf(model.name), 0);
-      const memory = planMemory(local.spec, local.weights, memoryBytes - lasting, kv, {
-        backend: engine.backend,
-        draft,
-      });
+      const { local, memory } = this.#opened(slot.model, this.#options.memoryBytes - lasting);
       this.#occupied.set(name, slot);
       const noRoom = await this.#memory.claim(name, memory);
       if (this.#closed !== undefined) return this.#abandon(slot, closing);
@@ -377,6 +360,33 @@ export class ManagedPool implements ModelPool {
     } catch (error) {
       return this.#failed(slot, 'load-failed', messageOf(error));
     }
+  }
+
+  /** A model and what it takes; without its MTP head where there is no memory for that. */
+  #opened(
+    { path, adapters = [], chatTemplate, toolFormat, projectorPath, draftPath }: PoolModel,
+    budgetBytes: number,
+  ): { readonly local: LocalModel; readonly memory: ModelMemory } {
+    const { engine, kv } = this.#options;
+    const { contextLength, speculation = true } = engine.engine ?? {};
+    const open = (mtp: LocalModelOptions['mtp']) => {
+      const local = openLocalModel(path, {
+        ...(contextLength === undefined ? {} : { contextLength }),
+        adapters,
+        chatTemplate,
+        toolFormat,
+        images: this.#readsImages && 'if-possible',
+        projectorPath,
+        mtp,
+      });
+      local.close();
+      const draft = draftPath === undefined || !speculation ? undefined : openDraft(draftPath, local);
+      const { backend } = engine;
+      return { local, memory: planMemory(local.spec, local.weights, budgetBytes, kv, { backend, draft }) };
+    };
+    const whole = open(mtpChoice({ backend: engine.backend, draftPath, speculation }));
+    const isTooLarge = whole.local.spec.mtp !== undefined && firstBytes(whole.memory) > budgetBytes;
+    return isTooLarge ? open({ problem: 'there is no memory for it' }) : whole;
   }
 
   async #startEngine(

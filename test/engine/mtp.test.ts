@@ -191,6 +191,7 @@ describe.each(['always right', 'never right'] as const)('answers with an MTP hea
   it('are whole though the engine process is killed', async () => {
     const engine = new SupervisedEngine({
       modelPath: folder,
+      mtp: true,
       engine: { blockCount: 128, budget: { kind: 'fixed', maxStepTokens: 64 }, endIds: [] },
     });
     try {

@@ -1,7 +1,7 @@
-// Whether a model's MTP head is opened. The server, which plans memory, and the engine, which computes, must agree.
+// Whether a model's MTP head is opened.
 
-import type { BackendName } from '../../compute/backend.ts';
-import type { BuildSpecOptions } from '../../model/build-spec.ts';
+import type { BackendName } from '../compute/backend.ts';
+import type { BuildSpecOptions } from '../model/build-spec.ts';
 
 interface Choices {
   readonly backend?: BackendName | undefined;

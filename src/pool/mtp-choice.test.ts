@@ -1,0 +1,83 @@
+// An MTP head is loaded where it can draft and there is memory for it; where not, the model is served without, and says so.
+
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeFolderWithMtp } from '../../test/support/random-folder.ts';
+import type { EngineChoice } from './engine-choice.ts';
+import { openLocalModel } from './local-model.ts';
+import { ManagedPool, type PoolEvent } from './managed-pool.ts';
+import { firstBytes } from './memory-ledger.ts';
+import { planMemory } from './model-memory.ts';
+import { mtpChoice } from './mtp-choice.ts';
+
+const tokenizer = fileURLToPath(new URL('../../tools/embedded-model/tokenizer.json', import.meta.url));
+const kv = { kvType: 'f16' } as const;
+const BUDGET = 1e9;
+
+let folder: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'chairlift-'));
+  writeFolderWithMtp(folder, 'never right', 4096);
+  copyFileSync(tokenizer, join(folder, 'tokenizer.json'));
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Whether the model is served with its head, and what is said of it. */
+async function served(memoryBytes: number, engine: EngineChoice = {}) {
+  const events: PoolEvent[] = [];
+  const pool = new ManagedPool({
+    models: [{ name: 'one', path: folder, aliases: [], pinned: false, createdSeconds: 0 }],
+    memoryBytes,
+    cores: 2,
+    keepAliveMs: undefined,
+    engine: { threads: 1, ...engine },
+    kv,
+    onEvent: (event) => events.push(event),
+  });
+  try {
+    const result = await pool.acquire('one');
+    if (!result.ok) throw new Error(result.message);
+    const head = result.lease.model.spec.mtp;
+    return { head, notices: events.filter(({ kind }) => kind === 'fallback').map(({ message }) => message) };
+  } finally {
+    await pool.close(1000);
+  }
+}
+
+describe('an MTP head', () => {
+  it('is loaded with its model', async () => {
+    expect(await served(BUDGET)).toMatchObject({ head: expect.anything(), notices: [] });
+  });
+
+  it('is left out where speculation is off, without a word', async () => {
+    expect(await served(BUDGET, { engine: { speculation: false } })).toEqual({
+      head: undefined,
+      notices: [],
+    });
+  });
+
+  it('is left out where there is memory for the model alone', async () => {
+    const bytes = (mtp: boolean) => {
+      const { spec, weights, close } = openLocalModel(folder, { mtp });
+      close();
+      return firstBytes(planMemory(spec, weights, BUDGET, kv));
+    };
+    expect(bytes(true)).toBeGreaterThan(bytes(false));
+    const { head, notices } = await served(bytes(true) - 1);
+    expect(head).toBeUndefined();
+    expect(notices).toEqual(['its MTP head is left out: there is no memory for it']);
+  });
+
+  it('is left out beside a draft model, and on GPUs', () => {
+    expect(mtpChoice({})).toBe(true);
+    expect(mtpChoice({ backend: 'reference' })).toBe(true);
+    expect(mtpChoice({ draftPath: 'small.gguf' })).toBe(false);
+    expect(mtpChoice({ backend: 'cuda' })).toEqual({ problem: 'the cuda backend cannot compute it' });
+    expect(mtpChoice({ backend: 'webgpu', speculation: false })).toBe(false);
+  });
+});
