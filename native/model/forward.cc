@@ -146,12 +146,12 @@ void Model::takeStates(const StepInput& input, float* states) {
 void Model::runHead(const StepInput& input, float* logits) {
   InputRows states = parts_.finalNorm ? work_.stream.normalized(*parts_.finalNorm) : work_.stream.rows();
   states.places = input.logitRows.data();
-  runHead(states, int(input.logitRows.size()), logits);
+  runHead(parts_.head, states, int(input.logitRows.size()), logits);
 }
 
-void Model::runHead(const InputRows& states, int rows, float* logits) {
+void Model::runHead(const Linear& head, const InputRows& states, int rows, float* logits) {
   const int vocabSize = parts_.vocabSize;
-  work_.multiplier.apply(parts_.head, states, rows, logits, size_t(vocabSize));
+  work_.multiplier.apply(head, states, rows, logits, size_t(vocabSize));
   if (parts_.logitScale == 1.0f && parts_.logitSoftcap == 0.0f) return;
   pool_->forEachOne("scale logits", rows, [&](int i) {
     float* row = logits + size_t(i) * size_t(vocabSize);

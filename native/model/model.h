@@ -39,11 +39,15 @@ struct EmbeddingAddition {
 
 /** A head that predicts the token after the next one: see `MtpOfLayer` in src/model/layers/mtp.ts. */
 struct Mtp {
+  // Null: the model's.
+  std::shared_ptr<Matrix> embedding;
   Norm embeddingNorm, stateNorm;
   Linear projection;
   // Attention, which is all that is run of a step's rows, and a feed-forward.
   Layer layer;
   Norm finalNorm;
+  // The model's where there is none.
+  std::optional<Linear> output;
 };
 
 struct ModelParts {
@@ -118,7 +122,8 @@ class Model {
   void runBranch(const Branch& branch);
   void takeStates(const StepInput& input, float* states);
   void runHead(const StepInput& input, float* logits);
-  void runHead(const InputRows& states, int rows, float* logits);
+  void runHead(const Linear& head, const InputRows& states, int rows, float* logits);
+  void embedForMtp(const StepInput& input);
   void feedMtp(const StepInput& input);
   void joinForMtp(const float* states);
   void keepState(int row, const float* state);

@@ -37,9 +37,8 @@ void Model::feedMtp(const StepInput& input) {
     // As a step would find it that begins behind this row.
     for (int i = 0; i < parts_.hiddenSize; i++) state[i] = bf16ToFloat(toBf16(state[i]));
   });
-  // The residual stream is made anew, of embeddings.
-  embed(input.tokens);
-  if (!input.images.rows.empty()) embedImages(input.images);
+  // The residual stream is made anew.
+  embedForMtp(input);
   joinForMtp(states);
   const Part& attention = parts_.mtp->layer.branches[0].parts[0];
   attention.body->store(work_.stream.normalized(*attention.input), work_);
@@ -53,7 +52,7 @@ void Model::feedMtp(const StepInput& input) {
 void Model::predict(const StepInput& input, float* logits) {
   const Mtp& mtp = *parts_.mtp;
   prepare(input);
-  embed(input.tokens);
+  embedForMtp(input);
   joinForMtp(nullptr);
   runLayer(mtp.layer);
   const int rows = work_.batch.count();
@@ -64,7 +63,17 @@ void Model::predict(const StepInput& input, float* logits) {
                             mtp.finalNorm.weight.data(), mtp.finalNorm.biasOrNull(), state, parts_.hiddenSize);
     keepState(row, state);
   });
-  runHead(work_.stream.normalized(mtp.finalNorm), rows, logits);
+  runHead(mtp.output ? *mtp.output : parts_.head, work_.stream.normalized(mtp.finalNorm), rows, logits);
+}
+
+/** Also turns the rotations of the rows. */
+void Model::embedForMtp(const StepInput& input) {
+  embed(input.tokens);
+  if (const Matrix* own = parts_.mtp->embedding.get()) {
+    pool_->forEachOne("embed", work_.batch.count(),
+                      [&](int row) { own->unpackRow(input.tokens[size_t(row)], work_.stream.row(row)); });
+  }
+  if (!input.images.rows.empty()) embedImages(input.images);
 }
 
 /**

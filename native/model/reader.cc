@@ -200,9 +200,14 @@ Layer readLayer(const Record& from, Reader& reader) {
 Mtp readMtp(const Record& from, Reader& reader) {
   ModelParts& model = reader.model;
   const int hidden = model.hiddenSize;
-  Mtp read{readNorm(from.object("embeddingNorm"), hidden), readNorm(from.object("stateNorm"), hidden),
-           reader.linear(from.object("projection"), hidden, 2 * hidden), readLayer(from.object("layer"), reader),
-           readNorm(from.object("finalNorm"), hidden)};
+  Mtp read;
+  if (const Record* embedding = from.maybe("embedding")) read.embedding = reader.table(*embedding, model.vocabSize, hidden);
+  read.embeddingNorm = readNorm(from.object("embeddingNorm"), hidden);
+  read.stateNorm = readNorm(from.object("stateNorm"), hidden);
+  read.projection = reader.linear(from.object("projection"), hidden, 2 * hidden);
+  read.layer = readLayer(from.object("layer"), reader);
+  read.finalNorm = readNorm(from.object("finalNorm"), hidden);
+  if (const Record* output = from.maybe("output")) read.output = reader.linear(*output, model.vocabSize, hidden);
   require(model.finalNorm.has_value(), "an MTP head without a norm of its states");
   require(!read.layer.branches.empty() && read.layer.branches[0].parts.size() == 1 &&
               read.layer.branches[0].parts[0].input.has_value(),

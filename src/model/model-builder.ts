@@ -13,7 +13,7 @@ import {
   type SharedParts,
 } from './layer-builder.ts';
 import type { ListField } from './layer-config.ts';
-import { mtp } from './layers/mtp.ts';
+import { type MtpPlace, mtp } from './layers/mtp.ts';
 import { tableSpec } from './leaves.ts';
 import type { ModelSource } from './model-source.ts';
 import type { RopeSpec } from './rope.ts';
@@ -46,6 +46,8 @@ interface ModelOptions extends Partial<Pick<ModelSpec, 'perLayerInputs' | 'altUp
   readonly layers: (layer: LayerBuilder) => LayerSpec;
   /** The layer of an MTP head; absent: the family has none, or it lies in this file in a way that is not known. */
   readonly mtpLayer?: ((layer: LayerBuilder) => LayerSpec) | undefined;
+  /** Default: beside the layers. */
+  readonly mtpPlace?: MtpPlace;
   readonly embeddingScale?: number | undefined;
   readonly embeddingNorm?: boolean;
   readonly positionRows?: number | undefined;
@@ -92,7 +94,7 @@ export class ModelBuilder implements SharedParts {
       options.layers(new LayerBuilder(this, index)),
     );
     // Its cache is the last one.
-    const mtpHead = this.#mtp(options.mtpLayer);
+    const mtpHead = this.#mtp(options);
     const leaves = modelLeaves(this, embeddingNames);
     const table = (role: 'positions' | 'textKinds', rows: number | undefined) =>
       rows === undefined ? undefined : leaves.table(role, rows, hiddenSize);
@@ -136,11 +138,13 @@ export class ModelBuilder implements SharedParts {
     });
   }
 
-  #mtp(build: ModelOptions['mtpLayer']): MtpSpec | undefined {
+  #mtp({ mtpLayer, mtpPlace = 'beside' }: ModelOptions): MtpSpec | undefined {
     const { wantsMtp, sizes } = this.source;
-    if (wantsMtp !== true || build === undefined) return undefined;
+    if (wantsMtp !== true || mtpLayer === undefined) return undefined;
+    const behind = new LayerBuilder(this, sizes.layerCount);
+    if (mtpPlace === 'behind') return mtp(behind, behind, mtpPlace, mtpLayer);
     const builder = (owner: 'mtp' | 'mtpLayer') => new LayerBuilder(this, sizes.layerCount, owner);
-    return mtp(builder('mtp'), builder('mtpLayer'), build);
+    return mtp(builder('mtp'), builder('mtpLayer'), mtpPlace, mtpLayer);
   }
 
   /** Where the file says so, and where it is silent and stores none. */

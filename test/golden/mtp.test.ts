@@ -11,7 +11,7 @@ import { sizesOf, weightBytes } from '../../src/compute/memory.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { buildSpec } from '../../src/model/build-spec.ts';
 import type { OpenedModel } from '../../src/weights/open-model.ts';
-import { asGguf } from '../support/formula-gguf.ts';
+import { asGguf, type GgufForm } from '../support/formula-gguf.ts';
 import { asFolder, type FormulaModel } from '../support/formula-model.ts';
 import { addon } from '../support/native.ts';
 
@@ -30,6 +30,7 @@ const models: Readonly<Record<string, MtpModel>> = JSON.parse(
   readFileSync(new URL('./mtp.json', import.meta.url), 'utf8'),
 );
 const hybrid = models['qwen3.5'] as MtpModel;
+const glm = models['glm4 with experts'] as MtpModel;
 const attending = models['qwen3.5 of attention alone'] as MtpModel;
 
 const cpu =
@@ -101,29 +102,58 @@ function difference(rows: readonly Float32Array[], { logits, chained }: MtpModel
   return Math.max(...apart) / Math.max(1, ...wanted.flat().map(Math.abs));
 }
 
-/** The head's layer is counted with the model's. */
-const gguf = asGguf(
-  { ...attending, rows: [] },
-  {
-    architecture: 'qwen35',
-    postAttention: 'post_attention_norm',
-    raisesNorms: true,
-    keys: {
-      block_count: Number(attending.config.num_hidden_layers) + 1,
-      nextn_predict_layers: 1,
-      full_attention_interval: 1,
-      'attention.key_length': 16,
-      'attention.value_length': 16,
-      'rope.dimension_count': 4,
-      'rope.freq_base': 10_000,
-      'ssm.conv_kernel': 4,
-      'ssm.state_size': 8,
-      'ssm.group_count': 2,
-      'ssm.time_step_rank': 4,
-      'ssm.inner_size': 32,
+const ggufForms: readonly (readonly [MtpModel, GgufForm])[] = [
+  [
+    attending,
+    {
+      architecture: 'qwen35',
+      postAttention: 'post_attention_norm',
+      raisesNorms: true,
+      keys: {
+        full_attention_interval: 1,
+        'attention.key_length': 16,
+        'attention.value_length': 16,
+        'rope.dimension_count': 4,
+        'rope.freq_base': 10_000,
+        'ssm.conv_kernel': 4,
+        'ssm.state_size': 8,
+        'ssm.group_count': 2,
+        'ssm.time_step_rank': 4,
+        'ssm.inner_size': 32,
+      },
     },
-  },
-);
+  ],
+  [
+    glm,
+    {
+      architecture: 'glm4moe',
+      postAttention: 'post_attention_norm',
+      keys: {
+        'attention.key_length': 8,
+        'attention.value_length': 8,
+        'rope.dimension_count': 4,
+        expert_count: 8,
+        expert_used_count: 2,
+        expert_feed_forward_length: 24,
+        expert_group_count: 4,
+        expert_group_used_count: 2,
+        leading_dense_block_count: 1,
+        expert_shared_count: 2,
+        expert_gating_func: 2,
+        expert_weights_norm: true,
+        expert_weights_scale: 2.5,
+      },
+    },
+  ],
+];
+
+/** The head's layer is counted with the model's. */
+const ggufs = ggufForms.map(([model, form]) => {
+  const block_count = Number(model.config.num_hidden_layers) + 1;
+  const keys = { ...form.keys, block_count, nextn_predict_layers: 1 };
+  return [model, asGguf({ ...model, rows: [] }, { ...form, keys })] as const;
+});
+const gguf = ggufs[0]?.[1] as OpenedModel;
 
 describe('an MTP head', () => {
   it.each([
@@ -132,10 +162,11 @@ describe('an MTP head', () => {
   ] as const)(
     'gives the logits of HF transformers, and goes on from its own states, %s',
     async (_, create, tolerance) => {
-      const folder = await withBackend(asFolder(hybrid), create, (backend) => answers(backend, hybrid, 1));
-      expect(difference(folder, hybrid)).toBeLessThan(tolerance);
-      const file = await withBackend(gguf, create, (backend) => answers(backend, attending, 1));
-      expect(difference(file, attending)).toBeLessThan(tolerance);
+      const folders = [hybrid, glm].map((model) => [model, asFolder(model)] as const);
+      for (const [model, opened] of [...folders, ...ggufs]) {
+        const given = await withBackend(opened, create, (backend) => answers(backend, model, 1));
+        expect(difference(given, model)).toBeLessThan(tolerance);
+      }
     },
   );
 
@@ -190,7 +221,7 @@ describe('an MTP head', () => {
     expect(spec.caches).toEqual(buildSpec(asFolder(hybrid)).caches);
   });
 
-  it('with an embedding or layers of its own is left out, and named', () => {
+  it('of several layers, or of other sizes, is left out, and named', () => {
     for (const name of ['mtp.embed_tokens.weight', 'mtp.layers.1.input_layernorm.weight']) {
       const spec = buildSpec(asFolder({ ...hybrid, tensors: { ...hybrid.tensors, [name]: [32] } }), {
         mtp: true,

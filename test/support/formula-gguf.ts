@@ -14,6 +14,8 @@ const renamed: readonly (readonly [RegExp, string])[] = [
   [/^model\.per_layer_model_projection/, 'per_layer_model_proj'],
   [/^model\.per_layer_projection_norm/, 'per_layer_proj_norm'],
   [/^lm_head/, 'output'],
+  [/^(blk\.\d+)\.(enorm|hnorm|eh_proj|embed_tokens)/, '$1.nextn.$2'],
+  [/^(blk\.\d+)\.shared_head\.(norm|head)/, '$1.nextn.shared_head_$2'],
   [/^mtp\.layers\.0\./, 'blk.ahead.'],
   [/^mtp\.fc/, 'blk.ahead.nextn.eh_proj'],
   [/^mtp\.pre_fc_norm_embedding/, 'blk.ahead.nextn.enorm'],

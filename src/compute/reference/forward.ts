@@ -52,7 +52,7 @@ export function forward(
   const { mtp } = weights;
   if (mtp !== undefined) {
     const all = Int32Array.from({ length: batch.tokens.length }, (_, row) => row);
-    feedMtp(context, mtp, batch, embed(spec, weights, batch, rows.positions), statesOf(all));
+    feedMtp(context, mtp, batch, embed(spec, mtpWeights(weights), batch, rows.positions), statesOf(all));
   }
   return result;
 }
@@ -77,13 +77,19 @@ export function predict(
   };
   const { mtp } = weights;
   if (mtp === undefined) throw new Error('the model has no MTP head');
-  const states = runMtp(context, mtp, embed(spec, weights, batch, rows.positions));
+  const states = runMtp(context, mtp, embed(spec, mtpWeights(weights), batch, rows.positions));
   return logits(
     spec,
-    weights,
+    mtpWeights(weights),
     states,
     Int32Array.from(batch.starts, (_, row) => row),
   );
+}
+
+/** With the embedding and the output of the MTP head, where it has its own. */
+function mtpWeights(weights: ModelWeights): ModelWeights {
+  const { embedding = weights.embedding, output = weights.head } = weights.mtp ?? {};
+  return { ...weights, embedding, head: output };
 }
 
 function embed(

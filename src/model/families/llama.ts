@@ -7,6 +7,7 @@ import { preNorm } from '../layer-shapes.ts';
 import { type AttentionOptions, attention } from '../layers/attention.ts';
 import type { MlpOptions } from '../layers/mlp.ts';
 import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
+import type { MtpPlace } from '../layers/mtp.ts';
 import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { hasExperts, moeOptions } from '../moe-config.ts';
@@ -20,6 +21,8 @@ interface LlamaOptions {
   readonly attention: (rope: number, layer: number) => AttentionOptions;
   readonly mlp?: Partial<MlpOptions>;
   readonly moe?: MoeOptions | undefined;
+  /** Where an MTP head of a layer of the same kind lies. Default: beside the layers. */
+  readonly mtpPlace?: MtpPlace;
 }
 
 /** Attention, then a feed-forward or experts, each after a norm; one rotary embedding. */
@@ -37,6 +40,7 @@ export function llamaLike(source: ModelSource, options: LlamaOptions): ModelSpec
   return model.spec({
     layers: (layer) => build(layer),
     mtpLayer: (layer) => build(layer, { skipsFirst: true }),
+    mtpPlace: options.mtpPlace ?? 'beside',
   });
 }
 

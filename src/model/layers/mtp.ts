@@ -1,17 +1,19 @@
 // A head that predicts the token after the next one (multi-token prediction, MTP), as models publish it beside their layers.
 
 import { ModelFileError } from '../../weights/model-file-error.ts';
-import type { LayerBuilder, Leaves } from '../layer-builder.ts';
-import type { LinearSpec, NormSpec } from '../leaves.ts';
+import { defined, LayerBuilder, type Leaves } from '../layer-builder.ts';
+import type { LinearSpec, NormSpec, TableSpec } from '../leaves.ts';
 import type { UsualNames } from '../tensor-names.ts';
 
 /**
  * Of a token and of the state that the model's layers made of the token before it, a layer like the model's makes a state from
  * which the token after both is predicted. That state may stand for the model's own, so that the head goes on by itself.
- * Embedding and output are the model's. Its layer is an attention with a KV cache of its own, in which the first position
- * of a text is not seen, since no state comes before it; and a feed-forward.
+ * Its layer is an attention with a KV cache of its own, in which the first position of a text is not seen, since no state
+ * comes before it; and a feed-forward.
  */
 export interface MtpOfLayer<Layer> {
+  /** Absent: the model's. */
+  readonly embedding?: TableSpec;
   readonly embeddingNorm: NormSpec;
   /** Of states as they are after the last norm: the model's, and the head's own. */
   readonly stateNorm: NormSpec;
@@ -19,54 +21,89 @@ export interface MtpOfLayer<Layer> {
   readonly projection: LinearSpec;
   readonly layer: Layer;
   readonly finalNorm: NormSpec;
+  /** Absent: the model's head. */
+  readonly output?: LinearSpec;
 }
 
+/** How publishers keep it: beside the model's layers, or as one behind them. GGUF files always do the latter. */
+export type MtpPlace = 'beside' | 'behind';
+
 const names = {
-  embeddingNorm: { hub: 'pre_fc_norm_embedding', gguf: 'nextn.enorm' },
-  stateNorm: { hub: 'pre_fc_norm_hidden', gguf: 'nextn.hnorm' },
-  projection: { hub: 'fc', gguf: 'nextn.eh_proj' },
-  finalNorm: { hub: 'norm', gguf: 'nextn.shared_head_norm' },
-  ownEmbedding: { hub: 'embed_tokens', gguf: 'nextn.embed_tokens' },
-  ownOutput: { hub: 'shared_head.head', gguf: 'nextn.shared_head_head' },
-  secondLayer: { hub: 'layers.1.input_layernorm' },
+  embedding: { gguf: 'nextn.embed_tokens' },
+  embeddingNorm: { gguf: 'nextn.enorm' },
+  stateNorm: { gguf: 'nextn.hnorm' },
+  projection: { gguf: 'nextn.eh_proj' },
+  finalNorm: { gguf: 'nextn.shared_head_norm' },
+  output: { gguf: 'nextn.shared_head_head' },
 } satisfies UsualNames<string>;
 
-/** What heads of other layouts have. To go without would only show in drafts that are accepted less often. */
-const unknownParts = ['ownEmbedding', 'ownOutput', 'secondLayer'] as const;
+type Role = keyof typeof names;
+
+const hub: Readonly<Record<MtpPlace, Readonly<Record<Role, string>>>> = {
+  beside: {
+    embedding: 'embed_tokens',
+    embeddingNorm: 'pre_fc_norm_embedding',
+    stateNorm: 'pre_fc_norm_hidden',
+    projection: 'fc',
+    finalNorm: 'norm',
+    output: 'shared_head.head',
+  },
+  behind: {
+    embedding: 'embed_tokens',
+    embeddingNorm: 'enorm',
+    stateNorm: 'hnorm',
+    projection: 'eh_proj',
+    finalNorm: 'shared_head.norm',
+    output: 'shared_head.head',
+  },
+};
+
+function namesOf(place: MtpPlace): UsualNames<Role> {
+  const roles = Object.keys(names) as Role[];
+  const entries = roles.map((role) => [role, { ...names[role], hub: hub[place][role] }]);
+  return Object.fromEntries(entries) as UsualNames<Role>;
+}
 
 /** Undefined where the file has none; `outer` has its leaves beside its layer, which is `layer`. */
 export function mtp<Layer>(
   outer: LayerBuilder,
   layer: LayerBuilder,
+  place: MtpPlace,
   build: (layer: LayerBuilder) => Layer,
 ): MtpOfLayer<Layer> | undefined {
-  const leaves: Leaves<keyof typeof names> = outer.leaves(names);
+  const leaves: Leaves<Role> = outer.leaves(namesOf(place));
   if (!leaves.names.has('projection')) return undefined;
-  for (const role of unknownParts) refusePart(layer, leaves, role);
-  const { hiddenSize } = layer.sizes;
-  return {
+  refuseSecondLayer(layer, place);
+  const { hiddenSize, vocabSize } = layer.sizes;
+  const has = (role: 'embedding' | 'output') => leaves.names.has(role);
+  const linear = (role: Role, rows: number, columns: number) =>
+    leaves.linear(role, { rows, columns, adaptable: false });
+  return defined({
+    embedding: has('embedding') ? leaves.table('embedding', vocabSize, hiddenSize) : undefined,
     embeddingNorm: leaves.norm('embeddingNorm', hiddenSize),
     stateNorm: leaves.norm('stateNorm', hiddenSize),
-    projection: leaves.linear('projection', {
-      rows: hiddenSize,
-      columns: 2 * hiddenSize,
-      adaptable: false,
-    }),
+    projection: linear('projection', hiddenSize, 2 * hiddenSize),
     layer: build(layer),
     finalNorm: leaves.norm('finalNorm', hiddenSize),
-  };
+    output: has('output') ? linear('output', vocabSize, hiddenSize) : undefined,
+  }) as MtpOfLayer<Layer>;
 }
 
-function refusePart(
-  { shared }: LayerBuilder,
-  { names: tensors }: Leaves<keyof typeof names>,
-  role: (typeof unknownParts)[number],
-): void {
-  if (!tensors.has(role)) return;
+const secondLayer = { norm: { hub: 'layers.1.input_layernorm' } };
+
+/** To go without it would only show in drafts that are accepted less often. */
+function refuseSecondLayer({ shared, index }: LayerBuilder, place: MtpPlace): void {
+  const beside = new LayerBuilder(shared, index, 'mtp').leaves(secondLayer).names;
+  const behind = new LayerBuilder(shared, index + 1).leaves(namesOf(place)).names;
+  const found = [
+    beside.has('norm') ? beside.weight('norm') : undefined,
+    behind.has('projection') ? behind.weight('projection') : undefined,
+  ].find((name) => name !== undefined);
+  if (found === undefined) return;
   throw new ModelFileError({
     file: shared.source.opened.path,
-    field: tensors.weight(role),
-    problem: 'belongs to an MTP head of a layout that is not known',
+    field: found,
+    problem: 'belongs to an MTP head of more than one layer, which is not supported',
     remedy: 'The model answers without its head; a draft model can be given in its place.',
   });
 }
