@@ -12,7 +12,7 @@ import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { buildSpec } from '../../src/model/build-spec.ts';
 import type { OpenedModel } from '../../src/weights/open-model.ts';
 import { asGguf, type GgufForm } from '../support/formula-gguf.ts';
-import { asFolder, type FormulaModel } from '../support/formula-model.ts';
+import { asFolder, type FormulaModel, formulaModel } from '../support/formula-model.ts';
 import { addon } from '../support/native.ts';
 
 interface MtpModel extends Pick<FormulaModel, 'config' | 'tensors' | 'ids'> {
@@ -229,6 +229,14 @@ describe('an MTP head', () => {
       expect(spec.mtp).toBeUndefined();
       expect(spec.mtpProblem).toContain(name);
     }
+  });
+
+  it('whose attention would have a window is left out, and named', () => {
+    const { config, tensors } = formulaModel('mixtral');
+    const withHead = { config, tensors: { ...tensors, 'mtp.fc.weight': [32, 64] } };
+    const spec = buildSpec(asFolder(withHead, { ...config, sliding_window: 9 }), { mtp: true });
+    expect(spec.mtp).toBeUndefined();
+    expect(spec.mtpProblem).toContain('sliding_window');
   });
 
   it('is read only where it is asked for, and named where it is of no use', () => {

@@ -1,5 +1,7 @@
 // Attention of one layer, with keys and values in the KV cache.
 
+import type { ModelFileError } from '../../weights/model-file-error.ts';
+import { configError } from '../config.ts';
 import { defined, type LayerBuilder, type Leaves } from '../layer-builder.ts';
 import type { InterleavedHeads, LinearSpec, NormSpec, VectorSpec } from '../leaves.ts';
 
@@ -113,6 +115,7 @@ interface Heads {
 }
 
 export function attention(layer: LayerBuilder, options: AttentionOptions): AttentionSpec {
+  if (options.skipsFirst && (options.window ?? options.chunk) !== undefined) throw partOfText(layer);
   const leaves = layer.leaves(names);
   const heads = headsOf(layer, options);
   const { headCount, kvHeadCount, headSize } = heads;
@@ -151,6 +154,11 @@ export function attention(layer: LayerBuilder, options: AttentionOptions): Atten
     gate,
     growth: options.growth,
   });
+}
+
+function partOfText({ shared }: LayerBuilder): ModelFileError {
+  const problem = 'cuts what the attention of an MTP head sees, which is not supported';
+  return configError(shared.source.config, 'sliding_window', problem, 'The model answers without its head.');
 }
 
 function headsOf({ sizes, shared }: LayerBuilder, options: AttentionOptions): Heads {
