@@ -11,6 +11,12 @@ namespace chairlift {
 
 namespace {
 
+/** Consecutive heads of a row. */
+struct Heads {
+  int first, count;
+  int end() const { return first + count; }
+};
+
 class AttentionRun {
  public:
   AttentionRun(const Attention& attention, Workspace& work)
@@ -24,12 +30,19 @@ class AttentionRun {
 
   void run(const InputRows& input, float* out) {
     work_.multiplier.apply(attention_.projection, input, rows_, projected_, stride_);
-    // Every new row is stored before any is read: rows of one sequence see each other.
-    work_.pool.forEachOne("rotate and store", rows_, [&](int row) { placeRow(row); });
+    // Every new row is stored before any is read: rows of one sequence see each other. Where these are one group, whoever attends to
+    // a KV head stores what is new of it.
+    const bool placesByHead = work_.batch.hasGroupEach() && !normsAcrossHeads();
+    if (!placesByHead) {
+      work_.pool.forEachOne("rotate and store", rows_, [&](int row) { placeHeads(row, allKvHeads()); });
+    }
     const std::vector<RowGroup>& groups = work_.batch.groups();
     work_.pool.forEach("attention", int(groups.size()) * attention_.kvHeadCount, 1, [&](int begin, int end, int worker) {
       for (int piece = begin; piece < end; piece++) {
-        attend(groups[size_t(piece / attention_.kvHeadCount)], piece % attention_.kvHeadCount, worker);
+        const RowGroup& group = groups[size_t(piece / attention_.kvHeadCount)];
+        const int kvHead = piece % attention_.kvHeadCount;
+        for (int i = 0; placesByHead && i < group.rows; i++) placeHeads(group.firstRow + i, {kvHead, 1});
+        attend(group, kvHead, worker);
       }
     });
     work_.multiplier.apply(attention_.output, attendedRows(), rows_, out, work_.stream.stride);
@@ -42,7 +55,7 @@ class AttentionRun {
       if (part.offset >= attention_.keysAt() && part.offset < attention_.gateAt()) keysAndValues.parts.push_back(part);
     }
     work_.multiplier.apply(keysAndValues, input, rows_, projected_, stride_);
-    work_.pool.forEachOne("rotate and store", rows_, [&](int row) { storeRow(row); });
+    work_.pool.forEachOne("rotate and store", rows_, [&](int row) { storeHeads(row, allKvHeads()); });
   }
 
  private:
@@ -58,55 +71,65 @@ class AttentionRun {
     return rows;
   }
 
-  /** Normalizes and rotates a row's queries and keys, and stores its keys and values. */
-  void placeRow(int row) {
-    float* queries = projectedRow(row);
-    place(queries, attention_.headCount, attention_.queryNorm, row);
-    if (attention_.growth) grow(queries, work_.batch.position(row));
-    if (attention_.stores) storeRow(row);
+  bool normsAcrossHeads() const {
+    const auto isOverAll = [](const std::optional<HeadNorm>& norm) { return norm && norm->over == HeadNorm::Over::All; };
+    return isOverAll(attention_.queryNorm) || isOverAll(attention_.keyNorm) || isOverAll(attention_.valueNorm);
   }
 
-  void storeRow(int row) {
-    float* keys = projectedRow(row) + attention_.keysAt();
-    float* values = projectedRow(row) + attention_.valuesAt();
-    if (!attention_.hasValues) memcpy(values, keys, size_t(attention_.kvSize()) * sizeof(float));
-    normalize(values, attention_.kvHeadCount, attention_.valueNorm);
-    place(keys, attention_.kvHeadCount, attention_.keyNorm, row);
+  Heads allKvHeads() const { return {0, attention_.kvHeadCount}; }
+
+  /** Of some KV heads and their queries: normalizes and rotates a row's queries and keys, and stores its keys and values. */
+  void placeHeads(int row, Heads kvHeads) {
+    const int queryHeads = attention_.headCount / attention_.kvHeadCount;
+    const Heads asked{kvHeads.first * queryHeads, kvHeads.count * queryHeads};
+    float* const queries = projectedRow(row);
+    place(queries, asked, attention_.queryNorm, row);
+    if (attention_.growth) grow(queries, asked, work_.batch.position(row));
+    if (attention_.stores) storeHeads(row, kvHeads);
+  }
+
+  void storeHeads(int row, Heads stored) {
+    float* const keys = projectedRow(row) + attention_.keysAt();
+    float* const values = projectedRow(row) + attention_.valuesAt();
+    if (!attention_.hasValues) memcpy(values + at(stored.first), keys + at(stored.first), size_t(at(stored.count)) * sizeof(float));
+    normalize(values, stored, attention_.valueNorm);
+    place(keys, stored, attention_.keyNorm, row);
     const int block = work_.batch.block(row), token = work_.batch.position(row) % blockTokens;
-    for (int head = 0; head < attention_.kvHeadCount; head++) {
-      const int at = head * attention_.headSize;
-      work_.kernels.storeKv(work_.kv.type(), keys + at, values + at, attention_.headSize, token,
+    for (int head = stored.first; head < stored.end(); head++) {
+      work_.kernels.storeKv(work_.kv.type(), keys + at(head), values + at(head), attention_.headSize, token,
                             work_.kv.at(block, attention_.cache, head));
     }
   }
 
-  void place(float* heads, int count, const std::optional<HeadNorm>& norm, int row) const {
-    if (!attention_.normsAfterRope) normalize(heads, count, norm);
-    if (attention_.rope) rotate(heads, count, row);
-    if (attention_.normsAfterRope) normalize(heads, count, norm);
+  int at(int head) const { return head * attention_.headSize; }
+
+  void place(float* row, Heads heads, const std::optional<HeadNorm>& norm, int number) const {
+    if (!attention_.normsAfterRope) normalize(row, heads, norm);
+    if (attention_.rope) rotate(row, heads, number);
+    if (attention_.normsAfterRope) normalize(row, heads, norm);
   }
 
-  void normalize(float* heads, int count, const std::optional<HeadNorm>& norm) const {
+  void normalize(float* row, Heads heads, const std::optional<HeadNorm>& norm) const {
     if (!norm) return;
     const bool overAll = norm->over == HeadNorm::Over::All, ownWeights = norm->over == HeadNorm::Over::Each;
-    const int total = count * attention_.headSize, run = overAll ? total : attention_.headSize;
-    for (int at = 0; at < total; at += run) {
-      norm->norm.apply(work_.kernels, heads + at, run, work_.normEpsilon, ownWeights ? at : 0);
+    const int run = overAll ? at(heads.count) : attention_.headSize;
+    for (int i = at(heads.first); i < at(heads.end()); i += run) {
+      norm->norm.apply(work_.kernels, row + i, run, work_.normEpsilon, ownWeights ? i : 0);
     }
   }
 
-  void rotate(float* heads, int count, int row) const {
-    const Rotation by = work_.batch.rotation(*attention_.rope, row);
-    for (int head = 0; head < count; head++) {
-      work_.kernels.rotate(heads + head * attention_.headSize, by.cosines, by.sines, by.pairs);
+  void rotate(float* row, Heads heads, int number) const {
+    const Rotation by = work_.batch.rotation(*attention_.rope, number);
+    for (int head = heads.first; head < heads.end(); head++) {
+      work_.kernels.rotate(row + at(head), by.cosines, by.sines, by.pairs);
     }
   }
 
-  void grow(float* queries, int position) const {
+  void grow(float* queries, Heads heads, int position) const {
     const QueryGrowth& growth = *attention_.growth;
     const double lengths = std::floor((double(position) + growth.shift) / growth.length);
     const float factor = float(1 + growth.weight * std::log1p(lengths));
-    for (int i = 0; i < attention_.querySize(); i++) queries[i] *= factor;
+    for (int i = at(heads.first); i < at(heads.end()); i++) queries[i] *= factor;
   }
 
   /** A group of rows over one KV head. */

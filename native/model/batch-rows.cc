@@ -21,13 +21,16 @@ void BatchRows::set(const StepInput& input, const std::vector<Rope>& ropes) {
   sequences_.resize(rows);
   positions_.resize(rows);
   groups_.clear();
+  hasGroupEach_ = true;
   for (int sequence = 0; sequence + 1 < int(input.rowStarts.size()); sequence++) {
     const int first = input.rowStarts[size_t(sequence)], end = input.rowStarts[size_t(sequence) + 1];
     for (int row = first; row < end; row++) {
       sequences_[size_t(row)] = sequence;
       positions_[size_t(row)] = input.starts[size_t(sequence)] + row - first;
     }
+    const size_t before = groups_.size();
     cutGroups(sequence, first, end);
+    if (groups_.size() > before + 1) hasGroupEach_ = false;
   }
   imageRows_.assign(input.images.rows.empty() ? 0 : rows, -1);
   for (size_t i = 0; i < input.images.rows.size(); i++) imageRows_[size_t(input.images.rows[i])] = int(i);

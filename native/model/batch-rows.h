@@ -63,6 +63,8 @@ class BatchRows {
     return input_->starts[at] + input_->rowStarts[at + 1] - input_->rowStarts[at];
   }
   const std::vector<RowGroup>& groups() const { return groups_; }
+  /** Whether the rows of each sequence are one group. */
+  bool hasGroupEach() const { return hasGroupEach_; }
   const ImageRows& images() const { return input_->images; }
   /** Its place among rows of images; negative: none. */
   int imageRow(int row) const { return imageRows_.empty() ? -1 : imageRows_[size_t(row)]; }
@@ -97,6 +99,7 @@ class BatchRows {
   // Empty where no row is of an image.
   std::vector<int> imageRows_;
   std::vector<RowGroup> groups_;
+  bool hasGroupEach_ = true;
   std::vector<std::vector<StateRun>> stateRuns_;
   // By rope and row.
   std::vector<std::vector<float>> rotations_;
