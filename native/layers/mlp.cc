@@ -16,8 +16,7 @@ void cutGates(float* gates, int count, float cutoff, const KernelTable& kernels)
   for (int i = 0; i < count; i++) gates[i] = gates[i] < limit ? 0.0f : gates[i] - limit;
 }
 
-}  // namespace
-
+/** Projected rows as `down` reads them. */
 InputRows activatedRows(const Mlp& mlp, float* projected, int count, Workspace& work) {
   if (mlp.gateCutoff) {
     work.pool.forEachOne("cut gates", count, [&](int row) {
@@ -35,12 +34,27 @@ InputRows activatedRows(const Mlp& mlp, float* projected, int count, Workspace& 
   return rows;
 }
 
+}  // namespace
+
+void multiplyMlp(const Mlp& mlp, const InputRows& input, const std::vector<RowRun>& runs, float* projected,
+                 const int32_t* owners, Workspace& work, float* out, size_t outStride) {
+  const int count = runs.empty() ? 0 : runs.back().firstRow + runs.back().rows;
+  if (count == 0) return;
+  Multiplier& multiplier = work.multiplier;
+  if (mlp.hasGate && !mlp.gateCutoff && multiplier.canGate(mlp.projection, mlp.down)) {
+    return multiplier.applyGated(mlp.projection, input, mlp.down, activatedRows(mlp, projected, count, work), runs, out, outStride);
+  }
+  multiplier.apply(mlp.projection, input, runs, projected, mlp.projectedStride());
+  InputRows activated = activatedRows(mlp, projected, count, work);
+  activated.owners = owners;
+  multiplier.apply(mlp.down, activated, runs, out, outStride);
+}
+
 void Mlp::run(const InputRows& input, Workspace& work, float* out) const {
   const int rows = work.batch.count();
   const size_t stride = projectedStride(), outStride = work.stream.stride;
   float* const projected = work.inner.rows(size_t(rows), stride);
-  work.multiplier.apply(projection, input, rows, projected, stride);
-  work.multiplier.apply(down, activatedRows(*this, projected, rows, work), rows, out, outStride);
+  multiplyMlp(*this, input, {{0, 0, rows}}, projected, nullptr, work, out, outStride);
   if (!gated) return;
   work.pool.forEachOne("scale shared expert", rows, [&](int row) {
     const float share = float(sigmoid(double(projected[size_t(row) * stride + shareAt()])));

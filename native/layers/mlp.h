@@ -32,7 +32,8 @@ struct Mlp final : Body {
 
 Mlp readMlp(const Record& from, const Reader& reader, int members);
 
-/** Projected rows as `down` reads them. */
-InputRows activatedRows(const Mlp& mlp, float* projected, int rows, Workspace& work);
+/** Both maps, with room for projected rows, whose rows of the step are `owners`; null: all in order. Every row is in one run, in order. */
+void multiplyMlp(const Mlp& mlp, const InputRows& input, const std::vector<RowRun>& runs, float* projected,
+                 const int32_t* owners, Workspace& work, float* out, size_t outStride);
 
 }  // namespace chairlift

@@ -137,10 +137,7 @@ class MoeRun {
     InputRows gathered = input_;
     gathered.places = all.rows.data();
     if (moe_.scalesInput) gathered.factors = all.factors.data();
-    work_.multiplier.apply(each.projection, gathered, all.runs, inner, innerStride);
-    InputRows activated = activatedRows(each, inner, int(all.choices.size()), work_);
-    activated.owners = all.rows.data();
-    work_.multiplier.apply(each.down, activated, all.runs, given, stride);
+    multiplyMlp(each, gathered, all.runs, inner, all.rows.data(), work_, given, stride);
 
     work_.pool.forEachOne("mix experts", rows, [&](int row) {
       float* const to = out_ + size_t(firstRow + row) * stride;

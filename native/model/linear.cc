@@ -8,6 +8,8 @@ namespace chairlift {
 
 namespace {
 
+constexpr int panelsOfGroup = groupInputs / panelColumns;
+
 void reserve(PageBuffer& buffer, size_t bytes) {
   if (buffer.bytes() < bytes) buffer = PageBuffer(bytes);
 }
@@ -90,8 +92,7 @@ void Multiplier::cutTiles(const std::vector<RowRun>& runs) {
 }
 
 void Multiplier::makeInput(const Linear& reader, const InputRows& source, bool wantsValues) {
-  const int groups = (source.count + groupInputs - 1) / groupInputs;
-  const bool codes = reader.readsCodes(), copied = source.isCopied();
+  const bool copied = source.isCopied();
   // For adapters plain rows need no copy, and activated ones are written in place.
   const bool isPlain = !copied && source.form == InputForm::Plain;
   const bool values = wantsValues && !isPlain;
@@ -103,35 +104,45 @@ void Multiplier::makeInput(const Linear& reader, const InputRows& source, bool w
   valueStride_ = copied ? paddedLength(source.count) : source.stride;
   float* const to = copied && values ? copies_.rows(size_t(rows), valueStride_) : source.x;
   values_ = to;
-  groups_ = size_t(groups);
   // A tile of one row is that row.
-  const bool floats = reader.readsValues() && !(isPlain && rows == 1);
-  float* const tiled = floats ? floatTiles_.rows(tiles_.size(), groups_ * groupCodes) : source.x;
-  floats_ = tiled;
-  if (codes) {
-    reserve(codes_, tiles_.size() * groups_ * groupCodes);
-    reserve(sides_, tiles_.size() * groups_ * sizeof(GroupSide));
-  }
-  if (!codes && !values && !floats) return;
+  reserveInput(input_, reader, source, isPlain && rows == 1);
+  if (!input_.hasCodes && !values && !input_.hasFloats) return;
   // A task is some groups of all rows of a tile, so that no two threads write one cache line.
-  const int groupsPerPiece = std::max(4, 128 / tallest);
+  const int groups = int(input_.groups), groupsPerPiece = std::max(4, 128 / tallest);
   const int pieces = (groups + groupsPerPiece - 1) / groupsPerPiece;
   pool_.forEach({"make input", reader.name.c_str()}, int(tiles_.size()) * pieces, 1, [&](int begin, int end, int) {
     for (int piece = begin; piece < end; piece++) {
-      const size_t index = size_t(piece / pieces);
-      const Tile& tile = tiles_[index];
-      InputTask task = taskOf(source, tile);
-      task.firstGroup = piece % pieces * groupsPerPiece;
-      task.endGroup = std::min(groups, task.firstGroup + groupsPerPiece);
-      task.values = values ? to + size_t(tile.firstRow) * valueStride_ : nullptr;
-      task.valueStride = valueStride_;
-      task.tile = floats ? tiled + index * groups_ * groupCodes : nullptr;
-      task.codes = codes ? codes_.as<int8_t>() + index * groups_ * groupCodes : nullptr;
-      task.sides = sides_.as<GroupSide>() + index * groups_;
-      task.paired = kernels_.pairs(task.rows, groups);
-      kernels_.makeInput(task);
+      const size_t tile = size_t(piece / pieces);
+      const int first = piece % pieces * groupsPerPiece;
+      makeGroups(input_, source, tile, first, std::min(groups, first + groupsPerPiece),
+                 values ? to + size_t(tiles_[tile].firstRow) * valueStride_ : nullptr);
     }
   });
+}
+
+void Multiplier::reserveInput(TiledInput& to, const Linear& reader, const InputRows& source, bool isPlain) const {
+  to.groups = size_t(source.count + groupInputs - 1) / groupInputs;
+  to.hasCodes = reader.readsCodes();
+  to.hasFloats = reader.readsValues() && !isPlain;
+  to.floats = to.hasFloats ? to.floatTiles.rows(tiles_.size(), to.groups * groupCodes) : source.x;
+  if (!to.hasCodes) return;
+  reserve(to.codes, tiles_.size() * to.groups * groupCodes);
+  reserve(to.sides, tiles_.size() * to.groups * sizeof(GroupSide));
+}
+
+void Multiplier::makeGroups(const TiledInput& to, const InputRows& source, size_t tile, int firstGroup, int endGroup,
+                            float* values) const {
+  InputTask task = taskOf(source, tiles_[tile]);
+  const size_t group = tile * to.groups;
+  task.firstGroup = firstGroup;
+  task.endGroup = endGroup;
+  task.values = values;
+  task.valueStride = valueStride_;
+  task.tile = to.hasFloats ? to.floatTiles.data() + group * groupCodes : nullptr;
+  task.codes = to.hasCodes ? to.codes.as<int8_t>() + group * groupCodes : nullptr;
+  task.sides = to.sides.as<GroupSide>() + group;
+  task.paired = kernels_.pairs(task.rows, int(to.groups));
+  kernels_.makeInput(task);
 }
 
 InputTask Multiplier::taskOf(const InputRows& source, const Tile& tile) const {
@@ -153,18 +164,22 @@ InputTask Multiplier::taskOf(const InputRows& source, const Tile& tile) const {
   return task;
 }
 
-void Multiplier::multiply(const Linear& linear, const std::vector<RowRun>& runs, float* out, size_t outStride) {
+void Multiplier::viewInput(const std::vector<RowRun>& runs) {
   inputs_.clear();
   size_t tile = 0;
   for (const RowRun& run : runs) {
-    const size_t group = tile * groups_;
-    inputs_.push_back({run.rows, floats_ + group * groupCodes, codes_.as<int8_t>() + group * groupCodes,
-                       sides_.as<GroupSide>() + group, groups_});
+    const size_t group = tile * input_.groups;
+    inputs_.push_back({run.rows, input_.floats + group * groupCodes, input_.codes.as<int8_t>() + group * groupCodes,
+                       input_.sides.as<GroupSide>() + group, input_.groups});
     tile += size_t(run.rows + tileRows - 1) / tileRows;
   }
+}
+
+void Multiplier::multiply(const Linear& linear, const std::vector<RowRun>& runs, float* out, size_t outStride) {
+  viewInput(runs);
   const int panels = linear.panels();
-  // In long pieces, because prefetching goes past a piece's end.
   const LoopName name("product", linear.name.c_str(), linear.weightBytes() * runs.size());
+  // In long pieces, because prefetching goes past a piece's end.
   pool_.forEachInRuns(name, int(runs.size()) * panels, 2, [&](int begin, int end, int) {
     while (begin < end) {
       const size_t index = size_t(begin / panels);
@@ -175,20 +190,63 @@ void Multiplier::multiply(const Linear& linear, const std::vector<RowRun>& runs,
   });
 }
 
+void Multiplier::multiplyPart(const Linear::Part& part, const RowRun& run, const Activations& input, int begin, int end,
+                              float* out, size_t outStride) const {
+  const size_t columns = size_t(part.matrix->panels()) * panelColumns;
+  const float* const bias = part.bias.empty() ? nullptr : &part.bias[size_t(run.member) * columns];
+  kernels_.multiply(part.matrix->member(run.member), input, begin, end, bias,
+                    out + size_t(run.firstRow) * outStride + part.offset, outStride);
+}
+
 void Multiplier::multiplyPanels(const Linear& linear, const RowRun& run, const Activations& input, int begin, int end,
                                 float* out, size_t outStride) const {
-  float* const to = out + size_t(run.firstRow) * outStride;
   for (const Linear::Part& part : linear.parts) {
     const int count = part.matrix->panels();
     const int first = std::max(begin, 0), last = std::min(end, count);
-    if (first < last) {
-      const float* bias =
-          part.bias.empty() ? nullptr : &part.bias[size_t(run.member) * size_t(count) * panelColumns];
-      kernels_.multiply(part.matrix->member(run.member), input, first, last, bias, to + part.offset, outStride);
-    }
+    if (first < last) multiplyPart(part, run, input, first, last, out, outStride);
     begin -= count;
     end -= count;
   }
+}
+
+bool Multiplier::canGate(const Linear& projection, const Linear& down) const {
+  const bool adds = !rowAdapters_.empty() && !(projection.additions.empty() && down.additions.empty());
+  return !adds && projection.parts.size() == 2;
+}
+
+void Multiplier::applyGated(const Linear& projection, const InputRows& input, const Linear& down, const InputRows& gated,
+                            const std::vector<RowRun>& runs, float* out, size_t outStride) {
+  cutTiles(runs);
+  makeInput(projection, input, /*wantsValues=*/false);
+  viewInput(runs);
+  reserveInput(nextInput_, down, gated, /*isPlain=*/false);
+  firstTiles_.clear();
+  size_t tile = 0;
+  for (const RowRun& run : runs) {
+    firstTiles_.push_back(tile);
+    tile += size_t(run.rows + tileRows - 1) / tileRows;
+  }
+  firstTiles_.push_back(tile);
+  // A group of the gated rows is made of two panels of each part.
+  const Linear::Part &gate = projection.parts[0], &up = projection.parts[1];
+  const int groups = int(nextInput_.groups), panels = gate.matrix->panels();
+  float* const made = gated.x;
+  const LoopName name("product", projection.name.c_str(), projection.weightBytes() * runs.size());
+  pool_.forEachInRuns(name, int(runs.size()) * groups, 1, [&](int begin, int end, int) {
+    while (begin < end) {
+      const size_t index = size_t(begin / groups);
+      const int first = begin % groups, last = std::min(groups, first + end - begin);
+      const int firstPanel = first * panelsOfGroup, endPanel = std::min(panels, last * panelsOfGroup);
+      multiplyPart(gate, runs[index], inputs_[index], firstPanel, endPanel, made, gated.stride);
+      multiplyPart(up, runs[index], inputs_[index], firstPanel, endPanel, made, gated.stride);
+      for (size_t own = firstTiles_[index]; own < firstTiles_[index + 1]; own++) {
+        makeGroups(nextInput_, gated, own, first, last, nullptr);
+      }
+      begin += last - first;
+    }
+  });
+  std::swap(input_, nextInput_);
+  multiply(down, runs, out, outStride);
 }
 
 }  // namespace chairlift

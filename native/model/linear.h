@@ -103,16 +103,43 @@ class Multiplier {
     if (rows > 0) apply(linear, input, {{0, 0, rows}}, out, outStride);
   }
 
+  /** Whether `applyGated` takes both. */
+  bool canGate(const Linear& projection, const Linear& down) const;
+  /**
+   * Multiplies by `projection`, whose parts are a gate and what it gates, and the gated rows by `down`, as two calls of `apply`
+   * would; but each thread gates what it has just multiplied. `gated` are the rows that the first product writes, as `down` reads
+   * them.
+   */
+  void applyGated(const Linear& projection, const InputRows& input, const Linear& down, const InputRows& gated,
+                  const std::vector<RowRun>& runs, float* out, size_t outStride);
+
  private:
   /** At most 16 rows of one run, whose codes are stored together. */
   struct Tile {
     int firstRow, rows;
   };
 
+  /** The input of a product by tile, as floats, which may be the caller's, and as int8 codes. */
+  struct TiledInput {
+    const float* floats = nullptr;
+    size_t groups = 0;
+    bool hasCodes = false, hasFloats = false;
+    RowBuffer floatTiles;
+    PageBuffer codes, sides;
+  };
+
   void cutTiles(const std::vector<RowRun>& runs);
   void makeInput(const Linear& reader, const InputRows& source, bool wantsValues);
+  /** Takes room for what `makeGroups` writes. */
+  void reserveInput(TiledInput& to, const Linear& reader, const InputRows& source, bool isPlain) const;
+  /** Of all rows of a tile; `values` is null or takes the rows as floats, too. */
+  void makeGroups(const TiledInput& to, const InputRows& source, size_t tile, int firstGroup, int endGroup, float* values) const;
   InputTask taskOf(const InputRows& source, const Tile& tile) const;
+  /** What the kernels read of the current input, for each run. */
+  void viewInput(const std::vector<RowRun>& runs);
   void multiply(const Linear& linear, const std::vector<RowRun>& runs, float* out, size_t outStride);
+  void multiplyPart(const Linear::Part& part, const RowRun& run, const Activations& input, int begin, int end, float* out,
+                    size_t outStride) const;
   void multiplyPanels(const Linear& linear, const RowRun& run, const Activations& input, int begin, int end, float* out,
                       size_t outStride) const;
   /** Reads the values of the current input. */
@@ -122,14 +149,14 @@ class Multiplier {
   const KernelTable& kernels_;
   ThreadPool& pool_;
   std::vector<Tile> tiles_;
-  // The current input by tile, as floats, which may be the caller's, and as int8 codes; for adapters row by row, too.
-  const float* floats_ = nullptr;
+  // The current input, and one that is made meanwhile; for adapters the current one row by row, too.
+  TiledInput input_, nextInput_;
   const float* values_ = nullptr;
   size_t valueStride_ = 0;
-  size_t groups_ = 0;
+  RowBuffer copies_;
   std::vector<Activations> inputs_;
-  RowBuffer copies_, floatTiles_;
-  PageBuffer codes_, sides_;
+  // Of each run, and one past the last.
+  std::vector<size_t> firstTiles_;
   std::vector<int32_t> rowAdapters_;
   // For adapters, while the current input is still needed.
   std::unique_ptr<Multiplier> inner_;
