@@ -49,12 +49,7 @@ class AttentionRun {
   }
 
   void store(const InputRows& input) {
-    Linear keysAndValues;
-    keysAndValues.name = attention_.projection.name;
-    for (const Linear::Part& part : attention_.projection.parts) {
-      if (part.offset >= attention_.keysAt() && part.offset < attention_.gateAt()) keysAndValues.parts.push_back(part);
-    }
-    work_.multiplier.apply(keysAndValues, input, rows_, projected_, stride_);
+    work_.multiplier.apply(attention_.stored, input, rows_, projected_, stride_);
     work_.pool.forEachOne("rotate and store", rows_, [&](int row) { storeHeads(row, allKvHeads()); });
   }
 
@@ -205,6 +200,10 @@ std::unique_ptr<Body> readAttention(const Record& from, Reader& reader) {
   reader.join(body.projection, from.object("query"), 0, body.querySize(), hidden);
   if (stored) reader.join(body.projection, stored->object("key"), body.keysAt(), body.kvSize(), hidden);
   if (body.hasValues) reader.join(body.projection, stored->object("value"), body.valuesAt(), body.kvSize(), hidden);
+  body.stored.name = body.projection.name;
+  for (const Linear::Part& part : body.projection.parts) {
+    if (part.offset >= body.keysAt()) body.stored.parts.push_back(part);
+  }
   if (body.hasGate) reader.join(body.projection, from.object("gate"), body.gateAt(), body.querySize(), hidden);
   body.output = reader.linear(from.object("output"), hidden, body.querySize());
   body.queryNorm = maybeHeadNorm(from, "queryNorm", body.headSize, body.headCount);

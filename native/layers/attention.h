@@ -32,6 +32,8 @@ struct Attention final : Body {
   bool hasGate = false;
   // Queries, keys, values and the output gate, those that it has.
   Linear projection;
+  // Of it, keys and values alone.
+  Linear stored;
   Linear output;
   std::optional<HeadNorm> queryNorm, keyNorm, valueNorm;
   bool normsAfterRope = false;
