@@ -35,7 +35,9 @@ describe.skipIf(compiler === undefined)('a pool of threads (skipped where there 
   it.each([2, availableParallelism() + 1, 4 * availableParallelism()])(
     'computes every index of every loop once, with %i threads, two callers, and as many threads as it likes',
     async (threads) => {
-      const { stdout } = await promisify(execFile)(program, [`${threads}`, `${SECONDS}`], { timeout: LOST_MS });
+      const { stdout } = await promisify(execFile)(program, [`${threads}`, `${SECONDS}`], {
+        timeout: LOST_MS,
+      });
       const [, loops, wrong] = /^(\d+) loops, (\d+) wrong$/m.exec(stdout) ?? [];
       expect(Number(wrong)).toBe(0);
       expect(Number(loops)).toBeGreaterThan(100);
