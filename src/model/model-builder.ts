@@ -47,7 +47,7 @@ interface ModelOptions extends Partial<Pick<ModelSpec, 'perLayerInputs' | 'altUp
   /** The layer of an MTP head; absent: the family has none, or it lies in this file in a way that is not known. */
   readonly mtpLayer?: ((layer: LayerBuilder) => LayerSpec) | undefined;
   /** Default: beside the layers. */
-  readonly mtpPlace?: MtpPlace;
+  readonly mtpPlace?: MtpPlace | undefined;
   readonly embeddingScale?: number | undefined;
   readonly embeddingNorm?: boolean;
   readonly positionRows?: number | undefined;

@@ -21,7 +21,7 @@ interface LlamaOptions {
   readonly attention: (rope: number, layer: number) => AttentionOptions;
   readonly mlp?: Partial<MlpOptions>;
   readonly moe?: MoeOptions | undefined;
-  /** Where an MTP head of a layer of the same kind lies. Default: beside the layers. */
+  /** Where an MTP head of a layer of the same kind lies; absent where none is known for the family. */
   readonly mtpPlace?: MtpPlace;
 }
 
@@ -39,8 +39,8 @@ export function llamaLike(source: ModelSource, options: LlamaOptions): ModelSpec
     );
   return model.spec({
     layers: (layer) => build(layer),
-    mtpLayer: (layer) => build(layer, { skipsFirst: true }),
-    mtpPlace: options.mtpPlace ?? 'beside',
+    mtpLayer: options.mtpPlace && ((layer) => build(layer, { skipsFirst: true })),
+    mtpPlace: options.mtpPlace,
   });
 }
 
@@ -63,6 +63,8 @@ export const llama: Architecture = {
       attention: (rope) => ({ rope, window, interleaved, ...biases.attention }),
       mlp: biases.mlp,
       moe: hasMoe ? moeOptions(source) : undefined,
+      // The embedded model's.
+      mtpPlace: 'beside',
     });
   },
 };
