@@ -232,9 +232,14 @@ describe('an MTP head', () => {
   });
 
   it('whose attention would have a window is left out, and named', () => {
-    const { config, tensors } = formulaModel('mixtral');
-    const withHead = { config, tensors: { ...tensors, 'mtp.fc.weight': [32, 64] } };
-    const spec = buildSpec(asFolder(withHead, { ...config, sliding_window: 9 }), { mtp: true });
+    const model = formulaModel('mixtral');
+    const tensors = { ...model.tensors, 'mtp.fc.weight': [32, 64] };
+    const keys = {
+      ...{ block_count: Number(model.config.num_hidden_layers) + 1, nextn_predict_layers: 1 },
+      ...{ expert_count: 4, expert_used_count: 2, 'attention.sliding_window': 9 },
+    };
+    const opened = asGguf({ ...model, tensors }, { architecture: 'llama', pairs: true, keys });
+    const spec = buildSpec(opened, { mtp: true });
     expect(spec.mtp).toBeUndefined();
     expect(spec.mtpProblem).toContain('sliding_window');
   });
