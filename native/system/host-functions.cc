@@ -9,6 +9,7 @@
 // clang-format off
 #define CHAIRLIFT_NODE_API(each) \
   each(napi_create_array) \
+  each(napi_create_arraybuffer) \
   each(napi_create_async_work) \
   each(napi_create_double) \
   each(napi_create_error) \
@@ -18,6 +19,7 @@
   each(napi_create_promise) \
   each(napi_create_reference) \
   each(napi_create_string_utf8) \
+  each(napi_create_typedarray) \
   each(napi_delete_async_work) \
   each(napi_delete_reference) \
   each(napi_get_array_length) \
