@@ -97,7 +97,7 @@ describe('chairlift run', () => {
       code: 1,
     });
     expect(await run(place, ['rm', 'demo'])).toMatchObject({
-      output: expect.stringMatching(/^removed demo-GGUF, 17\.\d MB\n$/),
+      output: expect.stringMatching(/^removed demo-GGUF, 15\.\d MB\n$/),
       code: 0,
     });
     expect(existsSync(path)).toBe(false);

@@ -18,8 +18,8 @@ beforeAll(async () => {
   folder = join(home.folder, 'models');
   mkdirSync(folder);
   for (const name of ['one', 'two', 'three']) copyFileSync(embeddedModelPath, join(folder, `${name}.gguf`));
-  // Each takes 17 MB of weights and starts with 9 MB of KV; one alone might take 500 MB.
-  server = await home.start('--models-folder', folder, '--memory', '90MB');
+  // Each takes 15 MB of weights and starts with 8 MB of KV; one alone might take 500 MB.
+  server = await home.start('--models-folder', folder, '--memory', '80MB');
 });
 
 const post = (path: string, body: object) =>
