@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { blockBytes, startBytes, weightBytes } from '../../test/support/embedded-memory.ts';
 import { embeddedModelPath } from '../../test/support/embedded-model.ts';
 import { collect, engineRequest } from '../../test/support/engine-requests.ts';
 import { childrenOf, waitUntil } from '../../test/support/server-process.ts';
@@ -14,10 +15,8 @@ import type { ModelLease } from './model-pool.ts';
 import type { PoolModel } from './model-slots.ts';
 import { SupervisedEngine } from './supervised-engine.ts';
 
-/** Of the model, and of one of its KV blocks; it starts with 64 of them, and a context has 128. */
-const WEIGHTS = 15_040_512;
-const BLOCK = 131_072;
-const START = WEIGHTS + 64 * BLOCK;
+/** Enough for one of the models, and too little for two. */
+const oneAloneBytes = 1.9 * startBytes;
 
 let folder: string;
 beforeAll(() => {
@@ -94,7 +93,7 @@ describe('the model pool', () => {
       const leases = await Promise.all([lease(pool, 'one'), lease(pool, 'first'), lease(pool, undefined)]);
       expect(new Set(leases.map(({ model }) => model.engine)).size).toBe(1);
       expect(events.filter(({ kind }) => kind === 'loaded').length).toBe(1);
-      expect(pool.list()[0]).toMatchObject({ state: 'loaded', busy: 3, memoryBytes: START });
+      expect(pool.list()[0]).toMatchObject({ state: 'loaded', busy: 3, memoryBytes: startBytes });
       const { tokenizer, engine } = (leases[0] as ModelLease).model;
       const prompt = tokenizer.encode('<|im_start|>user\nWhat is 2 + 3?<|im_end|>\n<|im_start|>assistant\n', {
         special: true,
@@ -110,7 +109,7 @@ describe('the model pool', () => {
   it('unloads the least recently used idle model for room, waits for a busy one, and never for a pinned one', async () => {
     const models = [model('one', { pinned: true }), model('two'), model('three')];
     const kv = { kvType: 'f16', blocks: 64 } as const;
-    await withPool({ models, kv, memoryBytes: 50e6 }, async (pool) => {
+    await withPool({ models, kv, memoryBytes: 2.1 * startBytes }, async (pool) => {
       (await lease(pool, 'one')).release();
       const two = await lease(pool, 'two');
       const three = lease(pool, 'three');
@@ -123,12 +122,13 @@ describe('the model pool', () => {
       (await three).release();
       expect(states(pool)).toEqual(['loaded', 'unloaded', 'loaded']);
     });
-    await withPool({ models, kv, memoryBytes: START + 20e6 }, async (pool) => {
+    await withPool({ models, kv, memoryBytes: oneAloneBytes }, async (pool) => {
       (await lease(pool, 'one')).release();
       const refused = await pool.acquire('two');
       expect(refused).toMatchObject({ ok: false, failure: 'no-memory' });
-      expect(refused.ok ? '' : refused.message).toMatch(
-        /needs 23 MB, but the memory budget is 43 MB, of which 23 MB belong to pinned models/,
+      const [own, budget] = [startBytes, oneAloneBytes].map((bytes) => `${Math.round(bytes / 1e6)} MB`);
+      expect(refused.ok ? '' : refused.message).toContain(
+        `needs ${own}, but the memory budget is ${budget}, of which ${own} belong to pinned models`,
       );
       expect(states(pool)).toEqual(['loaded', 'unloaded', 'unloaded']);
     });
@@ -136,19 +136,19 @@ describe('the model pool', () => {
 
   it('never counts on the same memory for two loads at once', async () => {
     const kv = { kvType: 'f16', blocks: 64 } as const;
-    await withPool({ kv, memoryBytes: START + 20e6 }, async (pool) => {
+    await withPool({ kv, memoryBytes: oneAloneBytes }, async (pool) => {
       const asked = [lease(pool, 'one'), lease(pool, 'two')];
-      expect(allMemory(pool)).toBe(START);
+      expect(allMemory(pool)).toBe(startBytes);
       expect(states(pool).slice(0, 2)).toEqual(['loading', 'waiting']);
       (await asked[0])?.release();
       (await asked[1])?.release();
-      expect(allMemory(pool)).toBe(START);
+      expect(allMemory(pool)).toBe(startBytes);
     });
   });
 
   it('loads nothing for a request that has left while it waited for its model', async () => {
     const kv = { kvType: 'f16', blocks: 64 } as const;
-    await withPool({ kv, memoryBytes: START + 20e6 }, async (pool, events) => {
+    await withPool({ kv, memoryBytes: oneAloneBytes }, async (pool, events) => {
       const one = await lease(pool, 'one');
       const leaving = new AbortController();
       const two = pool.acquire('two', { signal: leaving.signal });
@@ -309,7 +309,7 @@ describe('a pool that closes', () => {
 describe('KV memory without a fixed size', () => {
   it('leaves room for all models side by side: they take turns without a reload', async () => {
     // What each takes at the start, and a third of what one of them alone might take.
-    await withPool({ memoryBytes: 3 * START + 100 * BLOCK }, async (pool, events) => {
+    await withPool({ memoryBytes: 3 * startBytes + 100 * blockBytes }, async (pool, events) => {
       const expected = new Map<string, number[]>();
       for (let round = 0; round < 3; round++) {
         for (const name of ['one', 'two', 'three']) {
@@ -326,8 +326,8 @@ describe('KV memory without a fixed size', () => {
   });
 
   it('grows with the need, is taken back where another needs it, and the answers stay the same', async () => {
-    // It takes 71 blocks: only one of them can have so many at a time.
-    const memoryBytes = 2 * WEIGHTS + (64 + 72) * BLOCK;
+    // It takes 71 blocks: only one of them can have as many at a time. Each starts with 64, and a context has 128.
+    const memoryBytes = 2 * weightBytes + (64 + 72) * blockBytes;
     const long = [2240, 20] as const;
     let alone: number[] = [];
     await withPool({}, async (pool) => {
@@ -335,11 +335,11 @@ describe('KV memory without a fixed size', () => {
     });
     await withPool({ memoryBytes }, async (pool, events) => {
       const [one, two] = [await lease(pool, 'one'), await lease(pool, 'two')];
-      expect(memoryOf(pool, 'one')).toBe(START);
+      expect(memoryOf(pool, 'one')).toBe(startBytes);
       expect(await answer(one, ...long)).toEqual(alone);
-      expect(memoryOf(pool, 'one')).toBeGreaterThan(START + 6 * BLOCK);
+      expect(memoryOf(pool, 'one')).toBeGreaterThan(startBytes + 6 * blockBytes);
       const other = await answer(two, ...long, { seed: 2 });
-      expect(memoryOf(pool, 'two')).toBeGreaterThan(START + 6 * BLOCK);
+      expect(memoryOf(pool, 'two')).toBeGreaterThan(startBytes + 6 * blockBytes);
       // Both at once, neither older than the other: one waits for the other, and nobody for ever.
       const enqueuedMs = Date.now();
       const both = [
@@ -354,12 +354,12 @@ describe('KV memory without a fixed size', () => {
   });
 
   it('makes way for a load', async () => {
-    await withPool({ memoryBytes: 2 * START + 10 * BLOCK }, async (pool, events) => {
+    await withPool({ memoryBytes: 2 * startBytes + 10 * blockBytes }, async (pool, events) => {
       const one = await lease(pool, 'one');
       await answer(one, 2400, 5);
-      expect(memoryOf(pool, 'one')).toBeGreaterThan(START + 10 * BLOCK);
+      expect(memoryOf(pool, 'one')).toBeGreaterThan(startBytes + 10 * blockBytes);
       const two = await lease(pool, 'two');
-      expect(memoryOf(pool, 'one')).toBeLessThanOrEqual(START + 10 * BLOCK);
+      expect(memoryOf(pool, 'one')).toBeLessThanOrEqual(startBytes + 10 * blockBytes);
       expect((await answer(two, 40, 5)).length).toBe(5);
       expect(loads(events)).toBe(2);
     });

@@ -5,6 +5,7 @@ import { copyFileSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { startBytes } from '../support/embedded-memory.ts';
 import { embeddedModelPath } from '../support/embedded-model.ts';
 import { ServerHome, type ServerProcess, serverHome, waitUntil } from '../support/server-process.ts';
 
@@ -18,9 +19,11 @@ beforeAll(async () => {
   folder = join(home.folder, 'models');
   mkdirSync(folder);
   for (const name of ['one', 'two', 'three']) copyFileSync(embeddedModelPath, join(folder, `${name}.gguf`));
-  // Each takes 15 MB of weights and starts with 8 MB of KV; one alone might take 500 MB.
-  server = await home.start('--models-folder', folder, '--memory', '80MB');
+  // For three of them as they start, and not for a fourth; one alone might take all of it.
+  server = await home.start('--models-folder', folder, '--memory', megabytes(3.4 * startBytes));
 });
+
+const megabytes = (bytes: number) => `${Math.round(bytes / 1e6)}MB`;
 
 const post = (path: string, body: object) =>
   fetch(`${server.url}${path}`, {
@@ -90,7 +93,7 @@ describe('two models that fit only in turn', () => {
     const models = join(inTurn.folder, 'models');
     mkdirSync(models);
     for (const name of ['one', 'two']) copyFileSync(embeddedModelPath, join(models, `${name}.gguf`));
-    const server = await inTurn.start('--models-folder', models, '--memory', '30MB');
+    const server = await inTurn.start('--models-folder', models, '--memory', megabytes(1.2 * startBytes));
     try {
       const authorization = `Bearer ${key}`;
       const ask = async (n: number) => {
