@@ -65,7 +65,7 @@ interface Contender {
   readonly threads: number;
   readonly backend: CpuBackend;
   readonly vocabSize: number;
-  /** What a step of so many streams must read. */
+  /** What a step of `streams` streams must read. */
   readonly stepBytes: (streams: number) => number;
 }
 

@@ -54,7 +54,7 @@ std::vector<double> piecesOf(const Timeline& timeline, int thread) {
   return numbers;
 }
 
-/** startTimeline(handle, loops, pieces): room for so many loops, and pieces of each thread */
+/** startTimeline(handle, loops, pieces): room for `loops` loops and `pieces` pieces of each thread */
 napi_value startTimeline(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 3);

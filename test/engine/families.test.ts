@@ -8,9 +8,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chooseBackend } from '../../src/compute/choose-backend.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
 import { LocalEngine } from '../../src/engine/local-engine.ts';
-import { checkIntegrity } from '../../src/engine/scheduler/integrity.ts';
 import { type AdapterPath, openSpec } from '../../src/model/open-spec.ts';
 import { SupervisedEngine } from '../../src/pool/supervised-engine.ts';
+import { type CheckedAnswers, checkedAnswers } from '../support/checked-answers.ts';
 import { type Answer, collect, engineRequest, type TestRequest } from '../support/engine-requests.ts';
 import { randomFamilies, writeRandomAdapter, writeRandomFolder } from '../support/random-folder.ts';
 import { randomTokens } from '../support/tiny-model.ts';
@@ -27,12 +27,6 @@ const plainRequests: readonly TestRequest[] = Array.from({ length: 9 }, (_, n) =
   sampling: { temperature: n % 2 === 0 ? 0 : 1, seed: n, maxTokens: NEW_TOKENS, logprobs: 0 },
 }));
 
-interface Run {
-  readonly answers: readonly Answer[];
-  readonly hits: number;
-  readonly preemptions: number;
-}
-
 interface Model {
   readonly modelPath: string;
   readonly adapters: readonly AdapterPath[];
@@ -43,7 +37,7 @@ async function run(
   asked: readonly (readonly TestRequest[])[],
   options: Partial<EngineOptions> = {},
   stateSlots = 12,
-): Promise<Run> {
+): Promise<CheckedAnswers> {
   const { spec, weights } = openSpec(model.modelPath, model);
   const blockCount = options.blockCount ?? 128;
   const backend = await chooseBackend(undefined).create(spec, weights, { blockCount, stateSlots });
@@ -55,18 +49,9 @@ async function run(
     endIds: [],
     ...options,
   });
-  const checks = engine.monitor.subscribe({ step: () => checkIntegrity(engine.engine.scheduler) });
   try {
-    const answers: Answer[] = [];
-    for (const together of asked) {
-      const submitted = together.map((one) => collect(engine.submit(engineRequest(one, VOCABULARY))));
-      answers.push(...(await Promise.all(submitted)));
-    }
-    const { prefixHitTokens: hits, preemptions } = engine.engine.scheduler.stats(0).counters;
-    return { answers, hits, preemptions };
+    return await checkedAnswers(engine, asked, VOCABULARY);
   } finally {
-    checks.end();
-    await engine.close();
     weights.close();
   }
 }

@@ -8,13 +8,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chooseBackend } from '../../src/compute/choose-backend.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
 import { LocalEngine } from '../../src/engine/local-engine.ts';
-import { checkIntegrity } from '../../src/engine/scheduler/integrity.ts';
 import { rulesOf } from '../../src/grammar/assemble.ts';
 import { compileRules } from '../../src/grammar/compile.ts';
 import { openSpec } from '../../src/model/open-spec.ts';
 import { SupervisedEngine } from '../../src/pool/supervised-engine.ts';
+import { type CheckedAnswers, checkedAnswers } from '../support/checked-answers.ts';
 import { embeddedVocabulary } from '../support/embedded-engine.ts';
-import { type Answer, collect, engineRequest, type TestRequest } from '../support/engine-requests.ts';
+import { type Answer, engineRequest, type TestRequest } from '../support/engine-requests.ts';
 import { writeFolderWithMtp } from '../support/random-folder.ts';
 import { randomTokens } from '../support/tiny-model.ts';
 
@@ -55,19 +55,12 @@ const requests: readonly TestRequest[] = Array.from({ length: 8 }, (_, n) => ({
 }));
 const shortest = { ...requests[0], prompt: [7] } as TestRequest;
 
-interface Run {
-  readonly answers: readonly Answer[];
-  readonly steps: number;
-  readonly hits: number;
-  readonly preemptions: number;
-}
-
 /** What is asked together, one after the other. */
 async function run(
   modelPath: string,
   asked: readonly (readonly TestRequest[])[],
   options: Partial<EngineOptions> = {},
-): Promise<Run> {
+): Promise<CheckedAnswers> {
   const { spec, weights } = openSpec(modelPath, { mtp: options.speculation !== false });
   const blockCount = options.blockCount ?? 128;
   const backend = await chooseBackend(undefined).create(spec, weights, { blockCount, stateSlots: 40 });
@@ -75,18 +68,9 @@ async function run(
   const budget = { kind: 'fixed', maxStepTokens: 256 } as const;
   const engine = new LocalEngine(backend, { budget, ...options, ...own }, evenClock());
   engine.setVocabulary(embeddedVocabulary);
-  const checks = engine.monitor.subscribe({ step: () => checkIntegrity(engine.engine.scheduler) });
   try {
-    const answers: Answer[] = [];
-    for (const together of asked) {
-      const submitted = together.map((one) => collect(engine.submit(engineRequest(one, VOCABULARY))));
-      answers.push(...(await Promise.all(submitted)));
-    }
-    const { prefixHitTokens: hits, preemptions } = engine.engine.scheduler.stats(0).counters;
-    return { answers, steps: (await engine.stats()).steps, hits, preemptions };
+    return await checkedAnswers(engine, asked, VOCABULARY);
   } finally {
-    checks.end();
-    await engine.close();
     weights.close();
   }
 }
@@ -110,7 +94,7 @@ const count = (answers: readonly Answer[], kind: 'accepted' | 'rejected') =>
 
 describe.each(['always right', 'never right'] as const)('answers with an MTP head that is %s', (head) => {
   let folder: string;
-  let plain: Run;
+  let plain: CheckedAnswers;
 
   beforeAll(async () => {
     folder = join(mkdtempSync(join(tmpdir(), 'chairlift-')), 'model');

@@ -30,8 +30,6 @@ interface StreamOptions {
   readonly key?: string;
   /** Default /v1/completions. */
   readonly path?: string;
-  /** Told when the first piece of the answer is there. */
-  readonly onStart?: () => void;
 }
 
 export class StreamClient {
@@ -42,14 +40,14 @@ export class StreamClient {
   #ended = false;
 
   constructor(url: string, body: StreamBody, options: StreamOptions = {}) {
-    const { key, path = '/v1/completions', onStart } = options;
+    const { key, path = '/v1/completions' } = options;
     const headers = {
       'content-type': 'application/json',
       ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
     };
     // Without an agent each client has a connection of its own.
     this.#request = httpRequest(`${url}${path}`, { method: 'POST', headers, agent: false });
-    this.answer = this.#read(onStart);
+    this.answer = this.#read();
     // A client that leaves a stream need not see its end.
     this.answer
       .catch(() => {})
@@ -74,7 +72,7 @@ export class StreamClient {
     this.#request.destroy();
   }
 
-  #read(onStart: (() => void) | undefined): Promise<Answer> {
+  #read(): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.#request.once('error', reject);
       this.#request.once('response', (response) => {
@@ -86,7 +84,6 @@ export class StreamClient {
         const take = (chunk: Chunk) => {
           error ??= chunk.error;
           for (const choice of chunk.choices ?? []) {
-            if (this.#pieces === 0) onStart?.();
             this.#pieces++;
             text += choice.text;
             reason = choice.finish_reason ?? reason;

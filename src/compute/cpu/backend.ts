@@ -34,7 +34,7 @@ export interface CpuOptions extends BackendOptions {
 }
 
 export interface CpuBackend extends Backend {
-  /** Records what threads do until `takeTimeline`, with room for so many loops, and as many pieces of each thread. Between steps. */
+  /** Records what threads do until `takeTimeline`, with room for that many loops in all and pieces of each thread. Between steps. */
   startTimeline(loops: number, pieces: number): void;
   takeTimeline(): NativeTimeline;
   useThreads(count: number): void;

@@ -194,7 +194,7 @@ export interface Addon {
   writeState(model: ModelHandle, slot: number, from: Uint8Array): void;
   /** At most as many as the model was created with. */
   useThreads(model: ModelHandle, threads: number): void;
-  /** Records what the model's threads do, with room for so many loops, and as many pieces of each thread; between steps. */
+  /** Records what the model's threads do, with room for that many loops in all and pieces of each thread; between steps. */
   startTimeline(model: ModelHandle, loops: number, pieces: number): void;
   /** Ends the recording. */
   takeTimeline(model: ModelHandle): NativeTimeline;

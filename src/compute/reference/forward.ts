@@ -26,14 +26,10 @@ export function forward(
   recurrentStates: RecurrentStates,
   batch: Batch,
 ): StepResult {
-  const rows = batchRows(batch);
-  const embedded = embed(spec, weights, batch, rows.positions);
+  const base = stepContext(spec, cache, recurrentStates, batch);
+  const embedded = embed(spec, weights, batch, base.rows.positions);
   const context: StepContext = {
-    spec,
-    cache,
-    rows,
-    rotations: spec.ropes.map((rope) => rotationsAt(rope, rows.positions, batch.rotaryPositions)),
-    recurrentStates,
+    ...base,
     sequences: sequenceStates(batch.rowStarts, batch.recurrentStates),
     perLayerInputs: perLayerInputsOf(weights.perLayerInputs, batch, embedded, spec.normEpsilon),
   };
@@ -52,9 +48,34 @@ export function forward(
   const { mtp } = weights;
   if (mtp !== undefined) {
     const all = Int32Array.from({ length: batch.tokens.length }, (_, row) => row);
-    feedMtp(context, mtp, batch, embed(spec, mtpWeights(weights), batch, rows.positions), statesOf(all));
+    feedMtp(
+      context,
+      mtp,
+      batch,
+      embed(spec, mtpWeights(weights), batch, context.rows.positions),
+      statesOf(all),
+    );
   }
   return result;
+}
+
+/** What layers need that keep no recurrent state and take nothing for each layer. */
+function stepContext(
+  spec: ModelSpec,
+  cache: KvCache,
+  recurrentStates: RecurrentStates,
+  batch: Batch,
+): StepContext {
+  const rows = batchRows(batch);
+  return {
+    spec,
+    cache,
+    rows,
+    rotations: spec.ropes.map((rope) => rotationsAt(rope, rows.positions, batch.rotaryPositions)),
+    recurrentStates,
+    sequences: [],
+    perLayerInputs: new Float32Array(0),
+  };
 }
 
 /** Logits of the MTP head, one row a sequence. */
@@ -65,19 +86,10 @@ export function predict(
   recurrentStates: RecurrentStates,
   batch: Batch,
 ): Float32Array {
-  const rows = batchRows(batch);
-  const context: StepContext = {
-    spec,
-    cache,
-    rows,
-    rotations: spec.ropes.map((rope) => rotationsAt(rope, rows.positions, batch.rotaryPositions)),
-    recurrentStates,
-    sequences: [],
-    perLayerInputs: new Float32Array(0),
-  };
+  const context = stepContext(spec, cache, recurrentStates, batch);
   const { mtp } = weights;
   if (mtp === undefined) throw new Error('the model has no MTP head');
-  const states = runMtp(context, mtp, embed(spec, mtpWeights(weights), batch, rows.positions));
+  const states = runMtp(context, mtp, embed(spec, mtpWeights(weights), batch, context.rows.positions));
   return logits(
     spec,
     mtpWeights(weights),

@@ -54,8 +54,8 @@ export class DraftLengths {
   }
 
   /**
-   * How many tokens a draft model should draft for each sequence, one round after the other; `acceptanceRate`: of the one after
-   * so many others.
+   * How many tokens a draft model should draft for each sequence, one round after the other; `acceptanceRate`: of the one at
+   * `depth`, counted from 0.
    */
   rounds(sequences: number, acceptanceRate: (depth: number) => number): number {
     this.#sinceRound += 1;
