@@ -15,6 +15,7 @@ import { type Addon, loadAddon } from '#src/compute/cpu/binding.ts';
 import { fileMatrixBytes, sizesOf, weightBytes } from '#src/compute/memory.ts';
 import { buildSpec } from '#src/model/build-spec.ts';
 import { messageOf } from '#src/runtime/error-message.ts';
+import type { NumaNode } from '#src/runtime/numa-nodes.ts';
 import { validateSampling } from '#src/sampling/parameters.ts';
 import { BusyPrograms } from './busy-programs.ts';
 import {
@@ -48,6 +49,8 @@ interface Options {
   /** Builds of the addon. */
   readonly addon?: string;
   readonly repeats?: string;
+  /** Once more with each thread held to a core of its own. */
+  readonly pin?: boolean;
   /** Other programs that want a core each, in every second turn. */
   readonly busy?: string;
 }
@@ -62,6 +65,7 @@ interface Contender {
   readonly model: string;
   readonly kernels: string;
   readonly build: string;
+  readonly pinned: boolean;
   readonly threads: number;
   readonly backend: CpuBackend;
   readonly vocabSize: number;
@@ -87,11 +91,21 @@ const busy = values.busy === undefined ? 0 : countFrom(values.busy, 'busy progra
 const builds = openBuilds(values.addon);
 const { addon } = builds[0] as Build;
 const tables = (kernelsText?.split(',') ?? [undefined]).map((name) => kernelsFrom(name, addon));
+const variants = tables.flatMap((kernels) =>
+  (values.pin ? [false, true] : [false]).map((pinned) => ({ kernels, pinned })),
+);
 if (values.trace !== undefined) requireTimelines();
 
 function readArguments(): { readonly positionals: readonly string[]; readonly values: Options } {
   const text = { type: 'string' } as const;
-  const options = { trace: text, threads: text, addon: text, repeats: text, busy: text };
+  const options = {
+    trace: text,
+    threads: text,
+    addon: text,
+    repeats: text,
+    busy: text,
+    pin: { type: 'boolean' },
+  } as const;
   try {
     return parseArgs({ args: process.argv.slice(2), options, allowPositionals: true });
   } catch (error) {
@@ -120,6 +134,11 @@ const stream = (index: number, tokens: readonly number[], start: number): BatchS
   wantLogits: 'last',
 });
 
+/** As if each core were a NUMA node, of which a thread does not leave its own. */
+function coresAlone(count: number): NumaNode[] {
+  return Array.from({ length: count }, (_, core) => ({ number: core, cores: [core] }));
+}
+
 /** One backend computes with all numbers of threads. */
 async function openContenders(): Promise<Contender[]> {
   const contenders: Contender[] = [];
@@ -136,12 +155,13 @@ async function openContenders(): Promise<Contender[]> {
       return read.weights + read.kv;
     };
     for (const build of builds) {
-      for (const kernels of tables) {
-        const options = { blockCount, threads: mostThreads, isa: kernels };
+      for (const { kernels, pinned } of variants) {
+        const nodes = pinned ? { nodes: coresAlone(mostThreads) } : {};
+        const options = { blockCount, threads: mostThreads, isa: kernels, ...nodes };
         const backend = await createCpuBackend(build.addon, spec, files.weights, options);
         await fillBlocks(backend);
         const { vocabSize } = spec;
-        const own = { model, kernels, build: build.name, backend, vocabSize, stepBytes };
+        const own = { model, kernels, build: build.name, pinned, backend, vocabSize, stepBytes };
         contenders.push(...threadCounts.map((threads) => ({ ...own, threads })));
       }
     }
@@ -149,8 +169,13 @@ async function openContenders(): Promise<Contender[]> {
   return contenders;
 }
 
-function titleOf({ model, kernels, build, threads }: Contender): string {
-  return [model, kernels, ...(build === '' ? [] : [build]), `${threads} threads`].join(', ');
+function titleOf({ model, kernels, build, pinned, threads }: Contender): string {
+  return [
+    model,
+    kernels,
+    ...(build === '' ? [] : [build]),
+    `${threads} ${pinned ? 'pinned ' : ''}threads`,
+  ].join(', ');
 }
 
 /** Milliseconds of a step, the average of `steps`. */
@@ -195,7 +220,7 @@ async function measureDecode(contenders: readonly Contender[], count: number) {
   const times = await timeAll(contenders, sequences);
   return contenders.map((contender, index) => {
     const { alone, disturbed } = times[index] as Times;
-    const { model, kernels, build, threads } = contender;
+    const { model, kernels, build, pinned, threads } = contender;
     const bandwidth = bandwidths.get(threads) as number;
     const [bestMs, medianMs] = [Math.min(...alone), median(alone)];
     const tokensPerSecond = (count * 1000) / medianMs;
@@ -205,7 +230,7 @@ async function measureDecode(contenders: readonly Contender[], count: number) {
         `${tokensPerSecond.toFixed(1)} tokens/s; best ${bestMs.toFixed(1)} ms; ` +
         `${(bandwidthShare * 100).toFixed(0)} % of ${(bandwidth / 1e9).toFixed(1)} GB/s${besideText(medianMs, disturbed)}`,
     );
-    const own = { model, kernels, build, threads, streams: count, bestMs, medianMs, tokensPerSecond };
+    const own = { model, kernels, build, pinned, threads, streams: count, bestMs, medianMs, tokensPerSecond };
     return { ...own, bandwidth, bandwidthShare, ...besidePrograms(medianMs, disturbed) };
   });
 }
@@ -228,13 +253,21 @@ async function measurePrompt(contenders: readonly Contender[]) {
   const times = await timeAll(contenders, [stream(0, promptTokens, 0)]);
   return contenders.map((contender, index) => {
     const { alone, disturbed } = times[index] as Times;
-    const { model, kernels, build, threads } = contender;
+    const { model, kernels, build, pinned, threads } = contender;
     const medianMs = median(alone);
     const tokensPerSecond = (PROMPT_TOKENS * 1000) / medianMs;
     print(
       `${titleOf(contender)}, prompt of ${PROMPT_TOKENS}: ${tokensPerSecond.toFixed(0)} tokens/s${besideText(medianMs, disturbed)}`,
     );
-    return { model, kernels, build, threads, tokensPerSecond, ...besidePrograms(medianMs, disturbed) };
+    return {
+      model,
+      kernels,
+      build,
+      pinned,
+      threads,
+      tokensPerSecond,
+      ...besidePrograms(medianMs, disturbed),
+    };
   });
 }
 

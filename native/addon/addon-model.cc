@@ -11,13 +11,17 @@ namespace chairlift {
 
 namespace {
 
-/** create(threads, isa): handle */
+/** create(threads, isa, threadNodes: Int32Array, coreNodes: Int32Array): handle; both empty where all memory is as near */
 napi_value create(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
-    const auto args = arguments(env, info, 2);
+    const auto args = arguments(env, info, 4);
+    const int threads = toInt(env, args[0]);
+    const std::vector<int> ofThread = toInt32Array(env, args[2], "threadNodes").copy();
+    if (!ofThread.empty() && ofThread.size() != size_t(threads)) throw ScriptError("native addon: a node for each thread");
     auto handle = std::make_unique<Handle>();
     handle->kernels = &chooseKernels(toString(env, args[1]));
-    handle->pool = std::make_shared<ThreadPool>(toInt(env, args[0]));
+    handle->pool = std::make_shared<ThreadPool>(
+        threads, ThreadNodes(ofThread, toInt32Array(env, args[3], "coreNodes").copy()));
     return toExternal(env, std::move(handle));
   });
 }
@@ -48,6 +52,7 @@ napi_value addMatrix(napi_env env, napi_callback_info info) {
       handle.matrices.push_back(matrix);
     } else {
       handle.matrices.push_back(std::make_shared<Matrix>(format, outputs, inputs, members));
+      handle.matrices.back()->placeOn(handle.pool->nodes());
     }
     return fromNumber(env, double(handle.matrices.size() - 1));
   });

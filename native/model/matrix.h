@@ -37,6 +37,10 @@ class Matrix {
   }
 
   /** One panel of all members'. */
+  /** Before anything is packed. Members are left out, for which threads compute them changes with every step. */
+  void placeOn(const ThreadNodes& nodes) const {
+    if (members_ == 1) nodes.place(memory_.data(), memory_.bytes());
+  }
   uint8_t* panelAt(size_t panel) { return memory_.data() + panel * packed_.panelBytes; }
   /**
    * Packs one panel to `to` from its rows, the first of which starts at `rows`; `count` is 16 but for a member's last panel.

@@ -28,7 +28,8 @@ inline void pause() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) : threads_(std::max(1, threads)), shares_(size_t(threads_)), used_(threads_) {
+ThreadPool::ThreadPool(int threads, ThreadNodes nodes)
+    : threads_(std::max(1, threads)), nodes_(std::move(nodes)), shares_(size_t(threads_)), used_(threads_) {
   for (int worker = 1; worker < threads_; worker++) workers_.emplace_back([this, worker] { serve(worker); });
 }
 
@@ -125,8 +126,9 @@ void ThreadPool::takePieces(int worker) {
   Loop loop;
   uint32_t number;
   if (!readLoop(loop, number)) return;
+  const int own = nodes_.shareOf(worker, loop.shares);
   for (int i = 0; i < loop.shares; i++) {
-    const int taken = takeShare(loop, number, (worker + i) % loop.shares, worker);
+    const int taken = takeShare(loop, number, (own + i) % loop.shares, worker);
     if (taken == 0) continue;
     const bool isLast = done_.fetch_add(taken) + taken == loop.count;
     if (isLast && callerSleeps_.load()) {
@@ -164,6 +166,7 @@ int ThreadPool::takeShare(const Loop& loop, uint32_t number, int share, int work
 }
 
 void ThreadPool::serve(int worker) {
+  nodes_.bind(worker);
   uint32_t seen = 0;
   auto idleSince = std::chrono::steady_clock::now();
   for (int spins = 1;; spins++) {

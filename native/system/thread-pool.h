@@ -14,17 +14,19 @@
 #include <thread>
 #include <vector>
 
+#include "system/thread-nodes.h"
 #include "system/timeline.h"
 
 namespace chairlift {
 
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads);
+  explicit ThreadPool(int threads, ThreadNodes nodes = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
 
   int threads() const { return threads_; }
+  const ThreadNodes& nodes() const { return nodes_; }
 
   /** How many take part from the next loop on, the caller included; at least 1, at most all. */
   void use(int threads);
@@ -101,6 +103,7 @@ class ThreadPool {
   void serve(int worker);
 
   const int threads_;
+  const ThreadNodes nodes_;
   std::vector<std::thread> workers_;
   std::mutex callers_;
   std::unique_ptr<Timeline> timeline_;

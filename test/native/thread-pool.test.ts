@@ -26,16 +26,23 @@ describe.skipIf(compiler === undefined)('a pool of threads (skipped where there 
     const flags = [...commonFlags, ...includeFlags];
     const sources = [
       { folder: nativeFolder, name: 'system/thread-pool.cc', flags },
+      { folder: nativeFolder, name: 'system/thread-nodes.cc', flags },
+      { folder: nativeFolder, name: 'system/pages.cc', flags },
       { folder: fileURLToPath(new URL('.', import.meta.url)), name: 'thread-pool/loops.cc', flags },
     ];
     const options = { compiler: compiler as string, arch: process.arch, sources };
     await runCompiler(compiler as string, [...(await compileObjects(options)), '-pthread', '-o', program]);
   });
 
-  it.each([2, availableParallelism() + 1, 4 * availableParallelism()])(
-    'computes every index of every loop once, with %i threads, two callers, and as many threads as it likes',
-    async (threads) => {
-      const { stdout } = await promisify(execFile)(program, [`${threads}`, `${SECONDS}`], {
+  it.each([
+    [2, 1],
+    [availableParallelism() + 1, 1],
+    [4 * availableParallelism(), 1],
+    [4 * availableParallelism() + 1, 3],
+  ])(
+    'computes every index of every loop once, with %i threads on %i nodes, two callers, and as many threads as it likes',
+    async (threads, nodes) => {
+      const { stdout } = await promisify(execFile)(program, [`${threads}`, `${SECONDS}`, `${nodes}`], {
         timeout: LOST_MS,
       });
       const [, loops, wrong] = /^(\d+) loops, (\d+) wrong$/m.exec(stdout) ?? [];

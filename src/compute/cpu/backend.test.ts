@@ -1,8 +1,10 @@
 // What the cpu backend promises beyond the contract of all: one pool of threads computes and samples, and memory of KV
 // blocks is committed when they are first used.
 
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { describe, expect, it } from 'vitest';
+import { eventually } from '../../../test/support/eventually.ts';
 import { addon, hasAddon } from '../../../test/support/native.ts';
 import { rowOf } from '../../../test/support/sampling-requests.ts';
 import { seeingModel, tiledImage } from '../../../test/support/seeing-model.ts';
@@ -28,6 +30,18 @@ async function step(backend: Backend): Promise<Float32Array> {
 
 const isLinux = process.platform === 'linux';
 const threadCount = () => readdirSync('/proc/self/task').length;
+/** Of a thread of this process, or of the process. */
+function allowedCores(task?: string): number[] {
+  const status = readFileSync(
+    task === undefined ? '/proc/self/status' : `/proc/self/task/${task}/status`,
+    'utf8',
+  );
+  const list = /^Cpus_allowed_list:\s*(.*)$/m.exec(status)?.[1] ?? '';
+  return list.split(',').flatMap((part) => {
+    const [from = 0, to = from] = part.split('-').map(Number);
+    return Array.from({ length: to - from + 1 }, (_, n) => from + n);
+  });
+}
 const MEGABYTE = 2 ** 20;
 const residentBytes = () => Number(readFileSync('/proc/self/statm', 'utf8').split(' ')[1]) * 4096;
 
@@ -43,6 +57,36 @@ describe.skipIf(!hasAddon)('the cpu backend (skipped where the addon is not buil
     expect(threadCount() - before).toBe(5);
     for (const each of [first, backend]) each.close();
   });
+
+  it.skipIf(!isLinux || availableParallelism() < 2)(
+    'keeps threads on the cores of their NUMA node',
+    async () => {
+      const plain = await open(4);
+      const expected = await step(plain);
+      const [first, second] = allowedCores() as [number, number];
+      const nodes = [
+        { number: 0, cores: [first] },
+        { number: 1, cores: [second] },
+      ];
+      const before = new Set(readdirSync('/proc/self/task'));
+      const backend = await createCpuBackend(addon(), model.spec, model.weights, {
+        blockCount: 6,
+        threads: 4,
+        nodes,
+      });
+      const workers = readdirSync('/proc/self/task').filter((task) => !before.has(task));
+      await eventually(() => {
+        expect(workers.map((task) => allowedCores(task)).sort()).toEqual([[first], [second], [second]]);
+      });
+      expect(await step(backend)).toEqual(expected);
+      // Where the system keeps count: the first half of a matrix wants the memory of the first node.
+      const maps = existsSync('/proc/self/numa_maps')
+        ? readFileSync('/proc/self/numa_maps', 'utf8')
+        : undefined;
+      if (maps !== undefined) expect(maps).toMatch(/ prefer(?: \(many\))?:0 /);
+      for (const each of [plain, backend]) each.close();
+    },
+  );
 
   it('samples the same tokens while a step is under way, and disturbs none', async () => {
     const backend = await open(3);

@@ -3,6 +3,7 @@
 import type { ModelSpec } from '../../model/spec.ts';
 import type { ImageInput, ImageView, VisionSpec } from '../../model/vision/vision-spec.ts';
 import { machineLimits } from '../../runtime/limits.ts';
+import { type NumaNode, numaNodes, threadNodes } from '../../runtime/numa-nodes.ts';
 import type { SampleRows } from '../../sampling/sample-row.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import {
@@ -29,6 +30,8 @@ import { uploadModel } from './upload.ts';
 export interface CpuOptions extends BackendOptions {
   readonly threads?: number;
   readonly kvType?: KvType;
+  /** Those of the machine where not given: threads stay on theirs, and the weights that they read lie there. */
+  readonly nodes?: readonly NumaNode[];
   /** Kernels to use rather than the fastest; all give the same bits. */
   readonly isa?: string;
 }
@@ -48,7 +51,9 @@ export async function createCpuBackend(
 ): Promise<CpuBackend> {
   const threads = options.threads ?? machineLimits().cores;
   const stateSlots = stateSlotsOf(spec, options);
-  const handle = addon.create(threads, options.isa ?? '');
+  const nodes = options.nodes ?? numaNodes();
+  const ofThread = threadNodes(threads, nodes).map(({ number }) => number);
+  const handle = addon.create(threads, options.isa ?? '', Int32Array.from(ofThread), coreNodes(nodes));
   try {
     const model = await uploadModel(addon, handle, spec, weights, options.onProgress ?? (() => {}));
     addon.assemble(handle, model, options.kvType ?? 'f16', options.blockCount, stateSlots ?? 0);
@@ -61,6 +66,13 @@ export async function createCpuBackend(
   const sampleRows = createNativeSampler(addon, handle);
   const { kvType = 'f16' } = options;
   return new NativeBackend(addon, handle, spec, { blockCount, stateSlots, kvType, join, sampleRows });
+}
+
+/** The node of each core, or -1. */
+function coreNodes(nodes: readonly NumaNode[]): Int32Array {
+  const ofCore = new Int32Array(1 + Math.max(-1, ...nodes.flatMap(({ cores }) => cores))).fill(-1);
+  for (const { number, cores } of nodes) for (const core of cores) ofCore[core] = number;
+  return ofCore;
 }
 
 interface Parts extends Pick<Backend, 'blockCount' | 'stateSlots' | 'sampleRows'> {

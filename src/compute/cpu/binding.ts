@@ -83,8 +83,11 @@ export interface Addon {
   kernels(): string[];
   /** Names of the instruction sets this machine runs, slowest first, whether or not the addon has kernels for them. */
   instructionSets(): string[];
-  /** An empty `isa` takes the fastest kernels. */
-  create(threads: number, isa: string): ModelHandle;
+  /**
+   * An empty `isa` takes the fastest kernels. `threadNodes`: the NUMA node of each thread, `coreNodes`: of each core, or -1; both are
+   * empty where all memory is as near to every core.
+   */
+  create(threads: number, isa: string, threadNodes: Int32Array, coreNodes: Int32Array): ModelHandle;
   /** The GPUs that NVIDIA's driver finds; throws where there is no driver. `capability` is ten times the compute capability. */
   gpus(): readonly { readonly name: string; readonly capability: number; readonly bytes: number }[];
   /** The model is on a GPU; `kernels` is a cubin for it, or PTX that ends with a zero. */

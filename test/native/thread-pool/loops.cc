@@ -1,5 +1,6 @@
 // Counts how often a pool computes each index of many loops, long and short, with two callers and numbers of threads that change.
-// Usage: loops THREADS SECONDS
+// Threads belong to nodes in turns, and each node computes shares that lie side by side.
+// Usage: loops THREADS SECONDS NODES
 
 #include <chrono>
 #include <cstdio>
@@ -45,14 +46,34 @@ Findings runLoops(ThreadPool& pool, double seconds, unsigned seed, bool changesT
   return found;
 }
 
+/** Those of the first n threads, for every n: that a share is taken twice, or before one of a node with a lower number. */
+long wrongShares(const ThreadNodes& nodes, const std::vector<int>& ofThread) {
+  long wrong = 0;
+  for (int used = 1; used <= int(ofThread.size()); used++) {
+    std::vector<int> nodeOfShare(size_t(used), -1);
+    for (int thread = 0; thread < used; thread++) {
+      const int share = nodes.shareOf(thread, used);
+      if (share < 0 || share >= used || nodeOfShare[size_t(share)] >= 0) wrong++;
+      else nodeOfShare[size_t(share)] = ofThread[size_t(thread)];
+    }
+    wrong += !std::is_sorted(nodeOfShare.begin(), nodeOfShare.end());
+  }
+  return wrong;
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
   const double seconds = atof(arguments[2]);
-  ThreadPool pool(atoi(arguments[1]));
+  const int threads = atoi(arguments[1]), nodeCount = atoi(arguments[3]);
+  std::vector<int> ofThread;
+  for (int thread = 0; nodeCount > 1 && thread < threads; thread++) ofThread.push_back(thread % nodeCount);
+  // Without a list of cores, threads are not held to any.
+  const ThreadNodes nodes(ofThread, {});
+  ThreadPool pool(threads, nodes);
   Findings others;
   std::thread other([&] { others = runLoops(pool, seconds, 7, false); });
   const Findings own = runLoops(pool, seconds, 3, true);
   other.join();
-  printf("%ld loops, %ld wrong\n", own.loops + others.loops, own.wrong + others.wrong);
+  printf("%ld loops, %ld wrong\n", own.loops + others.loops, own.wrong + others.wrong + wrongShares(nodes, ofThread));
 }
