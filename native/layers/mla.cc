@@ -31,10 +31,18 @@ class MlaRun {
   void run(const InputRows& input, float* out) {
     work_.multiplier.apply(attention_.projection, input, rows_, projected_, stride_);
     // Every new row is stored before any is read: rows of one sequence see each other.
-    work_.pool.forEachOne("store keys", rows_, [&](int row) { storeRow(row); });
+    work_.pool.forEachOne("store keys", rows_, [&](int row) {
+      storeRow(row);
+      normalizeQueryInput(row);
+    });
     makeQueries(input);
     attendAll();
     work_.multiplier.apply(attention_.output, makeValues(), rows_, out, work_.stream.stride);
+  }
+
+  void store(const InputRows& input) {
+    work_.multiplier.apply(attention_.stored, input, rows_, projected_, stride_);
+    work_.pool.forEachOne("store keys", rows_, [&](int row) { storeRow(row); });
   }
 
  private:
@@ -47,9 +55,12 @@ class MlaRun {
     const int block = work_.batch.block(row), token = work_.batch.position(row) % blockTokens;
     work_.kernels.storeKv(work_.kv.type(), key, nullptr, attention_.keySize(), token,
                           work_.kv.at(block, attention_.cache, 0));
+  }
+
+  void normalizeQueryInput(int row) const {
     if (!attention_.queryInputNorm) return;
-    attention_.queryInputNorm->apply(work_.kernels, key + attention_.queryInputAt(), attention_.queryInputSize,
-                                     work_.normEpsilon);
+    attention_.queryInputNorm->apply(work_.kernels, projectedRow(row) + attention_.queryInputAt(),
+                                     attention_.queryInputSize, work_.normEpsilon);
   }
 
   void rotate(float* values, int row) const {
@@ -127,6 +138,8 @@ class MlaRun {
     task.position = work_.batch.position(group.firstRow);
     task.headSize = attention_.keySize();
     task.valuesInKeys = attention_.kvLoraRank;
+    // The one row of its sequence.
+    task.window = attention_.skipsFirst ? task.position : 0;
     task.scale = attention_.scale;
     task.blocks = work_.batch.table(group.sequence);
     task.base = work_.kv.at(0, attention_.cache, 0);
@@ -165,6 +178,8 @@ class MlaRun {
 
 void Mla::run(const InputRows& input, Workspace& work, float* out) const { MlaRun(*this, work).run(input, out); }
 
+void Mla::store(const InputRows& input, Workspace& work) const { MlaRun(*this, work).store(input); }
+
 std::unique_ptr<Body> readMla(const Record& from, Reader& reader) {
   const int hidden = reader.model.hiddenSize;
   auto read = std::make_unique<Mla>();
@@ -183,6 +198,7 @@ std::unique_ptr<Body> readMla(const Record& from, Reader& reader) {
           "MLA that does not fit its cache");
   reader.join(body.projection, from.object("kvDown"), 0, body.kvLoraRank, hidden);
   reader.join(body.projection, from.object("keyRope"), size_t(body.kvLoraRank), body.qkRopeHeadDim, hidden);
+  body.stored = body.projection;
   body.kvNorm = readNorm(from.object("kvNorm"), body.kvLoraRank);
   if (const Record* queryInput = from.maybe("queryInput")) {
     body.queryInputSize = reader.outputsOf(queryInput->object("down"));
@@ -198,6 +214,7 @@ std::unique_ptr<Body> readMla(const Record& from, Reader& reader) {
   body.rope = from.integer("rope");
   reader.checkRope(body.rope, body.qkRopeHeadDim);
   body.scale = float(from.number("scale"));
+  body.skipsFirst = from.flag("skipsFirst");
   return read;
 }
 

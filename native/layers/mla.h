@@ -19,6 +19,8 @@ struct Mla final : Body {
   int queryInputSize = 0;
   // The compressed KV, the rotated key and the compressed queries, if any.
   Linear projection;
+  // Of it, what is stored.
+  Linear stored;
   Norm kvNorm;
   std::optional<Norm> queryInputNorm;
   // The unrotated values of all heads, then the rotated ones.
@@ -28,6 +30,8 @@ struct Mla final : Body {
   Linear output;
   int rope = 0;
   float scale = 1;
+  // The first position is not seen by others. Rows come one a sequence.
+  bool skipsFirst = false;
 
   int keySize() const { return kvLoraRank + qkRopeHeadDim; }
   size_t queryInputAt() const { return paddedLength(keySize()); }
@@ -39,6 +43,7 @@ struct Mla final : Body {
   }
 
   void run(const InputRows& input, Workspace& work, float* out) const override;
+  void store(const InputRows& input, Workspace& work) const override;
   const Linear* inputLinear() const override { return &projection; }
 };
 

@@ -42,7 +42,11 @@ struct Mtp {
   // Null: the model's.
   std::shared_ptr<Matrix> embedding;
   Norm embeddingNorm, stateNorm;
+  // States are as the last layer leaves them, before its norm.
+  bool beforeNorm = false;
+  // Of both, the embedding first unless `stateFirst`.
   Linear projection;
+  bool stateFirst = false;
   // Attention, which is all that is run of a step's rows, and a feed-forward.
   Layer layer;
   Norm finalNorm;
@@ -125,6 +129,7 @@ class Model {
   void runHead(const Linear& head, const InputRows& states, int rows, float* logits);
   void embedForMtp(const StepInput& input);
   void feedMtp(const StepInput& input);
+  void takeMtpState(int row, const Norm& norm, float* state) const;
   void joinForMtp(const float* states);
   void keepState(int row, const float* state);
 

@@ -29,11 +29,9 @@ void Model::feedMtp(const StepInput& input) {
   const int rows = work_.batch.count();
   const size_t stride = work_.stream.stride;
   float* const states = finalStates_.rows(size_t(rows), stride);
-  const Norm& norm = *parts_.finalNorm;
   pool_->forEachOne("copy states", rows, [&](int row) {
     float* const state = states + size_t(row) * stride;
-    work_.kernels.normalize(work_.stream.row(row), work_.stream.scalesOf(norm.kind)[row], norm.weight.data(),
-                            norm.biasOrNull(), state, parts_.hiddenSize);
+    takeMtpState(row, *parts_.finalNorm, state);
     // As a step would find it that begins behind this row.
     for (int i = 0; i < parts_.hiddenSize; i++) state[i] = bf16ToFloat(toBf16(state[i]));
   });
@@ -59,11 +57,21 @@ void Model::predict(const StepInput& input, float* logits) {
   float* const states = finalStates_.rows(size_t(rows), work_.stream.stride);
   pool_->forEachOne("keep states", rows, [&](int row) {
     float* const state = states + size_t(row) * work_.stream.stride;
-    work_.kernels.normalize(work_.stream.row(row), work_.stream.scalesOf(mtp.finalNorm.kind)[row],
-                            mtp.finalNorm.weight.data(), mtp.finalNorm.biasOrNull(), state, parts_.hiddenSize);
+    takeMtpState(row, mtp.finalNorm, state);
     keepState(row, state);
   });
   runHead(mtp.output ? *mtp.output : parts_.head, work_.stream.normalized(mtp.finalNorm), rows, logits);
+}
+
+/** From the residual stream; `norm` is the last one. */
+void Model::takeMtpState(int row, const Norm& norm, float* state) const {
+  const float* const x = work_.stream.row(row);
+  if (parts_.mtp->beforeNorm) {
+    std::copy_n(x, parts_.hiddenSize, state);
+  } else {
+    work_.kernels.normalize(x, work_.stream.scalesOf(norm.kind)[row], norm.weight.data(), norm.biasOrNull(), state,
+                            parts_.hiddenSize);
+  }
 }
 
 /** Also turns the rotations of the rows. */
@@ -86,8 +94,9 @@ void Model::joinForMtp(const float* states) {
   const size_t stride = paddedLength(2 * size);
   float* const joined = joinedRows_.rows(size_t(rows), stride);
   pool_->forEachOne("join for the MTP head", rows, [&](int row) {
-    float* const embedding = joined + size_t(row) * stride;
-    float* const state = embedding + size;
+    float* const both = joined + size_t(row) * stride;
+    float* const embedding = mtp.stateFirst ? both + size : both;
+    float* const state = mtp.stateFirst ? both : both + size;
     std::copy_n(work_.stream.row(row), size, embedding);
     mtp.embeddingNorm.apply(work_.kernels, embedding, size, parts_.normEpsilon);
     const int before = work_.batch.position(row) - 1;

@@ -204,7 +204,9 @@ Mtp readMtp(const Record& from, Reader& reader) {
   if (const Record* embedding = from.maybe("embedding")) read.embedding = reader.table(*embedding, model.vocabSize, hidden);
   read.embeddingNorm = readNorm(from.object("embeddingNorm"), hidden);
   read.stateNorm = readNorm(from.object("stateNorm"), hidden);
+  read.beforeNorm = from.flag("beforeNorm");
   read.projection = reader.linear(from.object("projection"), hidden, 2 * hidden);
+  read.stateFirst = from.flag("stateFirst");
   read.layer = readLayer(from.object("layer"), reader);
   read.finalNorm = readNorm(from.object("finalNorm"), hidden);
   if (const Record* output = from.maybe("output")) read.output = reader.linear(*output, model.vocabSize, hidden);

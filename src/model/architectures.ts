@@ -23,7 +23,7 @@ import { modernbert } from './families/modernbert.ts';
 import { nomicBert } from './families/nomic-bert.ts';
 import { olmo2, olmo3, olmoe } from './families/olmo2.ts';
 import { phi3 } from './families/phi3.ts';
-import { qwen2, qwen2Moe } from './families/qwen2.ts';
+import { mimo, qwen2, qwen2Moe } from './families/qwen2.ts';
 import { qwen3, qwen3Moe } from './families/qwen3.ts';
 import { qwen3Next, qwen35, qwen35Moe } from './families/qwen3-next.ts';
 import { seedOss } from './families/seed-oss.ts';
@@ -39,6 +39,7 @@ const architectures: readonly Architecture[] = [
   ministral3,
   mixtral,
   qwen2,
+  mimo,
   qwen3,
   qwen3Moe,
   qwen3Next,

@@ -27,6 +27,8 @@ export type RoleNames = Readonly<Partial<Record<string, RoleName>>> & {
   readonly finalNorm?: string;
   /** What stands before a layer's number. */
   readonly layers?: string;
+  /** What stands before names of an MTP head's layer, where what lies beside that is named like what is there once. */
+  readonly mtpLayer?: string;
 };
 
 /** Names by role that differ from the usual ones, and those of what is there once. */
@@ -120,7 +122,10 @@ function folderNames(weights: Tensors, own: FamilyNames, publisher?: Publisher):
   const embedding = `${hub.embedding ?? 'embed_tokens'}.weight`;
   const prefix =
     huggingFacePrefixes.find(({ body }) => weights.tensors.has(body + embedding)) ?? huggingFacePrefixes[0];
-  const mtpPrefix = mtpPrefixes.find((one) => weights.tensors.has(`${one}fc.weight`)) ?? mtpPrefixes[0];
+  const mtpPrefix =
+    hub.mtpLayer === undefined
+      ? (mtpPrefixes.find((one) => weights.tensors.has(`${one}fc.weight`)) ?? mtpPrefixes[0])
+      : prefix.body;
   const tensors = roleTensors(publisher === 'mlx' ? ['mlx', 'hub'] : ['hub', 'mlx'], own, weights);
   return {
     embedding: prefix.body + embedding,
@@ -129,7 +134,7 @@ function folderNames(weights: Tensors, own: FamilyNames, publisher?: Publisher):
     bodyAlone: prefix.body === '',
     model: (usual) => tensors(prefix.body, usual),
     layer: (index, usual) => tensors(`${prefix.body}${hub.layers ?? 'layers'}.${index}.`, usual),
-    mtpLayer: (_, usual) => tensors(`${mtpPrefix}layers.0.`, usual),
+    mtpLayer: (_, usual) => tensors(`${mtpPrefix}${hub.mtpLayer ?? 'layers.0.'}`, usual),
     mtp: (_, usual) => tensors(mtpPrefix, usual),
   };
 }

@@ -5,23 +5,19 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { chooseBackend } from '../../src/compute/choose-backend.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
-import { LocalEngine } from '../../src/engine/local-engine.ts';
 import { rulesOf } from '../../src/grammar/assemble.ts';
 import { compileRules } from '../../src/grammar/compile.ts';
 import { openSpec } from '../../src/model/open-spec.ts';
 import { SupervisedEngine } from '../../src/pool/supervised-engine.ts';
-import { type CheckedAnswers, checkedAnswers } from '../support/checked-answers.ts';
-import { embeddedVocabulary } from '../support/embedded-engine.ts';
+import type { CheckedAnswers } from '../support/checked-answers.ts';
+import { drafting, headAlone, said } from '../support/drafting-run.ts';
 import { type Answer, engineRequest, type TestRequest } from '../support/engine-requests.ts';
 import { writeFolderWithMtp } from '../support/random-folder.ts';
 import { randomTokens } from '../support/tiny-model.ts';
 
 const VOCABULARY = 4096;
 const NEW_TOKENS = 60;
-/** Nobody else drafts. */
-const alone = { newDrafter: () => ({ propose: () => undefined, extend() {}, rollBack() {}, accept() {} }) };
 
 const grammar = compileRules(
   rulesOf(
@@ -55,39 +51,9 @@ const requests: readonly TestRequest[] = Array.from({ length: 8 }, (_, n) => ({
 }));
 const shortest = { ...requests[0], prompt: [7] } as TestRequest;
 
-/** What is asked together, one after the other. */
-async function run(
-  modelPath: string,
-  asked: readonly (readonly TestRequest[])[],
-  options: Partial<EngineOptions> = {},
-): Promise<CheckedAnswers> {
-  const { spec, weights } = openSpec(modelPath, { mtp: options.speculation !== false });
-  const blockCount = options.blockCount ?? 128;
-  const backend = await chooseBackend(undefined).create(spec, weights, { blockCount, stateSlots: 40 });
-  const own = { blockCount, vocabSize: VOCABULARY, contextLength: spec.contextLength, endIds: [] };
-  const budget = { kind: 'fixed', maxStepTokens: 256 } as const;
-  const engine = new LocalEngine(backend, { budget, ...options, ...own }, evenClock());
-  engine.setVocabulary(embeddedVocabulary);
-  try {
-    return await checkedAnswers(engine, asked, VOCABULARY);
-  } finally {
-    weights.close();
-  }
-}
+const run = (modelPath: string, asked: Parameters<typeof drafting>[1], options?: Partial<EngineOptions>) =>
+  drafting((mtp) => openSpec(modelPath, { mtp }), asked, options);
 
-/** All steps take as long, and so does whatever the head drafts before one. */
-function evenClock(): () => number {
-  let ms = 0;
-  return () => ms++;
-}
-
-/** All but what tells of the draft tokens themselves, and of blocks. */
-const said = ({ tokens, logprobs, finish: { reason, error } }: Answer) => ({
-  tokens,
-  logprobs,
-  reason,
-  error,
-});
 /** Of answers to which no grammar gave draft tokens. */
 const count = (answers: readonly Answer[], kind: 'accepted' | 'rejected') =>
   answers.reduce((sum, { finish }, n) => sum + (n === 6 ? 0 : (finish.draftTokens?.[kind] ?? 0)), 0);
@@ -116,7 +82,7 @@ describe.each(['always right', 'never right'] as const)('answers with an MTP hea
     const { answers, steps } = await run(
       folder,
       [...requests, shortest].map((one) => [one]),
-      alone,
+      headAlone,
     );
     expectSame(answers);
     const [accepted, rejected] = [count(answers, 'accepted'), count(answers, 'rejected')];
@@ -133,7 +99,7 @@ describe.each(['always right', 'never right'] as const)('answers with an MTP hea
 
   it('are those without, in small chunks', async () => {
     const { answers } = await run(folder, [requests.slice(0, 3), requests.slice(3)], {
-      ...alone,
+      ...headAlone,
       budget: { kind: 'fixed', maxStepTokens: 19 },
     });
     expectSame(answers);
@@ -143,7 +109,7 @@ describe.each(['always right', 'never right'] as const)('answers with an MTP hea
     const { answers, hits } = await run(
       folder,
       [...requests, ...requests].map((one) => [one]),
-      alone,
+      headAlone,
     );
     const [first, second] = [answers.slice(0, requests.length), answers.slice(requests.length)];
     expectSame(first);
@@ -155,7 +121,7 @@ describe.each(['always right', 'never right'] as const)('answers with an MTP hea
 
   it('are those without, after preemption', async () => {
     const { answers, preemptions } = await run(folder, [requests], {
-      ...alone,
+      ...headAlone,
       blockCount: 22,
       watermark: 1,
     });
@@ -165,7 +131,7 @@ describe.each(['always right', 'never right'] as const)('answers with an MTP hea
 
   it('are those without, from the memory of the machine', async () => {
     const twice = [...requests, ...requests].map((one) => [one]);
-    const { answers } = await run(folder, twice, { ...alone, blockCount: 16, hostBytes: 1 << 28 });
+    const { answers } = await run(folder, twice, { ...headAlone, blockCount: 16, hostBytes: 1 << 28 });
     expectSame(answers, [
       ...plain.answers.slice(0, requests.length),
       ...plain.answers.slice(0, requests.length),

@@ -32,6 +32,7 @@ const models: Readonly<Record<string, MtpModel>> = JSON.parse(
 const hybrid = models['qwen3.5'] as MtpModel;
 const glm = models['glm4 with experts'] as MtpModel;
 const attending = models['qwen3.5 of attention alone'] as MtpModel;
+const latent = models.deepseek3 as MtpModel;
 
 const cpu =
   (isa?: string): CreateBackend =>
@@ -162,7 +163,8 @@ describe('an MTP head', () => {
   ] as const)(
     'gives the logits of HF transformers, and goes on from its own states, %s',
     async (_, create, tolerance) => {
-      const folders = [hybrid, glm].map((model) => [model, asFolder(model)] as const);
+      const inFolders = Object.values(models).filter((model) => model !== attending);
+      const folders = inFolders.map((model) => [model, asFolder(model)] as const);
       for (const [model, opened] of [...folders, ...ggufs]) {
         const given = await withBackend(opened, create, (backend) => answers(backend, model, 1));
         expect(difference(given, model)).toBeLessThan(tolerance);
@@ -173,13 +175,15 @@ describe('an MTP head', () => {
   it.each(addon().kernels())(
     'has the same bits however a text is cut, with the kernels of %s',
     async (isa) => {
-      const ask = (piece: number, kernels?: string) =>
-        withBackend(asFolder(hybrid), cpu(kernels), (backend) => answers(backend, hybrid, piece));
-      const alone = await ask(1);
-      expect(await ask(1, isa)).toEqual(alone);
-      const chained = alone.slice(-hybrid.chained.length);
-      for (const piece of [7, 33, 66])
-        expect((await ask(piece, isa)).slice(-chained.length)).toEqual(chained);
+      for (const model of [hybrid, latent]) {
+        const ask = (piece: number, kernels?: string) =>
+          withBackend(asFolder(model), cpu(kernels), (backend) => answers(backend, model, piece));
+        const alone = await ask(1);
+        expect(await ask(1, isa)).toEqual(alone);
+        const chained = alone.slice(-model.chained.length);
+        for (const piece of [7, 33, 66])
+          expect((await ask(piece, isa)).slice(-chained.length)).toEqual(chained);
+      }
     },
   );
 
@@ -222,8 +226,14 @@ describe('an MTP head', () => {
   });
 
   it('of several layers, or of other sizes, is left out, and named', () => {
-    for (const name of ['mtp.embed_tokens.weight', 'mtp.layers.1.input_layernorm.weight']) {
-      const spec = buildSpec(asFolder({ ...hybrid, tensors: { ...hybrid.tensors, [name]: [32] } }), {
+    const others = [
+      [hybrid, 'mtp.embed_tokens.weight'],
+      [hybrid, 'mtp.layers.1.input_layernorm.weight'],
+      [models.mimo, 'model.mtp_layers.1.input_proj.weight'],
+      [latent, 'model.layers.3.eh_proj.weight'],
+    ] as const;
+    for (const [model = hybrid, name] of others) {
+      const spec = buildSpec(asFolder({ ...model, tensors: { ...model.tensors, [name]: [32] } }), {
         mtp: true,
       });
       expect(spec.mtp).toBeUndefined();

@@ -17,8 +17,9 @@ from golden import IDS, values
 from safetensors import safe_open
 from safetensors.numpy import save_file
 from transformers import AutoConfig, AutoModelForCausalLM
-from transformers.models.glm4_moe.modeling_glm4_moe import Glm4MoeRMSNorm
-from transformers.models.qwen3_5.modeling_qwen3_5 import Qwen3_5DecoderLayer, Qwen3_5RMSNorm
+from transformers.models.ernie4_5_moe.modeling_ernie4_5_moe import Ernie4_5_MoeDecoderLayer
+from transformers.models.qwen2.modeling_qwen2 import Qwen2DecoderLayer
+from transformers.models.qwen3_5.modeling_qwen3_5 import Qwen3_5DecoderLayer
 
 # Tokens that the model computes; the head goes on from there with states of its own.
 COMPUTED = 66
@@ -30,24 +31,29 @@ CHAINED = 3
 class Head(torch.nn.Module):
     """`parts` are its norms of embeddings, of states, and the last one, its projection, embedding and output."""
 
-    def __init__(self, parts, layer, model):
+    def __init__(self, parts, layer, model, state_first=False, before_norm=False):
         super().__init__()
         self.parts, self.layer, self.model = parts, layer, model.model
+        self.state_first, self.before_norm = state_first, before_norm
 
     def forward(self, ids, states):
-        """States of tokens 1, 2, … and of the states before them."""
-        embedding_norm, state_norm, final_norm, projection, embedding, _ = self.parts
+        """What the layer makes of tokens 1, 2, … and of the states before them."""
+        embedding_norm, state_norm, _, projection, embedding, _ = self.parts
         # Blocks of a KV cache keep states so.
         states = states.bfloat16().float()
-        x = projection(torch.cat([embedding_norm(embedding(torch.tensor([ids]))), state_norm(states[None])], dim=-1))
+        both = [embedding_norm(embedding(torch.tensor([ids]))), state_norm(states[None])]
+        x = projection(torch.cat(both[::-1] if self.state_first else both, dim=-1))
         positions = torch.arange(1, len(ids) + 1)[None]
         mask = torch.full((len(ids), len(ids)), -torch.inf).triu(1)[None, None]
         rotations = self.model.rotary_emb(x, positions)
         x = self.layer(x, position_embeddings=rotations, attention_mask=mask, position_ids=positions)
-        return final_norm(x[0] if isinstance(x, tuple) else x)[0]
+        return (x[0] if isinstance(x, tuple) else x)[0]
 
-    def logits(self, states):
-        return self.parts[-1](states)
+    def state(self, made, norm):
+        return made if self.before_norm else norm(made)
+
+    def logits(self, made):
+        return self.parts[-1](self.parts[2](made))
 
 
 def loaded(config, shapes, folder):
@@ -75,57 +81,98 @@ def linear(inputs, outputs):
     return torch.nn.Linear(inputs, outputs, bias=False)
 
 
-def qwen(known, folder):
-    """Beside the layers."""
+def beside(known, folder, layer, prefix, names, **ways):
+    """`names` are those of the norms of embeddings and of states, of the projection, and of the last norm if it has its own."""
     shapes = shapes_of(known, folder)
     model = loaded(known, shapes, folder)
+    size, norm = known.hidden_size, type(model.model.norm)
+    parts = [norm(size, eps=known.rms_norm_eps), norm(size, eps=known.rms_norm_eps), linear(2 * size, size)]
+    parts += [norm(size, eps=known.rms_norm_eps) for _ in names[3:]]
+    shapes |= fill({f"{name}.weight": part for name, part in zip(names, parts)})
     own = deepcopy(known)
     own.num_hidden_layers, own.layer_types, own._attn_implementation = 1, ["full_attention"], "eager"
-    norms = [Qwen3_5RMSNorm(known.hidden_size, eps=known.rms_norm_eps) for _ in range(3)]
-    projection, layer = linear(2 * known.hidden_size, known.hidden_size), Qwen3_5DecoderLayer(own, 0)
-    shapes |= fill(dict(zip(["mtp.pre_fc_norm_embedding.weight", "mtp.pre_fc_norm_hidden.weight", "mtp.norm.weight"], norms)))
-    shapes |= fill({"mtp.fc.weight": projection})
-    of_layer = {f"mtp.layers.0.{name}": list(tensor.shape) for name, tensor in layer.state_dict().items()}
-    layer.load_state_dict({name[13:]: torch.from_numpy(values(name, shape)) for name, shape in of_layer.items()})
-    return model, Head([*norms, projection, model.model.embed_tokens, model.lm_head], layer.eval(), model), shapes | of_layer
+    layer = layer(own, 0)
+    of_layer = {f"{prefix}.{name}": list(tensor.shape) for name, tensor in layer.state_dict().items()}
+    layer.load_state_dict({name[len(prefix) + 1 :]: torch.from_numpy(values(name, shape)) for name, shape in of_layer.items()})
+    embedding_norm, state_norm, projection, last_norm = (parts + [model.model.norm])[:4]
+    parts = [embedding_norm, state_norm, last_norm, projection, model.model.embed_tokens, model.lm_head]
+    return model, Head(parts, layer.eval(), model, **ways), shapes | of_layer
 
 
-def glm(known, folder):
+def qwen(known, folder):
+    names = ["mtp.pre_fc_norm_embedding", "mtp.pre_fc_norm_hidden", "mtp.fc", "mtp.norm"]
+    return beside(known, folder, Qwen3_5DecoderLayer, "mtp.layers.0", names)
+
+
+def mimo(known, folder):
+    """Transformers do not know it: Qwen 2 with a head, which reads the state first."""
+    prefix = "model.mtp_layers.0"
+    names = [f"{prefix}.{name}" for name in ["token_layernorm", "hidden_layernorm", "input_proj", "final_layernorm"]]
+    return beside(known, folder, Qwen2DecoderLayer, prefix, names, state_first=True)
+
+
+def ernie(known, folder):
+    """States are those before the last norm, which the head shares with the model; its layer, whose number is 0, has no experts."""
+    names = [f"model.{name}.0" for name in ["mtp_emb_norm", "mtp_hidden_norm", "mtp_linear_proj"]]
+    return beside(known, folder, Ernie4_5_MoeDecoderLayer, "model.mtp_block.0", names, before_norm=True)
+
+
+def behind(known, folder):
     """As a layer behind the others, with an embedding and an output of its own."""
     count, size = known.num_hidden_layers, known.hidden_size
     known.num_hidden_layers += 1
+    if getattr(known, "mlp_layer_types", None):
+        known.mlp_layer_types = [*known.mlp_layer_types, "sparse"]
     shapes = shapes_of(known, folder)
     model = loaded(known, shapes, folder)
     layer = model.model.layers[count]
     del model.model.layers[count:]
     model.config.num_hidden_layers = model.model.config.num_hidden_layers = count
-    norms = [Glm4MoeRMSNorm(size, eps=known.rms_norm_eps) for _ in range(3)]
+    norms = [type(model.model.norm)(size, eps=known.rms_norm_eps) for _ in range(3)]
     parts = [*norms, linear(2 * size, size), torch.nn.Embedding(known.vocab_size, size), linear(size, known.vocab_size)]
     names = ["enorm", "hnorm", "shared_head.norm", "eh_proj", "embed_tokens", "shared_head.head"]
     shapes |= fill({f"model.layers.{count}.{name}.weight": part for name, part in zip(names, parts)})
     return model, Head(parts, layer, model), shapes
 
 
-families = {"qwen3_5_text": qwen, "glm4_moe": glm}
+families = {
+    "qwen3_5_text": qwen,
+    "glm4_moe": behind,
+    "deepseek_v3": behind,
+    "glm4_moe_lite": behind,
+    "mimo": mimo,
+    "ernie4_5_moe": ernie,
+}
+# What transformers call them, where they know them by another name.
+known_as = {"mimo": "qwen2"}
+
+
+def states_of(model, head, ids):
+    """Of all tokens, as the head reads them."""
+    seen = []
+    hook = model.model.norm.register_forward_pre_hook(lambda _, args: seen.append(args[0][0]))
+    model.model(torch.tensor([ids]), use_cache=False)
+    hook.remove()
+    return head.state(seen[0], model.model.norm)
 
 
 @torch.no_grad()
 def golden(config):
     ids = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"))
     fields = {name: value for name, value in config.items() if name != "model_type"}
-    known = AutoConfig.for_model(config["model_type"], **ids, **fields)
+    kind = config["model_type"]
+    known = AutoConfig.for_model(known_as.get(kind, kind), **ids, **fields)
     with tempfile.TemporaryDirectory() as path:
-        model, head, shapes = families[config["model_type"]](known, Path(path))
+        model, head, shapes = families[kind](known, Path(path))
 
-    # The state of the last token is after the last norm.
-    states = model.model(torch.tensor([IDS[:COMPUTED]]), use_cache=False).last_hidden_state[0]
+    states = states_of(model, head, IDS[:COMPUTED])
     made = head(IDS[1:COMPUTED], states[:-1])
     logits = [head.logits(made[count - 1]) for count in KNOWN]
     chained = []
     for count in range(CHAINED):
         made = head(IDS[1 : COMPUTED + 1 + count], states)
         chained.append(head.logits(made[-1]))
-        states = torch.cat([states, made[-1:]])
+        states = torch.cat([states, head.state(made[-1:], head.parts[2])])
     rounded = lambda rows: [[round(float(value), 5) for value in row] for row in rows]
     return {
         "config": config,

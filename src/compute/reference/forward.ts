@@ -48,13 +48,8 @@ export function forward(
   const { mtp } = weights;
   if (mtp !== undefined) {
     const all = Int32Array.from({ length: batch.tokens.length }, (_, row) => row);
-    feedMtp(
-      context,
-      mtp,
-      batch,
-      embed(spec, mtpWeights(weights), batch, context.rows.positions),
-      statesOf(all),
-    );
+    const states = mtp.beforeNorm ? stream.slice() : statesOf(all);
+    feedMtp(context, mtp, batch, embed(spec, mtpWeights(weights), batch, context.rows.positions), states);
   }
   return result;
 }

@@ -34,8 +34,8 @@ export function runMtp(context: StepContext, mtp: Mtp, embedded: Float32Array): 
   const { hiddenSize, normEpsilon } = context.spec;
   const stream = joined(context, mtp, embedded, (row) => keptBefore(context, row));
   runBranches(context, mtp.layer, stream);
-  const states = normalize(stream, hiddenSize, mtp.finalNorm, normEpsilon);
-  keep(context, states.map(rounded));
+  const states = normalize(stream.slice(), hiddenSize, mtp.finalNorm, normEpsilon);
+  keep(context, (mtp.beforeNorm ? stream : states).map(rounded));
   return states;
 }
 
@@ -51,8 +51,10 @@ function joined(
   const both = new Float32Array(2 * embedded.length);
   for (let row = 0; row < rows; row++) {
     const state = normalize(stateBefore(row).slice(), hiddenSize, mtp.stateNorm, normEpsilon);
-    both.set(embeddings.subarray(row * hiddenSize, (row + 1) * hiddenSize), 2 * row * hiddenSize);
-    both.set(state, (2 * row + 1) * hiddenSize);
+    const embedding = embeddings.subarray(row * hiddenSize, (row + 1) * hiddenSize);
+    const [first, second] = mtp.stateFirst ? [state, embedding] : [embedding, state];
+    both.set(first, 2 * row * hiddenSize);
+    both.set(second, (2 * row + 1) * hiddenSize);
   }
   return applyLinear(mtp.projection, both);
 }

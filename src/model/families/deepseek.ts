@@ -2,6 +2,7 @@
 // experts.
 
 import { configError, fieldOf, optionalCount, optionalFlag, size } from '../config.ts';
+import type { LayerBuilder } from '../layer-builder.ts';
 import { activationOf } from '../layer-config.ts';
 import { preNorm } from '../layer-shapes.ts';
 import { mla } from '../layers/mla.ts';
@@ -101,8 +102,12 @@ function build(source: ModelSource): ModelSpec {
     bias,
     interleaved: optionalFlag(config, 'rope_interleave') ?? true,
   };
+  const layerOf = (layer: LayerBuilder, skipsFirst = false) =>
+    preNorm(layer, mla(layer, { ...attention, skipsFirst }), mlpOrMoe(layer, { activation }, moe));
   return model.spec({
-    layers: (layer) => preNorm(layer, mla(layer, attention), mlpOrMoe(layer, { activation }, moe)),
+    layers: (layer) => layerOf(layer),
+    mtpLayer: (layer) => layerOf(layer, true),
+    mtpPlace: 'behind',
   });
 }
 

@@ -48,6 +48,7 @@ const names = {
   hub: {
     ...sharedExpertsNames,
     routingBias: { bias: 'mlp.moe_statics.e_score_correction_bias' },
+    mtpLayer: 'mtp_block.0.',
   },
 };
 
@@ -58,5 +59,7 @@ function build(source: ModelSource, moe?: MoeOptions): ModelSpec {
     attention: (rope) => ({ rope, interleaved: true, ...biases.attention }),
     mlp: biases.mlp,
     moe,
+    mtpPlace: 'ernie',
+    mtpMoe: false,
   });
 }

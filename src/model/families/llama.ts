@@ -15,7 +15,7 @@ import { ropeOf } from '../rope-parameters.ts';
 import type { ModelSpec } from '../spec.ts';
 import { type FamilyNames, switchNames } from '../tensor-names.ts';
 
-interface LlamaOptions {
+export interface LlamaOptions {
   readonly names?: FamilyNames;
   readonly norms?: NormOptions;
   readonly attention: (rope: number, layer: number) => AttentionOptions;
@@ -23,6 +23,8 @@ interface LlamaOptions {
   readonly moe?: MoeOptions | undefined;
   /** Where an MTP head of a layer of the same kind lies; absent where none is known for the family. */
   readonly mtpPlace?: MtpPlace;
+  /** Of that head: default the model's. */
+  readonly mtpMoe?: false;
 }
 
 /** Attention, then a feed-forward or experts, each after a norm; one rotary embedding. */
@@ -31,16 +33,17 @@ export function llamaLike(source: ModelSource, options: LlamaOptions): ModelSpec
   const model = new ModelBuilder(source, options);
   const rope = model.rope(ropeOf(config, sizes));
   const { activation = activationOf(config), ...dense } = options.mlp ?? {};
-  const build = (layer: LayerBuilder, more?: Partial<AttentionOptions>) =>
+  const build = (layer: LayerBuilder, moe: MoeOptions | undefined, more?: Partial<AttentionOptions>) =>
     preNorm(
       layer,
       attention(layer, { ...options.attention(rope, layer.index), ...more }),
-      mlpOrMoe(layer, { activation, ...dense }, options.moe),
+      mlpOrMoe(layer, { activation, ...dense }, moe),
     );
+  const { moe, mtpMoe = moe, mtpPlace } = options;
   return model.spec({
-    layers: (layer) => build(layer),
-    mtpLayer: options.mtpPlace && ((layer) => build(layer, { skipsFirst: true })),
-    mtpPlace: options.mtpPlace,
+    layers: (layer) => build(layer, moe),
+    mtpLayer: mtpPlace && ((layer) => build(layer, mtpMoe || undefined, { skipsFirst: true })),
+    mtpPlace,
   });
 }
 

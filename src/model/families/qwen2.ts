@@ -6,7 +6,8 @@ import { slidingLayers, usedWindowOf } from '../layer-config.ts';
 import type { Architecture } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { hasExperts, moeOptions, withSharedExpert } from '../moe-config.ts';
-import { llamaLike } from './llama.ts';
+import type { ModelSpec } from '../spec.ts';
+import { type LlamaOptions, llamaLike } from './llama.ts';
 
 export const qwen2: Architecture = {
   name: 'qwen2',
@@ -19,12 +20,16 @@ export const qwen2: Architecture = {
     sliding_window: 4096,
     max_window_layers: 28,
   },
-  build(source) {
-    const windows = upperWindows(source);
-    return llamaLike(source, {
-      attention: (rope, layer) => ({ rope, window: windows[layer], queryKeyValueBias: true }),
-    });
-  },
+  build: (source) => build(source),
+};
+
+/** Xiaomi's MiMo 7B: the same with an MTP head. */
+export const mimo: Architecture = {
+  ...qwen2,
+  name: 'mimo',
+  modelTypes: ['mimo'],
+  ggufNames: [],
+  build: (source) => build(source, { names: { hub: { mtpLayer: 'mtp_layers.0.' } }, mtpPlace: 'mimo' }),
 };
 
 export const qwen2Moe: Architecture = {
@@ -54,6 +59,14 @@ export const qwen2Moe: Architecture = {
     });
   },
 };
+
+function build(source: ModelSource, head: Pick<LlamaOptions, 'names' | 'mtpPlace'> = {}): ModelSpec {
+  const windows = upperWindows(source);
+  return llamaLike(source, {
+    ...head,
+    attention: (rope, layer) => ({ rope, window: windows[layer], queryKeyValueBias: true }),
+  });
+}
 
 /** Layers from `max_window_layers` on see a window, where `use_sliding_window` says so. */
 export function upperWindows(source: ModelSource): readonly (number | undefined)[] {

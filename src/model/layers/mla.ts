@@ -31,6 +31,8 @@ export interface MlaSpec {
   readonly valueUp: LinearSpec;
   readonly output: LinearSpec;
   readonly rope: number;
+  /** Of an MTP head: the first position of a text is not seen by those after it. */
+  readonly skipsFirst?: true;
   /** Factor on q·k before the softmax. */
   readonly scale: number;
 }
@@ -43,6 +45,7 @@ interface MlaOptions extends Pick<MlaSpec, 'kvLoraRank' | 'qkNopeHeadDim' | 'qkR
   readonly bias?: boolean;
   /** Rotated rows stored for rotary pairs (2i, 2i + 1). */
   readonly interleaved?: boolean;
+  readonly skipsFirst?: boolean;
 }
 
 const names = {
@@ -103,6 +106,7 @@ export function mla(layer: LayerBuilder, options: MlaOptions): MlaSpec {
     ...upProjections(leaves, headCount, options),
     output: leaves.linear('output', { rows: hiddenSize, columns: headCount * vHeadDim, bias }),
     rope: options.rope,
+    skipsFirst: options.skipsFirst || undefined,
     scale: options.scale,
   });
 }

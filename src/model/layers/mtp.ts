@@ -17,16 +17,23 @@ export interface MtpOfLayer<Layer> {
   readonly embeddingNorm: NormSpec;
   /** Of states as they are after the last norm: the model's, and the head's own. */
   readonly stateNorm: NormSpec;
+  /** States are as the last layer leaves them, before that norm. */
+  readonly beforeNorm?: true;
   /** Of both, the embedding first. */
   readonly projection: LinearSpec;
+  /** The state comes before the embedding. */
+  readonly stateFirst?: true;
   readonly layer: Layer;
   readonly finalNorm: NormSpec;
   /** Absent: the model's head. */
   readonly output?: LinearSpec;
 }
 
-/** How publishers keep it: beside the model's layers, or as one behind them. GGUF files always do the latter. */
-export type MtpPlace = 'beside' | 'behind';
+/**
+ * How publishers keep it: beside the model's layers, as one behind them, or in a way of their own. GGUF files always have it behind
+ * the layers.
+ */
+export type MtpPlace = 'beside' | 'behind' | 'mimo' | 'ernie';
 
 const names = {
   embedding: { gguf: 'nextn.embed_tokens' },
@@ -39,28 +46,61 @@ const names = {
 
 type Role = keyof typeof names;
 
-const hub: Readonly<Record<MtpPlace, Readonly<Record<Role, string>>>> = {
+interface Place extends Pick<MtpOfLayer<unknown>, 'beforeNorm' | 'stateFirst'> {
+  readonly hub: Readonly<Partial<Record<Role, string>>>;
+  /** What a second layer would have beside itself. */
+  readonly second: string;
+}
+
+const places: Readonly<Record<MtpPlace, Place>> = {
   beside: {
-    embedding: 'embed_tokens',
-    embeddingNorm: 'pre_fc_norm_embedding',
-    stateNorm: 'pre_fc_norm_hidden',
-    projection: 'fc',
-    finalNorm: 'norm',
-    output: 'shared_head.head',
+    hub: {
+      embedding: 'embed_tokens',
+      embeddingNorm: 'pre_fc_norm_embedding',
+      stateNorm: 'pre_fc_norm_hidden',
+      projection: 'fc',
+      finalNorm: 'norm',
+      output: 'shared_head.head',
+    },
+    second: 'layers.1.input_layernorm',
   },
   behind: {
-    embedding: 'embed_tokens',
-    embeddingNorm: 'enorm',
-    stateNorm: 'hnorm',
-    projection: 'eh_proj',
-    finalNorm: 'shared_head.norm',
-    output: 'shared_head.head',
+    hub: {
+      embedding: 'embed_tokens',
+      embeddingNorm: 'enorm',
+      stateNorm: 'hnorm',
+      projection: 'eh_proj',
+      finalNorm: 'shared_head.norm',
+      output: 'shared_head.head',
+    },
+    second: 'eh_proj',
+  },
+  mimo: {
+    hub: {
+      embeddingNorm: 'mtp_layers.0.token_layernorm',
+      stateNorm: 'mtp_layers.0.hidden_layernorm',
+      projection: 'mtp_layers.0.input_proj',
+      finalNorm: 'mtp_layers.0.final_layernorm',
+    },
+    second: 'mtp_layers.1.input_proj',
+    stateFirst: true,
+  },
+  ernie: {
+    hub: {
+      embeddingNorm: 'mtp_emb_norm.0',
+      stateNorm: 'mtp_hidden_norm.0',
+      projection: 'mtp_linear_proj.0',
+      // The model's own.
+      finalNorm: 'norm',
+    },
+    second: 'mtp_linear_proj.1',
+    beforeNorm: true,
   },
 };
 
 function namesOf(place: MtpPlace): UsualNames<Role> {
   const roles = Object.keys(names) as Role[];
-  const entries = roles.map((role) => [role, { ...names[role], hub: hub[place][role] }]);
+  const entries = roles.map((role) => [role, { ...names[role], hub: places[place].hub[role] }]);
   return Object.fromEntries(entries) as UsualNames<Role>;
 }
 
@@ -75,6 +115,7 @@ export function mtp<Layer>(
   if (!leaves.names.has('projection')) return undefined;
   refuseSecondLayer(layer, place);
   const { hiddenSize, vocabSize } = layer.sizes;
+  const { beforeNorm, stateFirst } = places[place];
   const has = (role: 'embedding' | 'output') => leaves.names.has(role);
   const linear = (role: Role, rows: number, columns: number) =>
     leaves.linear(role, { rows, columns, adaptable: false });
@@ -82,21 +123,22 @@ export function mtp<Layer>(
     embedding: has('embedding') ? leaves.table('embedding', vocabSize, hiddenSize) : undefined,
     embeddingNorm: leaves.norm('embeddingNorm', hiddenSize),
     stateNorm: leaves.norm('stateNorm', hiddenSize),
+    beforeNorm,
     projection: linear('projection', hiddenSize, 2 * hiddenSize),
+    stateFirst,
     layer: build(layer),
     finalNorm: leaves.norm('finalNorm', hiddenSize),
     output: has('output') ? linear('output', vocabSize, hiddenSize) : undefined,
   }) as MtpOfLayer<Layer>;
 }
 
-const secondLayer = { norm: { hub: 'layers.1.input_layernorm' } };
-
 /** To go without it would only show in drafts that are accepted less often. */
 function refuseSecondLayer({ shared, index }: LayerBuilder, place: MtpPlace): void {
-  const beside = new LayerBuilder(shared, index, 'mtp').leaves(secondLayer).names;
-  const behind = new LayerBuilder(shared, index + 1).leaves(namesOf(place)).names;
+  const own = { part: { hub: places[place].second } };
+  const beside = place === 'behind' ? undefined : new LayerBuilder(shared, index, 'mtp').leaves(own).names;
+  const behind = new LayerBuilder(shared, index + 1).leaves(namesOf('behind')).names;
   const found = [
-    beside.has('norm') ? beside.weight('norm') : undefined,
+    beside?.has('part') ? beside.weight('part') : undefined,
     behind.has('projection') ? behind.weight('projection') : undefined,
   ].find((name) => name !== undefined);
   if (found === undefined) return;

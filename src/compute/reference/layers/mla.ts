@@ -34,7 +34,7 @@ export const runMla: RunBody<MlaSpec> = (context, attention, input) => {
   const queryRope = applyLinear(attention.queryRope, asking);
   rotate(queryRope, headCount, qkRopeHeadDim, rotations);
   const queries = joined(content, kvLoraRank, queryRope, qkRopeHeadDim);
-  const visibility = { headCount, headSize: kvLoraRank + qkRopeHeadDim, scale: attention.scale };
+  const visibility = { ...attention, headSize: kvLoraRank + qkRopeHeadDim };
   const gathered = attend(visibility, queries, store, context.rows);
   return applyLinear(attention.output, applyByHead(attention.valueUp, gathered, headCount));
 };
