@@ -200,7 +200,7 @@ export const configOptions = {
     kind: list,
     default: [],
     meaning:
-      'smaller models of the same vocabulary that draft for larger ones, in place of their MTP heads: a path for the default model, or `name=path`',
+      'smaller models of the same vocabulary that draft for larger ones, or [EAGLE-3 heads](models.md#eagle-3-heads) made for them, in place of their MTP heads: a path for the default model, or `name=path`',
   },
   kvBlocks: { kind: count, meaning: 'KV blocks of 32 tokens per model, in place of `kvMemory`' },
   kvMemory: {

@@ -193,18 +193,22 @@ std::unique_ptr<Body> readAttention(const Record& from, Reader& reader) {
   require(body.headSize == cache.headSize && cache.valuesInKeys == 0 && body.headCount > 0 &&
               body.headCount % cache.headCount == 0,
           "heads that do not fit those of their cache");
+  body.skipsFirst = from.flag("skipsFirst");
+  // That of a head may read two rows side by side.
+  const int seen = body.skipsFirst ? reader.inputsOf(from.object("query").integer("matrix")) : hidden;
+  require(seen == hidden || seen == 2 * hidden, "attention that reads neither states nor embeddings with states");
   const Record* stored = from.maybe("stored");
   body.stores = stored;
   body.hasValues = stored && stored->has("value");
   body.hasGate = from.has("gate");
-  reader.join(body.projection, from.object("query"), 0, body.querySize(), hidden);
-  if (stored) reader.join(body.projection, stored->object("key"), body.keysAt(), body.kvSize(), hidden);
-  if (body.hasValues) reader.join(body.projection, stored->object("value"), body.valuesAt(), body.kvSize(), hidden);
+  reader.join(body.projection, from.object("query"), 0, body.querySize(), seen);
+  if (stored) reader.join(body.projection, stored->object("key"), body.keysAt(), body.kvSize(), seen);
+  if (body.hasValues) reader.join(body.projection, stored->object("value"), body.valuesAt(), body.kvSize(), seen);
   body.stored.name = body.projection.name;
   for (const Linear::Part& part : body.projection.parts) {
     if (part.offset >= body.keysAt()) body.stored.parts.push_back(part);
   }
-  if (body.hasGate) reader.join(body.projection, from.object("gate"), body.gateAt(), body.querySize(), hidden);
+  if (body.hasGate) reader.join(body.projection, from.object("gate"), body.gateAt(), body.querySize(), seen);
   body.output = reader.linear(from.object("output"), hidden, body.querySize());
   body.queryNorm = maybeHeadNorm(from, "queryNorm", body.headSize, body.headCount);
   if (stored) {
@@ -220,7 +224,6 @@ std::unique_ptr<Body> readAttention(const Record& from, Reader& reader) {
   body.imagesBothWays = from.flag("imagesBothWays");
   body.window = from.integer("window", 0);
   body.chunk = from.integer("chunk", 0);
-  body.skipsFirst = from.flag("skipsFirst");
   require(!body.skipsFirst || (body.window == 0 && body.chunk == 0), "an MTP head that sees a part of its text");
   body.scale = float(from.number("scale"));
   body.softcap = float(from.number("softcap", 0));

@@ -14,6 +14,7 @@ void Model::step(const StepInput& input, float* logits, float* states) {
   if (parts_.perLayerInputs) makePerLayerInputs(*parts_.perLayerInputs, input.tokens, work_);
   if (altUp_) altUp_->spread();
   for (size_t i = 0; i < parts_.layers.size(); i++) {
+    if (parts_.mtp) takeFeatures(int(i));
     runLayer(parts_.layers[i]);
     if (i < input.images.deepstack.size()) addToImages(input.images.rows, input.images.deepstack[i]);
   }
@@ -101,7 +102,7 @@ void Model::runLayer(const Layer& layer) {
   altUp_->addPerLayer(*layer.altUp);
 }
 
-void Model::runBranch(const Branch& branch) {
+void Model::runBranch(const Branch& branch, const InputRows* given) {
   const int rows = work_.batch.count(), size = parts_.hiddenSize;
   const size_t stride = work_.stream.stride;
   const KernelTable& kernels = work_.kernels;
@@ -109,20 +110,21 @@ void Model::runBranch(const Branch& branch) {
   for (size_t i = 0; i < branch.parts.size(); i++) {
     const Part& part = branch.parts[i];
     float* const out = i == 0 ? sum : partRows_.rows(size_t(rows), stride);
-    part.run(work_, out);
+    if (given) part.body->run(*given, work_, out);
+    else part.run(work_, out);
     const bool isLast = i + 1 == branch.parts.size();
     pool_->forEachOne("add to the stream", rows, [&](int row) {
       float* own = out + size_t(row) * stride;
       float* all = sum + size_t(row) * stride;
-      if (part.output) part.output->apply(kernels, own, size, parts_.normEpsilon);
+      if (part.output) part.output->apply(kernels, own, size, work_.normEpsilon);
       if (i > 0) kernels.addScaled(all, own, 1.0f, size);
       if (!isLast) return;
-      if (branch.output) branch.output->apply(kernels, all, size, parts_.normEpsilon);
+      if (branch.output) branch.output->apply(kernels, all, size, work_.normEpsilon);
       kernels.addScaled(work_.stream.row(row), all, branch.scale, size);
       if (branch.streamScale != 1.0f) {
         for (int at = 0; at < size; at++) work_.stream.row(row)[at] *= branch.streamScale;
       }
-      if (branch.streamNorm) branch.streamNorm->apply(kernels, work_.stream.row(row), size, parts_.normEpsilon);
+      if (branch.streamNorm) branch.streamNorm->apply(kernels, work_.stream.row(row), size, work_.normEpsilon);
       work_.measure(row);
     });
   }

@@ -59,6 +59,7 @@ void Model::noteStreamNorms(const Part& part) {
 
 void Model::prepare(const StepInput& input) {
   const size_t rows = input.tokens.size();
+  work_.normEpsilon = parts_.normEpsilon;
   work_.batch.set(input, parts_.ropes);
   work_.multiplier.use(rowAdapters(input));
   work_.stream.x = stream_.rows(rows, work_.stream.stride);

@@ -37,21 +37,34 @@ struct EmbeddingAddition {
   Linear up;
 };
 
+/** Of the residual stream after so many layers, side by side. */
+struct Features {
+  std::vector<int> after;
+  Linear projection;
+};
+
 /** A head that predicts the token after the next one: see `MtpOfLayer` in src/model/layers/mtp.ts. */
 struct Mtp {
+  float normEpsilon = 0;
   // Null: the model's.
   std::shared_ptr<Matrix> embedding;
   Norm embeddingNorm, stateNorm;
+  // In place of the model's last state.
+  std::optional<Features> features;
   // States are as the last layer leaves them, before its norm.
   bool beforeNorm = false;
-  // Of both, the embedding first unless `stateFirst`.
-  Linear projection;
+  // Of both, the embedding first unless `stateFirst`. Absent: the layer's attention reads both, and adds to the state, which is
+  // normalized before where `addsToNormed`.
+  std::optional<Linear> projection;
   bool stateFirst = false;
+  bool addsToNormed = false;
   // Attention, which is all that is run of a step's rows, and a feed-forward.
   Layer layer;
   Norm finalNorm;
   // The model's where there is none.
   std::optional<Linear> output;
+  // What its rows stand for; empty: all tokens.
+  std::vector<int32_t> tokens;
 };
 
 struct ModelParts {
@@ -123,14 +136,18 @@ class Model {
   void embedImages(const ImageRows& images);
   void addToImages(const std::vector<int32_t>& rows, const float* added);
   void runLayer(const Layer& layer);
-  void runBranch(const Branch& branch);
+  /** Its parts read the residual stream, or rows that are given. */
+  void runBranch(const Branch& branch, const InputRows* given = nullptr);
   void takeStates(const StepInput& input, float* states);
   void runHead(const StepInput& input, float* logits);
   void runHead(const Linear& head, const InputRows& states, int rows, float* logits);
   void embedForMtp(const StepInput& input);
+  void takeFeatures(int layers);
   void feedMtp(const StepInput& input);
   void takeMtpState(int row, const Norm& norm, float* state) const;
-  void joinForMtp(const float* states);
+  InputRows joinForMtp(const float* states);
+  void runMtpLayer(const InputRows& joined);
+  void runMtpHead(int rows, float* logits);
   void keepState(int row, const float* state);
 
   const ModelParts parts_;
@@ -143,8 +160,9 @@ class Model {
   RowBuffer tokenRows_, addedRows_;
   // The sum of a branch, and the output of one part.
   RowBuffer branchRows_, partRows_;
-  // For an MTP head: states of a step, and what its projection reads.
-  RowBuffer finalStates_, joinedRows_;
+  // For an MTP head: what states of a step are made of, these, what its projection or its layer reads, and logits of its own
+  // vocabulary.
+  RowBuffer featureRows_, finalStates_, joinedRows_, fewLogits_;
   std::optional<AltUp> altUp_;
 };
 

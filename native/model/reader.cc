@@ -197,22 +197,42 @@ Layer readLayer(const Record& from, Reader& reader) {
   return read;
 }
 
+Features readFeatures(const Record& from, const Reader& reader) {
+  Features read;
+  for (const double layers : from.numbers("after")) {
+    require(layers >= 0 && layers < double(reader.model.layers.size()), "features of layers that are not there");
+    read.after.push_back(int(layers));
+  }
+  const int hidden = reader.model.hiddenSize;
+  read.projection = reader.linear(from.object("projection"), hidden, int(read.after.size()) * hidden);
+  return read;
+}
+
 Mtp readMtp(const Record& from, Reader& reader) {
   ModelParts& model = reader.model;
   const int hidden = model.hiddenSize;
   Mtp read;
+  read.normEpsilon = float(from.number("normEpsilon", model.normEpsilon));
   if (const Record* embedding = from.maybe("embedding")) read.embedding = reader.table(*embedding, model.vocabSize, hidden);
   read.embeddingNorm = readNorm(from.object("embeddingNorm"), hidden);
   read.stateNorm = readNorm(from.object("stateNorm"), hidden);
+  if (const Record* features = from.maybe("features")) read.features = readFeatures(*features, reader);
   read.beforeNorm = from.flag("beforeNorm");
-  read.projection = reader.linear(from.object("projection"), hidden, 2 * hidden);
+  if (const Record* both = from.maybe("projection")) read.projection = reader.linear(*both, hidden, 2 * hidden);
   read.stateFirst = from.flag("stateFirst");
+  read.addsToNormed = from.flag("addsToNormed");
   read.layer = readLayer(from.object("layer"), reader);
   read.finalNorm = readNorm(from.object("finalNorm"), hidden);
-  if (const Record* output = from.maybe("output")) read.output = reader.linear(*output, model.vocabSize, hidden);
+  if (const Record* tokens = from.maybe("tokens")) {
+    for (const Record& token : tokens->items()) read.tokens.push_back(token.wholeNumber("tokens"));
+  }
+  for (const int32_t token : read.tokens) require(token >= 0 && token < model.vocabSize, "no such token");
+  const int outputs = read.tokens.empty() ? model.vocabSize : int(read.tokens.size());
+  if (const Record* output = from.maybe("output")) read.output = reader.linear(*output, outputs, hidden);
+  require(read.tokens.empty() || read.output, "tokens of an MTP head without an output");
   require(model.finalNorm.has_value(), "an MTP head without a norm of its states");
   require(!read.layer.branches.empty() && read.layer.branches[0].parts.size() == 1 &&
-              read.layer.branches[0].parts[0].input.has_value(),
+              read.layer.branches[0].parts[0].input.has_value() == read.projection.has_value(),
           "an MTP head without attention behind a norm");
   model.kv.stateSize = hidden;
   return read;

@@ -37,11 +37,7 @@ class Record {
   const std::string& text(const char* name) const { return object(name).as<std::string>(name); }
   double number(const char* name) const { return object(name).as<double>(name); }
   double number(const char* name, double otherwise) const { return has(name) ? number(name) : otherwise; }
-  int integer(const char* name) const {
-    const double value = number(name);
-    require(value == std::trunc(value) && std::fabs(value) <= 2147483647.0, std::string("not an integer: ") + name);
-    return int(value);
-  }
+  int integer(const char* name) const { return whole(number(name), name); }
   int integer(const char* name, int otherwise) const { return has(name) ? integer(name) : otherwise; }
   bool flag(const char* name) const { return has(name) && object(name).as<bool>(name); }
   const List& list(const char* name) const { return object(name).as<List>(name); }
@@ -65,10 +61,18 @@ class Record {
   /** However many. */
   const std::vector<float>& floats(const char* name) const { return object(name).as<std::vector<float>>(name); }
 
+  /** Of this, which is a number itself. */
+  int wholeNumber(const char* name) const { return whole(as<double>(name), name); }
+
   /** Of this, which is a list itself. */
   const List& items() const { return as<List>("list"); }
 
  private:
+  static int whole(double value, const char* name) {
+    require(value == std::trunc(value) && std::fabs(value) <= 2147483647.0, std::string("not an integer: ") + name);
+    return int(value);
+  }
+
   template <class T>
   const T& as(const char* name) const {
     const T* value = std::get_if<T>(&value_);

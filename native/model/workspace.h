@@ -52,7 +52,8 @@ struct Workspace {
   KvBlocks kv;
   RecurrentStates recurrentStates;
   Multiplier multiplier;
-  const float normEpsilon;
+  // The model's, or that of a head that drafts.
+  float normEpsilon;
 
   BatchRows batch;
   Stream stream;

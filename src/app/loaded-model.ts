@@ -65,7 +65,7 @@ interface LoadSettings extends Pick<GivenConfig, (typeof settings)[number]> {
   readonly path?: string | undefined;
   /** LoRA adapters by name: folders that PEFT or mlx-lm wrote, or GGUF files. Calls choose one by `adapter`. */
   readonly adapters?: Readonly<Record<string, string>> | undefined;
-  /** A smaller model of the same vocabulary that drafts for it. */
+  /** A smaller model of the same vocabulary that drafts for it, or the folder of an EAGLE-3 head. */
   readonly draft?: string | undefined;
   /** Told what a person should know: a slower backend, an engine process that was replaced. Default: a process warning. */
   readonly onNotice?: ((message: string) => void) | undefined;

@@ -51,6 +51,7 @@ export async function loadEngine(
     images: images && 'if-possible',
     projectorPath,
     mtp: settings.mtp,
+    eagle3Path: settings.eagle3Path,
   });
   try {
     const backend = await choice.create(spec, weights, {

@@ -49,6 +49,8 @@ export interface EngineSettings {
   readonly kvType?: KvType;
   /** A smaller model of the same vocabulary that drafts. */
   readonly draftPath?: string;
+  /** An EAGLE-3 head for the model, in place of its MTP head. */
+  readonly eagle3Path?: string;
   /** Slots for what layers without KV remember, where the model has such. */
   readonly stateSlots?: number;
   /** Where blocks that leave memory are kept, once it is known which model it is; absent: nowhere. */

@@ -1,6 +1,7 @@
 // From the paths of a model and its adapters to a spec and the weights it names.
 
 import { openAdapter } from '../weights/adapter-files.ts';
+import { openEagle3 } from '../weights/eagle3-files.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { type OpenedModel, openModelFiles } from '../weights/open-model.ts';
 import { projectorFor } from '../weights/projector-files.ts';
@@ -10,6 +11,7 @@ import { type NamedAdapter, withAdapters } from './adapters.ts';
 import { type BuildSpecOptions, buildSpec } from './build-spec.ts';
 import { checkTensors } from './check-tensors.ts';
 import { classifierHead } from './classifier-head.ts';
+import { withEagle3 } from './eagle3.ts';
 import { withSecondTexts } from './second-texts.ts';
 import type { ModelSpec } from './spec.ts';
 import { buildVision } from './vision/families.ts';
@@ -35,11 +37,13 @@ export interface OpenSpecOptions extends BuildSpecOptions {
   readonly images?: boolean | 'if-possible' | undefined;
   /** Of a GGUF: its projector file. Default: the one beside it. */
   readonly projectorPath?: string | undefined;
+  /** The folder of an EAGLE-3 head, in place of an MTP head. */
+  readonly eagle3Path?: string | undefined;
 }
 
 export function openSpec(
   path: string,
-  { adapters = [], images = false, projectorPath, ...options }: OpenSpecOptions = {},
+  { adapters = [], images = false, projectorPath, eagle3Path, ...options }: OpenSpecOptions = {},
 ): OpenedSpec {
   let files = openModelFiles(path);
   const opened: NamedAdapter[] = [];
@@ -59,14 +63,26 @@ export function openSpec(
     const adapted = withAdapters(spec, files, opened);
     // Embedding requests give one text at a time.
     const isPaired = classifierHead(files, spec) !== undefined;
+    const whole = isPaired ? withSecondTexts(adapted.spec, adapted.weights) : adapted;
     return {
       files,
-      ...(isPaired ? withSecondTexts(adapted.spec, adapted.weights) : adapted),
+      ...(eagle3Path === undefined ? whole : withEagle3Folder(whole, eagle3Path)),
       ...(visionProblem === undefined ? {} : { visionProblem }),
     };
   } catch (error) {
     for (const adapter of opened) adapter.files.weights.close();
     files.weights.close();
+    throw error;
+  }
+}
+
+/** Leaves the model open where it throws. */
+function withEagle3Folder(model: Pick<OpenedSpec, 'spec' | 'weights'>, path: string) {
+  const head = openEagle3(path);
+  try {
+    return withEagle3(model, head);
+  } catch (error) {
+    head.weights.close();
     throw error;
   }
 }

@@ -76,6 +76,11 @@ export function keptStateSize({ mtp, hiddenSize }: ModelSpec): number {
   return mtp === undefined ? 0 : hiddenSize;
 }
 
+/** What a head that drafts adds to what KV blocks hold, as their format says it; empty where there is none. */
+export function headFormat({ mtp }: ModelSpec): string {
+  return mtp === undefined ? '' : `, ${mtp.identity ?? 'mtp'}`;
+}
+
 export function mtpNotice({ mtpProblem }: ModelSpec): string | undefined {
   return mtpProblem && `its MTP head is left out: ${mtpProblem}`;
 }

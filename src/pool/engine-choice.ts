@@ -3,12 +3,21 @@
 import type { EngineSettings } from '../engine/protocol.ts';
 import type { LocalModel } from './local-model.ts';
 import type { ModelMemory } from './model-memory.ts';
+import type { GivenDrafter } from './mtp-choice.ts';
 
 /** The settings of an engine, less what its model and its memory bring. */
 export interface EngineChoice
   extends Omit<
     EngineSettings,
-    'modelPath' | 'adapters' | 'projectorPath' | 'draftPath' | 'mtp' | 'kvType' | 'stateSlots' | 'engine'
+    | 'modelPath'
+    | 'adapters'
+    | 'projectorPath'
+    | 'draftPath'
+    | 'eagle3Path'
+    | 'mtp'
+    | 'kvType'
+    | 'stateSlots'
+    | 'engine'
   > {
   readonly engine?: Omit<EngineSettings['engine'], 'blockCount' | 'blockLimit' | 'endIds' | 'imageBytes'>;
 }
@@ -17,7 +26,7 @@ export function engineSettings(
   { files, tokenizer, spec }: LocalModel,
   { kvType, stateSlots, imageBytes, blockCount, firstBlocks }: ModelMemory,
   choice: EngineChoice,
-  { adapters = [], ...besides }: Pick<EngineSettings, 'adapters' | 'projectorPath' | 'draftPath'> = {},
+  { adapters = [], ...besides }: Pick<EngineSettings, 'adapters' | 'projectorPath' | keyof GivenDrafter> = {},
 ): EngineSettings {
   return {
     ...choice,
@@ -28,7 +37,7 @@ export function engineSettings(
     ...(stateSlots === undefined ? {} : { stateSlots }),
     // As it was opened here.
     images: spec.vision !== undefined,
-    mtp: spec.mtp !== undefined,
+    mtp: spec.mtp !== undefined && besides.eagle3Path === undefined,
     engine: {
       ...choice.engine,
       blockCount,

@@ -37,7 +37,7 @@ import {
   type Waiter,
   waitingOf,
 } from './model-slots.ts';
-import { mtpChoice } from './mtp-choice.ts';
+import { givenDrafter, mtpChoice } from './mtp-choice.ts';
 import { PoolMemory, type Standing, withdrawn } from './pool-memory.ts';
 import type { ServedModel } from './served-model.ts';
 import { removeStored } from './stored-blocks.ts';
@@ -369,6 +369,7 @@ export class ManagedPool implements ModelPool {
   ): { readonly local: LocalModel; readonly memory: ModelMemory } {
     const { engine, kv } = this.#options;
     const { contextLength, speculation = true } = engine.engine ?? {};
+    const given = givenDrafter({ backend: engine.backend, draftPath, speculation });
     const open = (mtp: LocalModelOptions['mtp']) => {
       const local = openLocalModel(path, {
         ...(contextLength === undefined ? {} : { contextLength }),
@@ -378,15 +379,19 @@ export class ManagedPool implements ModelPool {
         images: this.#readsImages && 'if-possible',
         projectorPath,
         mtp,
+        eagle3Path: given.eagle3Path,
       });
       local.close();
-      const draft = draftPath === undefined || !speculation ? undefined : openDraft(draftPath, local);
+      const draft = given.draftPath === undefined ? undefined : openDraft(given.draftPath, local);
       const { backend } = engine;
       return { local, memory: planMemory(local.spec, local.weights, budgetBytes, kv, { backend, draft }) };
     };
     const whole = open(mtpChoice({ backend: engine.backend, draftPath, speculation }));
     const isTooLarge = whole.local.spec.mtp !== undefined && firstBytes(whole.memory) > budgetBytes;
-    return isTooLarge ? open({ problem: 'there is no memory for it' }) : whole;
+    // A head that was given is not left out in silence.
+    return isTooLarge && given.eagle3Path === undefined
+      ? open({ problem: 'there is no memory for it' })
+      : whole;
   }
 
   async #startEngine(
@@ -399,7 +404,11 @@ export class ManagedPool implements ModelPool {
     const besides = {
       adapters: adapters.map(plainPath),
       ...(projectorPath === undefined ? {} : { projectorPath }),
-      ...(draftPath === undefined ? {} : { draftPath }),
+      ...givenDrafter({
+        backend: choice.backend,
+        draftPath,
+        speculation: choice.engine?.speculation,
+      }),
     };
     const engine = new SupervisedEngine(engineSettings(local, memory, choice, besides), {
       stepTimeoutMs: this.#options.stepTimeoutMs,

@@ -5,13 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Eagle3Model, eagle3Models, writeEagle3 } from '../../test/support/eagle3-folders.ts';
 import { writeFolderWithMtp } from '../../test/support/random-folder.ts';
 import type { EngineChoice } from './engine-choice.ts';
 import { openLocalModel } from './local-model.ts';
 import { ManagedPool, type PoolEvent } from './managed-pool.ts';
 import { firstBytes } from './memory-ledger.ts';
 import { planMemory } from './model-memory.ts';
-import { mtpChoice } from './mtp-choice.ts';
+import { givenDrafter, mtpChoice } from './mtp-choice.ts';
 
 const tokenizer = fileURLToPath(new URL('../../tools/embedded-model/tokenizer.json', import.meta.url));
 const kv = { kvType: 'f16' } as const;
@@ -87,5 +88,31 @@ describe('an MTP head', () => {
     expect(mtpChoice({ draftPath: 'small.gguf' })).toBe(false);
     expect(mtpChoice({ backend: 'cuda' })).toEqual({ problem: 'the cuda backend cannot compute it' });
     expect(mtpChoice({ backend: 'webgpu', speculation: false })).toBe(false);
+  });
+});
+
+describe('a path that is given to draft', () => {
+  let given: string;
+
+  beforeAll(() => {
+    given = mkdtempSync(join(tmpdir(), 'chairlift-'));
+    writeEagle3(given, Object.values(eagle3Models)[0] as Eagle3Model);
+  });
+
+  afterAll(() => rmSync(given, { recursive: true, force: true }));
+
+  it('is a model, or an EAGLE-3 head where its folder says so', () => {
+    const [head, model] = [join(given, 'head'), join(given, 'model')];
+    expect(givenDrafter({ draftPath: head })).toEqual({ eagle3Path: head });
+    expect(givenDrafter({ draftPath: model })).toEqual({ draftPath: model });
+    expect(givenDrafter({ draftPath: 'small.gguf', backend: 'cuda' })).toEqual({ draftPath: 'small.gguf' });
+    expect(givenDrafter({ draftPath: head, speculation: false })).toEqual({});
+  });
+
+  it('is refused where it is such a head and a GPU computes', () => {
+    const draftPath = join(given, 'head');
+    expect(() => givenDrafter({ draftPath, backend: 'cuda' })).toThrow(
+      /EAGLE-3 head, which the cuda backend/,
+    );
   });
 });

@@ -7,7 +7,7 @@ import { type GgufFile, openGguf } from './gguf.ts';
 import { ModelFileError, printable } from './model-file-error.ts';
 import { isProjectorName, type OpenedModel } from './open-model.ts';
 import { rowBytes } from './tensor-type.ts';
-import { columnsOf, type TensorInfo, type WeightSource } from './weight-source.ts';
+import { columnsOf, joinedWeights, type TensorInfo, type WeightSource } from './weight-source.ts';
 
 export interface VisionFiles {
   /** Absent where the tower lies in the model's own folder. */
@@ -29,7 +29,7 @@ export function openVisionFiles(model: OpenedModel, projectorPath?: string): Vis
     });
   }
   const projector = openGguf(path);
-  const weights = withKernelMatrices(joined(model.weights, projector.weights));
+  const weights = withKernelMatrices(joinedWeights(model.weights, projector.weights));
   return { projector, weights };
 }
 
@@ -46,18 +46,6 @@ function projectorBeside(model: string): string | undefined {
   }
   const [name] = names;
   return name === undefined ? undefined : join(directory, name);
-}
-
-function joined(model: WeightSource, tower: WeightSource): WeightSource {
-  return {
-    tensors: new Map([...model.tensors, ...tower.tensors]),
-    readRows: (name, first, count, into) =>
-      (tower.tensors.has(name) ? tower : model).readRows(name, first, count, into),
-    close() {
-      model.close();
-      tower.close();
-    },
-  };
 }
 
 const suffix = ' as a matrix';

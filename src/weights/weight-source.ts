@@ -20,6 +20,19 @@ export interface WeightSource {
   close(): void;
 }
 
+/** Of both; what both have is the second's. Closing them closes both. */
+export function joinedWeights(first: WeightSource, second: WeightSource): WeightSource {
+  return {
+    tensors: new Map([...first.tensors, ...second.tensors]),
+    readRows: (name, from, count, into) =>
+      (second.tensors.has(name) ? second : first).readRows(name, from, count, into),
+    close() {
+      first.close();
+      second.close();
+    },
+  };
+}
+
 export function columnsOf(tensor: TensorInfo): number {
   return tensor.shape[tensor.shape.length - 1] ?? 1;
 }

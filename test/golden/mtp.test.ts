@@ -3,107 +3,47 @@
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type Backend, BLOCK_TOKENS, type CreateBackend, KEPT_STATES } from '../../src/compute/backend.ts';
-import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
-import { ownSlot } from '../../src/compute/batch-states.ts';
-import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
+import { type Backend, type CreateBackend, KEPT_STATES } from '../../src/compute/backend.ts';
+import { buildBatch } from '../../src/compute/batch.ts';
 import { sizesOf, weightBytes } from '../../src/compute/memory.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { buildSpec } from '../../src/model/build-spec.ts';
 import type { OpenedModel } from '../../src/weights/open-model.ts';
 import { asGguf, type GgufForm } from '../support/formula-gguf.ts';
-import { asFolder, type FormulaModel, formulaModel } from '../support/formula-model.ts';
+import { asFolder, formulaModel } from '../support/formula-model.ts';
+import {
+  answers,
+  BLOCKS,
+  compute,
+  cpu,
+  difference,
+  type HeadModel,
+  placed,
+  predict,
+  TOLERANCE,
+  withHead,
+} from '../support/head-answers.ts';
 import { addon } from '../support/native.ts';
 
-interface MtpModel extends Pick<FormulaModel, 'config' | 'tensors' | 'ids'> {
-  /** Tokens that the model computes before the head goes on by itself. */
-  readonly computed: number;
-  /** After so many tokens the head was asked of the next one, */
-  readonly known: readonly number[];
-  /** with these answers. */
-  readonly logits: readonly (readonly number[])[];
-  /** Of tokens after those that are computed. */
-  readonly chained: readonly (readonly number[])[];
-}
-
-const models: Readonly<Record<string, MtpModel>> = JSON.parse(
+const models: Readonly<Record<string, HeadModel>> = JSON.parse(
   readFileSync(new URL('./mtp.json', import.meta.url), 'utf8'),
 );
-const hybrid = models['qwen3.5'] as MtpModel;
-const glm = models['glm4 with experts'] as MtpModel;
-const attending = models['qwen3.5 of attention alone'] as MtpModel;
-const latent = models.deepseek3 as MtpModel;
+const hybrid = models['qwen3.5'] as HeadModel;
+const glm = models['glm4 with experts'] as HeadModel;
+const attending = models['qwen3.5 of attention alone'] as HeadModel;
+const latent = models.deepseek3 as HeadModel;
 
-const cpu =
-  (isa?: string): CreateBackend =>
-  (spec, weights, options) =>
-    createCpuBackend(addon(), spec, weights, { ...options, threads: 2, ...(isa && { isa }) });
-
-/** Kept states are rounded: where digits differ before, they may be a step of a bfloat16 apart. In C++ keys and values are halves. */
-const TOLERANCE = { typescript: 1e-3, native: 5e-3 };
-const BLOCKS = [4, 1, 3];
-
-async function withBackend<T>(
+function withBackend<T>(
   opened: OpenedModel,
   create: CreateBackend,
   use: (backend: Backend) => Promise<T>,
 ): Promise<T> {
   const spec = buildSpec(opened, { mtp: true });
   expect(spec.mtpProblem).toBeUndefined();
-  const backend = await create(spec, opened.weights, { blockCount: 8, stateSlots: 3 });
-  try {
-    return await use(backend);
-  } finally {
-    backend.close();
-  }
+  return withHead({ spec, weights: opened.weights }, create, use);
 }
 
-function placed(tokens: readonly number[], start: number, blocks = BLOCKS): BatchSequence {
-  const table = blocks.slice(0, Math.ceil((start + tokens.length) / BLOCK_TOKENS));
-  return { tokens, start, blocks: table, wantLogits: 'none' };
-}
-
-/** The model computes tokens from a position on. */
-async function compute(backend: Backend, tokens: readonly number[], start: number): Promise<void> {
-  const sequence = placed(tokens, start);
-  await backend.step(buildBatch([withSlot(backend, sequence, 0)]));
-}
-
-const withSlot = ({ stateSlots }: Backend, sequence: BatchSequence, slot: number): BatchSequence =>
-  stateSlots === undefined ? sequence : { ...sequence, state: ownSlot(sequence, slot) };
-
-async function predict(backend: Backend, ...sequences: readonly BatchSequence[]): Promise<Float32Array> {
-  if (backend.predict === undefined) throw new Error('the head is not there');
-  return (await backend.predict(buildBatch(sequences))).slice();
-}
-
-/** What the head says after each of the known numbers of tokens, and then by itself; a step computes so many tokens. */
-async function answers(backend: Backend, { ids, computed, known, chained }: MtpModel, piece: number) {
-  const given: Float32Array[] = [];
-  const ask = async (position: number) => {
-    given.push(await predict(backend, placed([ids[position] as number], position)));
-  };
-  for (let start = 0; start < computed; start += piece) {
-    const end = Math.min(start + piece, computed);
-    await compute(backend, ids.slice(start, end), start);
-    // What this leaves is overwritten by the next step.
-    if (known.includes(end)) await ask(end);
-  }
-  for (const [depth] of chained.entries()) await ask(computed + depth);
-  return given;
-}
-
-/** The largest difference, relative to the largest logit. */
-function difference(rows: readonly Float32Array[], { logits, chained }: MtpModel): number {
-  const wanted = [...logits, ...chained];
-  expect(rows).toHaveLength(wanted.length);
-  const apart = wanted.flatMap((row, at) =>
-    row.map((value, i) => Math.abs(value - (rows[at]?.[i] ?? Number.NaN))),
-  );
-  return Math.max(...apart) / Math.max(1, ...wanted.flat().map(Math.abs));
-}
-
-const ggufForms: readonly (readonly [MtpModel, GgufForm])[] = [
+const ggufForms: readonly (readonly [HeadModel, GgufForm])[] = [
   [
     attending,
     {

@@ -1,6 +1,7 @@
 // The `cpu` backend: the Backend contract over the C++ addon.
 
 import type { ModelSpec } from '../../model/spec.ts';
+import { headFormat } from '../../model/spec-walk.ts';
 import type { ImageInput, ImageView, VisionSpec } from '../../model/vision/vision-spec.ts';
 import { machineLimits } from '../../runtime/limits.ts';
 import { type NumaNode, numaNodes, threadNodes } from '../../runtime/numa-nodes.ts';
@@ -117,7 +118,6 @@ class NativeBackend implements CpuBackend {
     this.#held = new HeldBlocks(blockCount);
     const checkIdle = () => this.#requireIdle('copy content between steps');
     const { vision, mtp } = spec;
-    const predicts = mtp !== undefined;
     this.content = nativeContent({
       addon,
       handle,
@@ -125,9 +125,9 @@ class NativeBackend implements CpuBackend {
       stateSlots,
       held: this.#held,
       checkIdle,
-      predicts,
+      head: headFormat(spec),
     });
-    if (predicts) this.predict = (batch) => this.#predict(batch);
+    if (mtp !== undefined) this.predict = (batch) => this.#predict(batch);
     if (vision !== undefined && join !== undefined) {
       this.beginImage = (image) => this.#beginImage(vision, join, image);
     }

@@ -13,8 +13,8 @@ interface NativeModel {
   readonly held: HeldBlocks;
   /** Throws during a step, and once the model is closed. */
   readonly checkIdle: () => void;
-  /** It has an MTP head, of which blocks hold something, too. */
-  readonly predicts?: boolean;
+  /** Of its MTP head, of which blocks hold something, too: see `headFormat`. */
+  readonly head?: string;
   /** Where a block that holds something lies. */
   readonly placeOf?: (block: number) => number;
   /** Where a block is to lie that may hold nothing yet. */
@@ -30,13 +30,13 @@ export function nativeContent({
   stateSlots = 0,
   held,
   checkIdle,
-  predicts = false,
+  head = '',
   placeOf = itself,
   placeFor = itself,
 }: NativeModel): KvContent {
   const { block: blockBytes, state: stateBytes } = addon.contentBytes(handle);
   return {
-    format: `native ${kvType}${predicts ? ', mtp' : ''}`,
+    format: `native ${kvType}${head}`,
     blockBytes,
     stateBytes,
     async readBlocks(blocks) {

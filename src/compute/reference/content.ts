@@ -1,6 +1,7 @@
 // Content of the reference backend's KV blocks and state slots: their floats, one after the other.
 
 import type { ModelSpec } from '../../model/spec.ts';
+import { headFormat } from '../../model/spec-walk.ts';
 import type { KvContent } from '../backend.ts';
 import { checkRange } from '../batch.ts';
 import type { HeldBlocks } from '../held-blocks.ts';
@@ -20,7 +21,7 @@ export function referenceContent(spec: ModelSpec, stateSlots: number, opened: ()
     return opened().recurrentStates.partsOf(slot);
   };
   return {
-    format: `reference f32${spec.mtp === undefined ? '' : ', mtp'}`,
+    format: `reference f32${headFormat(spec)}`,
     blockBytes: blockBytes(spec),
     stateBytes: spec.recurrentStates.reduce((sum, { size }) => sum + 4 * size, 0),
     async readBlocks(blocks) {

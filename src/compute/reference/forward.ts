@@ -5,11 +5,12 @@ import type { Batch, StepResult } from '../backend.ts';
 import { rowAdapters } from '../batch.ts';
 import { batchRows } from './batch-rows.ts';
 import { runBranches, runPart } from './branches.ts';
+import { Features } from './features.ts';
 import type { KvCache } from './kv-cache.ts';
 import { correctAltUp, gatherAltUp, predictAltUp, type Streams, spreadAltUp } from './layers/altup.ts';
 import { perLayerInputsOf } from './layers/per-layer-inputs.ts';
 import { applyLinear, decodeRow, type Matrix } from './linear.ts';
-import { feedMtp, runMtp } from './mtp.ts';
+import { feedMtp, runMtp, spreadLogits } from './mtp.ts';
 import { normalize } from './norm.ts';
 import { type RecurrentStates, sequenceStates } from './recurrent-states.ts';
 import { rotationsAt } from './rope.ts';
@@ -34,7 +35,10 @@ export function forward(
     perLayerInputs: perLayerInputsOf(weights.perLayerInputs, batch, embedded, spec.normEpsilon),
   };
   let streams = spreadAltUp(embedded, weights.altUp?.spread ?? []);
+  const { mtp } = weights;
+  const features = mtp?.features && new Features(mtp.features.after, batch.tokens.length, spec.hiddenSize);
   for (const [index, layer] of weights.layers.entries()) {
+    features?.take(index, streams[0] as Float32Array);
     streams = runLayer(context, layer, streams);
     const added = batch.images?.deepstack[index];
     if (added !== undefined) putImages(spec, batch, streams[0] as Float32Array, added, addInto);
@@ -45,10 +49,10 @@ export function forward(
     logits: logits(spec, weights, statesOf(batch.logitRows), batch.logitRows),
     states: statesOf(batch.stateRows),
   };
-  const { mtp } = weights;
   if (mtp !== undefined) {
     const all = Int32Array.from({ length: batch.tokens.length }, (_, row) => row);
-    const states = mtp.beforeNorm ? stream.slice() : statesOf(all);
+    const last = () => (mtp.beforeNorm ? stream.slice() : statesOf(all));
+    const states = mtp.features && features ? applyLinear(mtp.features.projection, features.rows) : last();
     feedMtp(context, mtp, batch, embed(spec, mtpWeights(weights), batch, context.rows.positions), states);
   }
   return result;
@@ -85,12 +89,8 @@ export function predict(
   const { mtp } = weights;
   if (mtp === undefined) throw new Error('the model has no MTP head');
   const states = runMtp(context, mtp, embed(spec, mtpWeights(weights), batch, context.rows.positions));
-  return logits(
-    spec,
-    mtpWeights(weights),
-    states,
-    Int32Array.from(batch.starts, (_, row) => row),
-  );
+  const all = Int32Array.from(batch.starts, (_, row) => row);
+  return spreadLogits(mtp, spec.vocabSize, logits(spec, mtpWeights(weights), states, all));
 }
 
 /** With the embedding and the output of the MTP head, where it has its own. */

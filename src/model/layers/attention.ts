@@ -68,6 +68,8 @@ export interface AttentionOptions {
   readonly bidirectional?: boolean;
   readonly imagesBothWays?: boolean;
   readonly skipsFirst?: boolean;
+  /** Values of a row that it reads; absent: those of a state. */
+  readonly inputSize?: number;
   /** `headSize ** -0.5` where absent. */
   readonly scale?: number;
   readonly softcap?: number | undefined;
@@ -177,9 +179,9 @@ function projections(
   { sizes }: LayerBuilder,
   leaves: Leaves<Role>,
   { headCount, kvHeadCount, headSize, pairs }: Heads,
-  { fused, gated, queryKeyValueBias: bias }: AttentionOptions,
+  { fused, gated, queryKeyValueBias: bias, inputSize = sizes.hiddenSize }: AttentionOptions,
 ) {
-  const common = { columns: sizes.hiddenSize, bias };
+  const common = { columns: inputSize, bias };
   const queryRows = headCount * headSize;
   const kvRows = kvHeadCount * headSize;
   const queries = { ...common, rows: queryRows };

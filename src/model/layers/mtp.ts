@@ -12,6 +12,8 @@ import type { UsualNames } from '../tensor-names.ts';
  * comes before it; and a feed-forward.
  */
 export interface MtpOfLayer<Layer> {
+  /** Of its norms; absent: the model's. */
+  readonly normEpsilon?: number;
   /** Absent: the model's. */
   readonly embedding?: TableSpec;
   readonly embeddingNorm: NormSpec;
@@ -19,14 +21,24 @@ export interface MtpOfLayer<Layer> {
   readonly stateNorm: NormSpec;
   /** States are as the last layer leaves them, before that norm. */
   readonly beforeNorm?: true;
-  /** Of both, the embedding first. */
-  readonly projection: LinearSpec;
+  /** Made in place of the model's last state, of the residual stream after so many layers, side by side. */
+  readonly features?: { readonly after: readonly number[]; readonly projection: LinearSpec };
+  /**
+   * Of both, the embedding first. Absent: the layer's attention reads both side by side, and what the layer gives is added to the
+   * state, or to the normalized state.
+   */
+  readonly projection?: LinearSpec;
+  readonly addsToNormed?: true;
   /** The state comes before the embedding. */
   readonly stateFirst?: true;
   readonly layer: Layer;
   readonly finalNorm: NormSpec;
   /** Absent: the model's head. */
   readonly output?: LinearSpec;
+  /** What the rows of `output` stand for; absent: all tokens. */
+  readonly tokens?: readonly number[];
+  /** Of a head that is no part of the model's files: what tells it from others. */
+  readonly identity?: string;
 }
 
 /**
