@@ -3,6 +3,7 @@ import { faultOf } from '../../test/support/built-spec.ts';
 import { formulaValues } from '../../test/support/formula-model.ts';
 import { floatTensor, memoryWeights } from '../../test/support/memory-weights.ts';
 import type { OpenedModel, SafetensorsModel } from '../weights/open-model.ts';
+import { joinedWeights } from '../weights/weight-source.ts';
 import { buildSpec } from './build-spec.ts';
 import type { NormSpec } from './spec.ts';
 import { readNorm } from './weight-reader.ts';
@@ -93,9 +94,9 @@ function folder({ shape = [16, 1, 3], addsOne = false, format = 'safetensors', h
 }
 
 /** Every norm of the model, as a backend applies it. */
-function normsOf(opened: OpenedModel): readonly (readonly number[])[] {
+function normsOf(opened: OpenedModel, mtp = false): readonly (readonly number[])[] {
   const norms: NormSpec[] = [];
-  JSON.stringify(buildSpec(opened), (_, value) => {
+  JSON.stringify(buildSpec(opened, { mtp }), (_, value) => {
     if (value?.kind === 'rms' && typeof value.weight === 'string') norms.push(value);
     return value;
   });
@@ -134,5 +135,49 @@ describe('a folder of Qwen 3.5', () => {
     const { field, problem: told } = faultOf(() => buildSpec(folder(changed)));
     expect(CONVOLUTION.endsWith(field as string)).toBe(true);
     expect(told).toMatch(problem);
+  });
+
+  it('has an MTP head whose norms are those of the hub, to whichever of them 1 was added on conversion', () => {
+    const head = {
+      'mtp.fc.weight': [8, 16],
+      'mtp.pre_fc_norm_embedding.weight': [8],
+      'mtp.pre_fc_norm_hidden.weight': [8],
+      'mtp.norm.weight': [8],
+      ...Object.fromEntries(
+        Object.entries(shapes)
+          .filter(([name]) => name.startsWith('model.layers.1.'))
+          .map(([name, shape]) => [name.replace('model.layers.1.', 'mtp.layers.0.'), shape]),
+      ),
+    };
+    const published = folder({ shape: [16, 3, 1], addsOne: true, headerFormats: ['mlx'] });
+    const open = (adds: (name: string) => boolean): OpenedModel => {
+      const tensors = Object.entries(head).map(([name, shape]) => {
+        // Norms of the formula are around 1, those of the hub around 0.
+        const shift = /norm\w*\.weight$/.test(name) && !adds(name) ? -1 : 0;
+        return floatTensor(
+          name,
+          shape,
+          formulaValues(name, shape).map((value) => value + shift),
+        );
+      });
+      return { ...published, weights: joinedWeights(published.weights, memoryWeights(tensors)) };
+    };
+    const all = normsOf(
+      open(() => true),
+      true,
+    );
+    expect(all).toHaveLength(8 + 7);
+    expect(
+      normsOf(
+        open(() => false),
+        true,
+      ),
+    ).toEqual(all);
+    expect(
+      normsOf(
+        open((name) => name === 'mtp.norm.weight'),
+        true,
+      ),
+    ).toEqual(all);
   });
 });

@@ -3,7 +3,9 @@
 
 import { ModelFileError } from '../weights/model-file-error.ts';
 import type { OpenedModel, SafetensorsModel } from '../weights/open-model.ts';
-import type { TensorInfo } from '../weights/weight-source.ts';
+import { readFloats, type TensorInfo, type WeightSource } from '../weights/weight-source.ts';
+import { type LinearSpec, mapLeaves, type NormSpec, type TableSpec, type VectorSpec } from './leaves.ts';
+import type { MtpSpec } from './spec.ts';
 
 type Layout = 'mlx' | 'hub';
 
@@ -26,6 +28,31 @@ export function hasMlxLayout(opened: OpenedModel, ending: string): boolean {
   if (stated === undefined || stated === layout) return layout === 'mlx';
   const problem = `has the shape [${first.shape.join(', ')}] of ${titles[layout]} in a file that calls itself ${titles[stated]}`;
   throw unclear(opened.path, first.name, problem);
+}
+
+/**
+ * An MTP head whose norms have 1 added where the file has not. Tools that keep a head differ in that, and some of their files hold
+ * norms of both kinds: around 0 they are as the hub has them, around 1 as MLX. Drafts that are wrong cost time alone.
+ */
+export function withRaisedNorms(head: MtpSpec, weights: WeightSource): MtpSpec {
+  const raised = (norm: NormSpec): NormSpec =>
+    typeof norm.weight === 'string' && isAroundZero(weights, norm.weight) ? { ...norm, offset: 1 } : norm;
+  const same = <Leaf>(leaf: Leaf): Leaf => leaf;
+  return mapLeaves<MtpSpec, SpecLeaves>(head, { norm: raised, linear: same, vector: same, table: same });
+}
+
+interface SpecLeaves {
+  readonly norm: NormSpec;
+  readonly linear: LinearSpec;
+  readonly vector: VectorSpec;
+  readonly table: TableSpec;
+}
+
+function isAroundZero(weights: WeightSource, name: string): boolean {
+  // One that is missing is reported with all others.
+  if (!weights.tensors.has(name)) return false;
+  const values = readFloats(weights, name);
+  return values.reduce((sum, value) => sum + value, 0) / values.length < 0.5;
 }
 
 const titles: Readonly<Record<Layout, string>> = { mlx: "MLX's layout", hub: "the hub's layout" };

@@ -8,7 +8,7 @@ import { preNorm } from '../layer-shapes.ts';
 import { attention } from '../layers/attention.ts';
 import { type GatedDeltaNetOptions, gatedDeltaNet } from '../layers/gated-delta-net.ts';
 import { type MoeOptions, mlpOrMoe } from '../layers/moe.ts';
-import { hasMlxLayout } from '../mlx-layout.ts';
+import { hasMlxLayout, withRaisedNorms } from '../mlx-layout.ts';
 import { type Architecture, ModelBuilder } from '../model-builder.ts';
 import type { ModelSource } from '../model-source.ts';
 import { hasExperts, moeOptions, withSharedExpert } from '../moe-config.ts';
@@ -91,16 +91,16 @@ function build(
   const feedForward = (layer: LayerBuilder) => mlpOrMoe(layer, { activation }, moe);
   const mtpLayer = (layer: LayerBuilder) =>
     preNorm(layer, attention(layer, { ...attending, skipsFirst: true }), feedForward(layer));
-  return model.spec({
+  const spec = model.spec({
     layers: (layer) =>
       preNorm(
         layer,
         attends[layer.index] ? attention(layer, attending) : gatedDeltaNet(layer, delta),
         feedForward(layer),
       ),
-    // Converters to MLX leave the head out; where one keeps it, nothing says whether 1 was added to its norms.
-    mtpLayer: isMlx ? undefined : mtpLayer,
+    mtpLayer,
   });
+  return isMlx && spec.mtp ? { ...spec, mtp: withRaisedNorms(spec.mtp, opened.weights) } : spec;
 }
 
 function deltaOptions({ config, naming }: ModelSource, isNext: boolean): GatedDeltaNetOptions {
