@@ -1,11 +1,12 @@
-// An MTP head that drafts: answers are those without it, whether it is always right or never, alone, among others, in chunks, with
+// An MTP or EAGLE-3 head that drafts: answers are those without it, whether it is always right or never, alone, among others, in chunks, with
 // grammars, after prefixes that were found, after preemption and from the memory of the machine; and it saves steps where it is right.
 
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { EngineOptions } from '../../src/engine/engine.ts';
+import type { EngineSettings } from '../../src/engine/protocol.ts';
 import { rulesOf } from '../../src/grammar/assemble.ts';
 import { compileRules } from '../../src/grammar/compile.ts';
 import { openSpec } from '../../src/model/open-spec.ts';
@@ -13,6 +14,7 @@ import { SupervisedEngine } from '../../src/pool/supervised-engine.ts';
 import type { CheckedAnswers } from '../support/checked-answers.ts';
 import { drafting, headAlone, said } from '../support/drafting-run.ts';
 import { type Answer, engineRequest, type TestRequest } from '../support/engine-requests.ts';
+import { writeRandomEagle3 } from '../support/random-eagle3.ts';
 import { writeFolderWithMtp } from '../support/random-folder.ts';
 import { randomTokens } from '../support/tiny-model.ts';
 
@@ -51,36 +53,56 @@ const requests: readonly TestRequest[] = Array.from({ length: 8 }, (_, n) => ({
 }));
 const shortest = { ...requests[0], prompt: [7] } as TestRequest;
 
-const run = (modelPath: string, asked: Parameters<typeof drafting>[1], options?: Partial<EngineOptions>) =>
-  drafting((mtp) => openSpec(modelPath, { mtp }), asked, options);
+/** Where a model lies, and what brings its head. */
+type Model = Pick<EngineSettings, 'modelPath' | 'mtp' | 'eagle3Path'>;
+
+const run = (
+  { modelPath, ...head }: Model,
+  asked: Parameters<typeof drafting>[1],
+  options?: Partial<EngineOptions>,
+) => drafting((withHead) => openSpec(modelPath, withHead ? head : {}), asked, options);
 
 /** Of answers to which no grammar gave draft tokens. */
 const count = (answers: readonly Answer[], kind: 'accepted' | 'rejected') =>
   answers.reduce((sum, { finish }, n) => sum + (n === 6 ? 0 : (finish.draftTokens?.[kind] ?? 0)), 0);
 
-describe.each(['always right', 'never right'] as const)('answers with an MTP head that is %s', (head) => {
+function writeModel(folder: string, kind: 'MTP' | 'EAGLE-3', head: 'always right' | 'never right'): Model {
+  if (kind === 'EAGLE-3') {
+    const { model, head: eagle3Path } = writeRandomEagle3(folder, head, VOCABULARY);
+    return { modelPath: model, eagle3Path };
+  }
+  writeFolderWithMtp(folder, head, VOCABULARY);
+  return { modelPath: folder, mtp: true };
+}
+
+describe.each([
+  ['MTP', 'always right'],
+  ['MTP', 'never right'],
+  ['EAGLE-3', 'always right'],
+  ['EAGLE-3', 'never right'],
+] as const)('answers with an %s head that is %s', (kind, head) => {
   let folder: string;
+  let model: Model;
   let plain: CheckedAnswers;
 
   beforeAll(async () => {
-    folder = join(mkdtempSync(join(tmpdir(), 'chairlift-')), 'model');
-    mkdirSync(folder);
-    writeFolderWithMtp(folder, head, VOCABULARY);
+    folder = mkdtempSync(join(tmpdir(), 'chairlift-'));
+    model = writeModel(folder, kind, head);
     plain = await run(
-      folder,
+      model,
       [...requests, shortest].map((one) => [one]),
       { speculation: false },
     );
   });
 
-  afterAll(() => rmSync(join(folder, '..'), { recursive: true, force: true }));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   const expectSame = (answers: readonly Answer[], wanted = plain.answers.slice(0, answers.length)) =>
     expect(answers.map(said)).toEqual(wanted.map(said));
 
   it('are those without, alone, and its drafts are counted', async () => {
     const { answers, steps } = await run(
-      folder,
+      model,
       [...requests, shortest].map((one) => [one]),
       headAlone,
     );
@@ -93,12 +115,12 @@ describe.each(['always right', 'never right'] as const)('answers with an MTP hea
   });
 
   it('are those without, among others and beside other drafters', async () => {
-    const { answers } = await run(folder, [requests]);
+    const { answers } = await run(model, [requests]);
     expectSame(answers);
   });
 
   it('are those without, in small chunks', async () => {
-    const { answers } = await run(folder, [requests.slice(0, 3), requests.slice(3)], {
+    const { answers } = await run(model, [requests.slice(0, 3), requests.slice(3)], {
       ...headAlone,
       budget: { kind: 'fixed', maxStepTokens: 19 },
     });
@@ -107,7 +129,7 @@ describe.each(['always right', 'never right'] as const)('answers with an MTP hea
 
   it('are those without, after a prefix was found, and drafts are as good as before', async () => {
     const { answers, hits } = await run(
-      folder,
+      model,
       [...requests, ...requests].map((one) => [one]),
       headAlone,
     );
@@ -120,7 +142,7 @@ describe.each(['always right', 'never right'] as const)('answers with an MTP hea
   });
 
   it('are those without, after preemption', async () => {
-    const { answers, preemptions } = await run(folder, [requests], {
+    const { answers, preemptions } = await run(model, [requests], {
       ...headAlone,
       blockCount: 22,
       watermark: 1,
@@ -131,7 +153,7 @@ describe.each(['always right', 'never right'] as const)('answers with an MTP hea
 
   it('are those without, from the memory of the machine', async () => {
     const twice = [...requests, ...requests].map((one) => [one]);
-    const { answers } = await run(folder, twice, { ...headAlone, blockCount: 16, hostBytes: 1 << 28 });
+    const { answers } = await run(model, twice, { ...headAlone, blockCount: 16, hostBytes: 1 << 28 });
     expectSame(answers, [
       ...plain.answers.slice(0, requests.length),
       ...plain.answers.slice(0, requests.length),
@@ -140,15 +162,14 @@ describe.each(['always right', 'never right'] as const)('answers with an MTP hea
 
   it('are whole though the engine process is killed', async () => {
     const engine = new SupervisedEngine({
-      modelPath: folder,
-      mtp: true,
+      ...model,
       engine: { blockCount: 128, budget: { kind: 'fixed', maxStepTokens: 64 }, endIds: [] },
     });
     try {
       expect(await engine.start()).toMatchObject({ ok: true });
       const one = requests[4] as TestRequest;
       const long = { ...one, sampling: { ...one.sampling, maxTokens: 600 } };
-      const { answers } = await run(folder, [[long]], { speculation: false });
+      const { answers } = await run(model, [[long]], { speculation: false });
       const tokens: number[] = [];
       for await (const event of engine.submit(engineRequest(long, VOCABULARY))) {
         if (event.kind === 'finish') expect(event).toMatchObject({ reason: 'length' });

@@ -3,7 +3,7 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { formulaTensors } from './formula-model.ts';
+import { type FormulaTensor, formulaTensors } from './formula-model.ts';
 import type { HeadModel } from './head-answers.ts';
 import { type SafetensorsWriterTensor, writeSafetensors } from './safetensors-writer.ts';
 
@@ -26,10 +26,19 @@ export interface Eagle3Paths {
 /** Makes both folders within one that exists. */
 export function writeEagle3(folder: string, { config, tensors, ...model }: Eagle3Model): Eagle3Paths {
   const paths = { model: join(folder, 'model'), head: join(folder, 'head') };
-  writeFolder(paths.model, config, floats({ tensors }));
-  const offsets = model.offsets === null ? [] : [offsetsTensor(model.offsets)];
-  writeFolder(paths.head, model.head, [...floats({ tensors: model.headTensors }), ...offsets]);
+  writeFolder(paths.model, config, formulaTensors({ tensors }).map(floats));
+  writeEagle3Head(paths.head, model.head, formulaTensors({ tensors: model.headTensors }), model.offsets);
   return paths;
+}
+
+export function writeEagle3Head(
+  folder: string,
+  config: object,
+  tensors: readonly FormulaTensor[],
+  offsets: readonly number[] | null,
+): void {
+  const own = offsets === null ? [] : [offsetsTensor(offsets)];
+  writeFolder(folder, config, [...tensors.map(floats), ...own]);
 }
 
 function writeFolder(folder: string, config: object, tensors: readonly SafetensorsWriterTensor[]): void {
@@ -38,13 +47,9 @@ function writeFolder(folder: string, config: object, tensors: readonly Safetenso
   writeFileSync(join(folder, 'model.safetensors'), writeSafetensors(tensors));
 }
 
-const floats = (model: Pick<HeadModel, 'tensors'>): SafetensorsWriterTensor[] =>
-  formulaTensors(model).map(({ name, shape, values }) => ({
-    name,
-    shape,
-    dtype: 'F32',
-    bytes: new Uint8Array(values.buffer),
-  }));
+function floats({ name, shape, values }: FormulaTensor): SafetensorsWriterTensor {
+  return { name, shape, dtype: 'F32', bytes: new Uint8Array(values.buffer) };
+}
 
 function offsetsTensor(offsets: readonly number[]): SafetensorsWriterTensor {
   const values = BigInt64Array.from(offsets.map(BigInt));
