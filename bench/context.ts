@@ -5,7 +5,7 @@
 import { availableParallelism } from 'node:os';
 import { dummyModel } from '#src/bench/dummy-model.ts';
 import { median } from '#src/bench/statistics.ts';
-import { type Backend, BLOCK_TOKENS, type KvType } from '#src/compute/backend.ts';
+import { type Backend, BLOCK_TOKENS, type KvType, kvTypes } from '#src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '#src/compute/batch.ts';
 import { createCpuBackend } from '#src/compute/cpu/backend.ts';
 import { sizesOf } from '#src/compute/memory.ts';
@@ -115,7 +115,7 @@ async function measurePrompt(backend: Backend, kvType: KvType) {
 print(`${files.path}, ${layers} layers, ${threads} threads, ${isa} kernels, ${HISTORY} tokens of history`);
 const decode = [];
 const prompt = [];
-for (const kvType of ['f16', 'q8'] as const) {
+for (const kvType of kvTypes) {
   const backend = await createCpuBackend(addon, spec, files.weights, { blockCount, threads, kvType, isa });
   await fillBlocks(backend);
   decode.push(...(await measureDecode(backend, kvType)));

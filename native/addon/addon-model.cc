@@ -1,5 +1,7 @@
 // Models on the processor and what all of them have in common: weights, steps, content of KV blocks and states.
 
+#include <algorithm>
+
 #include "addon/addon-sampler.h"
 #include "addon/functions.h"
 #include "addon/model-handle.h"
@@ -83,6 +85,10 @@ napi_value packRows(napi_env env, napi_callback_info info) {
   });
 }
 
+bool hasValuesInKeys(const KvLayout& kv) {
+  return std::any_of(kv.caches.begin(), kv.caches.end(), [](const KvCache& cache) { return cache.valuesInKeys > 0; });
+}
+
 /** assemble(handle, model, kvType, blockCount, stateSlots); `model` is that of native-model.ts */
 napi_value assemble(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
@@ -91,6 +97,9 @@ napi_value assemble(napi_env env, napi_callback_info info) {
     const Record description = toRecord(env, args[1], "model");
     ModelParts parts = readModel(description, handle.matrices);
     parts.kv.type = toKvType(env, args[2]);
+    if (parts.kv.type == KvType::Q4 && (handle.device || hasValuesInKeys(parts.kv))) {
+      throw ScriptError("native addon: KV of four bits is of values on their own, on the processor");
+    }
     if (handle.device) {
       if (parts.mtp) throw ScriptError("native addon: no MTP head is computed on a GPU");
       handle.cudaModel = std::make_shared<cuda::CudaModel>(std::move(handle.device), std::move(handle.weights), std::move(parts),

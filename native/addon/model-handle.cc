@@ -70,7 +70,10 @@ Model& toModel(napi_env env, napi_value value) {
   return *handle.model;
 }
 
-KvType toKvType(napi_env env, napi_value value) { return toString(env, value) == "q8" ? KvType::Q8 : KvType::F16; }
+KvType toKvType(napi_env env, napi_value value) {
+  const std::string name = toString(env, value);
+  return name == "q4" ? KvType::Q4 : name == "q8" ? KvType::Q8 : KvType::F16;
+}
 
 const KernelTable& chooseKernels(const std::string& name) {
   if (name.empty()) return *bestKernels();

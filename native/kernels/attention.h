@@ -1,85 +1,27 @@
 // Paged attention: KV read block by block through the block table, softmax kept online within a segment, segments joined in
 // order. A query's result depends on its own blocks alone, so batching and chunking cannot change it.
-// Include after the ISA's vec-*.h and vec-math.h.
+// Include after the ISA's vec-*.h, codes-*.h and vec-math.h.
 #pragma once
 
+#include <type_traits>
+
+#include "kernels/attention-q4.h"
 #include "kernels/kernels.h"
+#include "kernels/kv-block.h"
 #include "kernels/repeat.h"
 #include "kernels/rows.h"
+#include "kernels/softmax-state.h"
+#include "kernels/store-kv.h"
 
 namespace {
 
 using namespace chairlift;
 
-// `isKept`: between steps.
-struct HalfKv {
-  static constexpr bool isKept = true;
-  using Element = uint16_t;
-  static Vec load(const Element* from) { return Vec::loadF16(from); }
-  static Vec scaled(Vec x, const float*) { return x; }
-};
-struct FloatKv {
-  static constexpr bool isKept = false;
-  using Element = float;
-  static Vec load(const Element* from) { return Vec::load(from); }
-  static Vec scaled(Vec x, const float*) { return x; }
-};
-struct ByteKv {
-  static constexpr bool isKept = true;
-  using Element = int8_t;
-  static Vec load(const Element* from) { return Vec::loadI8(from); }
-  static Vec scaled(Vec x, const float* scales) { return x * Vec::load(scales); }
-};
-
+/** Whole vectors, and whole groups where there are groups. */
 template <class Kv>
-struct KvBlock {
-  using Element = typename Kv::Element;
-  const Element* keys;
-  const Element* values;
-  const float* keyScales;
-  const float* valueScales;
-  // From the values of one token to those of the next.
-  size_t valueStride;
-
-  KvBlock(KvType type, const uint8_t* block, int headSize, bool valuesInKeys) {
-    const uint8_t* valuePart = valuesInKeys ? block : block + keyBytes(type, headSize);
-    valueStride = roundUp16(size_t(headSize));
-    keys = (const Element*)block;
-    values = (const Element*)valuePart;
-    valueScales = (const float*)(valuePart + valueStride * blockTokens * sizeof(Element));
-    keyScales = valuesInKeys ? valueScales
-                             : (const float*)(block + size_t(headSize) * blockTokens * sizeof(Element));
-  }
-};
-
-// Below all scores.
-constexpr float noMaximum = -3.4e38f;
-
-/** Online softmax over some tokens: the largest score, the sum of the weights relative to it, and the weighted values. */
-struct SoftmaxState {
-  float maximum;
-  float total;
-  float* accumulator;
-};
-
-/** One query: weights of the current block, the segment under way, and all segments before it. */
-struct QueryState {
-  const float* query;
-  float* output;
-  float* weights;
-  SoftmaxState segment;
-  SoftmaxState joined;
-  // Tokens seen: positions first … last.
-  int first;
-  int last;
-
-  bool sees(int start, int tokens) const { return last >= start && first < start + tokens; }
-};
-
-template <class Kv>
-inline Vec toScores(Vec products, const float* keyScales, float scale, float softcapAt) {
-  const Vec scores = Kv::scaled(products, keyScales) * Vec::set(scale);
-  return softcapAt > 0 ? softcap(scores, softcapAt) : scores;
+inline int paddedSizeOf(const AttentionTask& task) {
+  if constexpr (std::is_same_v<Kv, NibbleKv>) return q4Groups(task.headSize) * q4GroupSize;
+  else return int(roundUp16(size_t(task.valueSize())));
 }
 
 /**
@@ -105,8 +47,8 @@ inline void scoreBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryS
     });
   }
   repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
-    toScores<Kv>(low[q], block.keyScales, scale, softcapAt).store(queries[q]->weights);
-    toScores<Kv>(high[q], block.keyScales + 16, scale, softcapAt).store(queries[q]->weights + 16);
+    toScores(block.scaledByKeys(low[q], 0), scale, softcapAt).store(queries[q]->weights);
+    toScores(block.scaledByKeys(high[q], 16), scale, softcapAt).store(queries[q]->weights + 16);
   });
 }
 
@@ -134,27 +76,9 @@ inline void scoreRows(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QuerySt
   }
   repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
     float* const weights = queries[q]->weights;
-    toScores<Kv>(Vec::load(weights), block.keyScales, scale, softcapAt).store(weights);
-    toScores<Kv>(Vec::load(weights + 16), block.keyScales + 16, scale, softcapAt).store(weights + 16);
+    toScores(block.scaledByKeys(Vec::load(weights), 0), scale, softcapAt).store(weights);
+    toScores(block.scaledByKeys(Vec::load(weights + 16), 16), scale, softcapAt).store(weights + 16);
   });
-}
-
-/** Replaces what belongs to tokens outside of begin … end - 1. */
-inline void replaceUnseen(int begin, int end, float by, Vec& low, Vec& high) {
-  if (begin == 0 && end == blockTokens) return;
-  low = select(begin, end, low, Vec::set(by));
-  high = select(begin - 16, end - 16, high, Vec::set(by));
-}
-
-inline void decay(SoftmaxState& state, float newMaximum, int paddedSize) {
-  const Vec decays = exponential(Vec::set(state.maximum) - Vec::set(newMaximum));
-  float first[16];
-  decays.store(first);
-  state.total *= first[0];
-  for (int d = 0; d < paddedSize; d += 16) {
-    (Vec::load(state.accumulator + d) * decays).store(state.accumulator + d);
-  }
-  state.maximum = newMaximum;
 }
 
 /**
@@ -180,8 +104,8 @@ CHAIRLIFT_INLINE void softmaxBlock(const KvBlock<Kv>& block, QueryState* const* 
   });
   repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
     added[q] = sum(low[q] + high[q]);
-    Kv::scaled(low[q], block.valueScales).store(queries[q]->weights);
-    Kv::scaled(high[q], block.valueScales + 16).store(queries[q]->weights + 16);
+    block.scaledByValues(low[q], 0).store(queries[q]->weights);
+    block.scaledByValues(high[q], 16).store(queries[q]->weights + 16);
   });
   if (isFirst) {
     repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
@@ -246,7 +170,7 @@ inline void weighBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryS
 template <class Kv, int count, bool ahead>
 inline void weighTokens(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries,
                         const AttentionTask& task, int blockStart) {
-  const int paddedSize = int(roundUp16(size_t(task.valueSize())));
+  const int paddedSize = paddedSizeOf<Kv>(task);
   int begin[count], end[count];
   bool alike = true;
   for (int q = 0; q < count; q++) {
@@ -256,9 +180,18 @@ inline void weighTokens(const KvBlock<Kv>& block, const KvBlock<Kv>& next, Query
     alike = alike && begin[q] == begin[0] && end[q] == end[0];
   }
   softmaxBlock<Kv, count>(block, queries, begin, end, blockStart % segmentTokens == 0, paddedSize);
-  if (alike) return weighBlock<Kv, count, ahead>(block, next, queries, begin[0], end[0], paddedSize);
-  // Rows past a query's own end may hold anything, even NaN: each query reads its own range.
-  for (int q = 0; q < count; q++) weighBlock<Kv, 1, ahead>(block, next, queries + q, begin[q], end[q], paddedSize);
+  if constexpr (std::is_same_v<Kv, NibbleKv>) {
+    const int groups = paddedSize / q4GroupSize;
+    if (alike && begin[0] == 0 && end[0] == blockTokens) {
+      weighNibbles<count, ahead, true>(block, next, queries, begin, end, groups);
+    } else {
+      weighNibbles<count, ahead, false>(block, next, queries, begin, end, groups);
+    }
+  } else {
+    if (alike) return weighBlock<Kv, count, ahead>(block, next, queries, begin[0], end[0], paddedSize);
+    // Rows past a query's own end may hold anything, even NaN: each query reads its own range.
+    for (int q = 0; q < count; q++) weighBlock<Kv, 1, ahead>(block, next, queries + q, begin[q], end[q], paddedSize);
+  }
 }
 
 /** Calls run(Constant<count>) with as many queries as can be taken at a time. What is not kept has many: only its last ones go one by one. */
@@ -267,6 +200,18 @@ CHAIRLIFT_INLINE void withQueries(int left, const Run& run) {
   if constexpr (Kv::isKept) withCount<most>(left < most ? left : most, run);
   else if (left < most) run(Constant<1>());
   else run(Constant<most>());
+}
+
+template <class Kv, int count, bool ahead>
+CHAIRLIFT_INLINE void scoreQueries(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries,
+                                   const AttentionTask& task) {
+  if constexpr (std::is_same_v<Kv, NibbleKv>) {
+    scoreNibbles<count, ahead>(block, next, queries, q4Groups(task.headSize), task.scale, task.softcap);
+  } else if (Kv::isKept && task.valuesInKeys > 0) {
+    scoreRows<Kv, count>(block, next, queries, task.headSize, task.scale, task.softcap);
+  } else {
+    scoreBlock<Kv, count, ahead>(block, next, queries, task.headSize, task.scale, task.softcap);
+  }
 }
 
 /**
@@ -280,12 +225,10 @@ inline void attendBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, Query
     const int left = count - q;
     withQueries<Kv, scoredQueries>(left, [&](auto constant) CHAIRLIFT_LAMBDA {
       constexpr int taken = decltype(constant)::value;
-      if (Kv::isKept && task.valuesInKeys > 0) {
-        scoreRows<Kv, taken>(block, next, queries + q, task.headSize, task.scale, task.softcap);
-      } else if (taken == scoredQueries && left > taken) {
-        scoreBlock<Kv, taken, taken != scoredQueries>(block, next, queries + q, task.headSize, task.scale, task.softcap);
+      if (taken == scoredQueries && left > taken) {
+        scoreQueries<Kv, taken, taken != scoredQueries>(block, next, queries + q, task);
       } else {
-        scoreBlock<Kv, taken, true>(block, next, queries + q, task.headSize, task.scale, task.softcap);
+        scoreQueries<Kv, taken, true>(block, next, queries + q, task);
       }
       q += taken;
     });
@@ -304,32 +247,6 @@ inline void attendBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, Query
   }
 }
 
-inline void startSegment(QueryState& state, int paddedSize) {
-  state.segment.maximum = noMaximum;
-  state.segment.total = 0;
-  for (int d = 0; d < paddedSize; d += 16) Vec::zero().store(state.segment.accumulator + d);
-}
-
-/** Joins the segment to those before it, the first one too, so that all segments have the same operations. */
-inline void joinSegment(QueryState& state, int paddedSize) {
-  SoftmaxState& joined = state.joined;
-  const SoftmaxState& segment = state.segment;
-  const float newMaximum = segment.maximum > joined.maximum ? segment.maximum : joined.maximum;
-  // One exponential for both: half of its lanes each.
-  const Vec maxima = select(0, 8, Vec::set(joined.maximum), Vec::set(segment.maximum));
-  float factors[16];
-  exponential(maxima - Vec::set(newMaximum)).store(factors);
-  const Vec decays = Vec::set(factors[0]), shares = Vec::set(factors[8]);
-  float total[16];
-  fma(Vec::set(segment.total), shares, Vec::set(joined.total) * decays).store(total);
-  joined.total = total[0];
-  for (int d = 0; d < paddedSize; d += 16) {
-    const Vec before = Vec::load(joined.accumulator + d) * decays;
-    fma(Vec::load(segment.accumulator + d), shares, before).store(joined.accumulator + d);
-  }
-  joined.maximum = newMaximum;
-}
-
 template <class Kv>
 inline void attendQueries(KvType type, const AttentionTask& task, QueryState* states, int count) {
   int firstBlock = states[0].first / blockTokens, lastBlock = 0;
@@ -337,7 +254,7 @@ inline void attendQueries(KvType type, const AttentionTask& task, QueryState* st
     if (states[q].first / blockTokens < firstBlock) firstBlock = states[q].first / blockTokens;
     if (states[q].last / blockTokens > lastBlock) lastBlock = states[q].last / blockTokens;
   }
-  const int paddedSize = int(roundUp16(size_t(task.valueSize())));
+  const int paddedSize = paddedSizeOf<Kv>(task);
   const auto forSegment = [&](int block, void (*run)(QueryState&, int)) {
     const int start = block / segmentBlocks * segmentTokens;
     for (int q = 0; q < count; q++) {
@@ -365,7 +282,9 @@ inline void attendQueries(KvType type, const AttentionTask& task, QueryState* st
 
 template <class Kv>
 inline void attendAs(KvType type, const AttentionTask& task) {
-  const int paddedSize = int(roundUp16(size_t(task.valueSize())));
+  const int paddedSize = paddedSizeOf<Kv>(task);
+  constexpr bool isNibbles = std::is_same_v<Kv, NibbleKv>;
+  const size_t scratchOfQuery = size_t(2 * paddedSize + blockTokens) + (isNibbles ? byteGroupFloats(task.headSize) : 0);
   const int total = task.rows * task.queryHeads;
   for (int from = 0; from < total; from += attentionQueries) {
     const int count = total - from < attentionQueries ? total - from : attentionQueries;
@@ -379,10 +298,14 @@ inline void attendAs(KvType type, const AttentionTask& task) {
       const bool cut = task.window > 0 && task.window < task.textEnd - own;
       const int inText = task.textEnd == 0 ? own : cut ? own + task.window - 1 : task.textEnd - 1;
       const int last = task.imageEnd > inText ? task.imageEnd - 1 : inText;
-      float* scratch = task.scratch + size_t(q) * size_t(2 * paddedSize + blockTokens);
+      float* scratch = task.scratch + size_t(q) * scratchOfQuery;
       float* accumulator = scratch + paddedSize;
+      ByteGroup* const groups = isNibbles ? (ByteGroup*)(scratch + 2 * paddedSize + blockTokens) : nullptr;
+      const float* const query = task.queries + size_t(row) * task.queryStride + size_t(head) * size_t(task.headSize);
+      if constexpr (isNibbles) toGroups(query, task.headSize, groups);
       // A sink counts as a token whose value is zero, seen before all others.
-      states[q] = {task.queries + size_t(row) * task.queryStride + size_t(head) * size_t(task.headSize),
+      states[q] = {query,
+                   groups,
                    task.outputs + size_t(row) * task.outputStride + size_t(head) * size_t(task.valueSize()),
                    scratch + 2 * paddedSize,
                    {noMaximum, 0, scratch},
@@ -395,6 +318,7 @@ inline void attendAs(KvType type, const AttentionTask& task) {
     for (int q = 0; q < count; q++) {
       const SoftmaxState& state = states[q].joined;
       const float inverse = 1.0f / state.total;
+      if constexpr (isNibbles) rotateBack(state.accumulator, task.headSize);
       for (int d = 0; d < task.valueSize(); d++) states[q].output[d] = state.accumulator[d] * inverse;
     }
   }
@@ -403,67 +327,8 @@ inline void attendAs(KvType type, const AttentionTask& task) {
 void attend(KvType type, const AttentionTask& task) {
   if (type == KvType::F16) attendAs<HalfKv>(type, task);
   else if (type == KvType::F32) attendAs<FloatKv>(type, task);
+  else if (type == KvType::Q4) attendAs<NibbleKv>(type, task);
   else attendAs<ByteKv>(type, task);
-}
-
-/** Clamped to the range of halves, so that none is infinite. */
-inline void toHalves(const float* from, int count, uint16_t* to) {
-  const Vec largest = Vec::set(65504.0f), smallest = Vec::set(-65504.0f);
-  float tail[16] = {};
-  for (int d = 0; d < count; d += 16) {
-    const bool whole = d + 16 <= count;
-    if (!whole) memcpy(tail, from + d, size_t(count - d) * sizeof(float));
-    // The operand order matters: NaN stays NaN.
-    max(smallest, min(largest, Vec::load(whole ? from + d : tail))).storeF16(to + d);
-  }
-}
-
-inline void storeHalves(const float* key, const float* value, int headSize, int token, uint8_t* block) {
-  const size_t row = size_t(token) * roundUp16(size_t(headSize));
-  if (!value) return toHalves(key, headSize, (uint16_t*)block + row);
-  uint16_t halves[maxHeadSize];
-  toHalves(key, headSize, halves);
-  uint16_t* keys = (uint16_t*)block + token;
-  for (int d = 0; d < headSize; d++) keys[d * blockTokens] = halves[d];
-  toHalves(value, headSize, (uint16_t*)(block + keyBytes(KvType::F16, headSize)) + row);
-}
-
-inline void storeFloats(const float* key, const float* value, int headSize, int token, uint8_t* block) {
-  float* const keys = (float*)block + token;
-  for (int d = 0; d < headSize; d++) keys[d * blockTokens] = key[d];
-  const size_t padded = roundUp16(size_t(headSize));
-  float* const values = (float*)(block + keyBytes(KvType::F32, headSize)) + size_t(token) * padded;
-  memcpy(values, value, size_t(headSize) * sizeof(float));
-  memset(values + headSize, 0, (padded - size_t(headSize)) * sizeof(float));
-}
-
-/** One scale per token and head; returns it. */
-inline float storeBytes(const float* from, int count, int8_t* to, size_t stride) {
-  float largest = 0;
-  float poison = 0;
-  for (int i = 0; i < count; i++) {
-    const float magnitude = __builtin_fabsf(from[i]);
-    if (magnitude > largest) largest = magnitude;
-    poison += from[i] - from[i];
-  }
-  const float scale = largest / 127.0f;
-  const float inverse = scale > 1e-30f ? 1.0f / scale : 0.0f;
-  for (int i = 0; i < count; i++) {
-    const float code = __builtin_nearbyintf(from[i] * inverse);
-    to[size_t(i) * stride] = code >= -127.0f && code <= 127.0f ? int8_t(code) : int8_t(0);
-  }
-  return scale + poison;
-}
-
-void storeKv(KvType type, const float* key, const float* value, int headSize, int token, uint8_t* block) {
-  if (type == KvType::F16) return storeHalves(key, value, headSize, token, block);
-  if (type == KvType::F32) return storeFloats(key, value, headSize, token, block);
-  uint8_t* valuePart = value ? block + keyBytes(type, headSize) : block;
-  const size_t padded = roundUp16(headSize);
-  float* keyScales = (float*)(block + size_t(headSize) * blockTokens);
-  float* valueScales = (float*)(valuePart + padded * blockTokens);
-  if (value) keyScales[token] = storeBytes(key, headSize, (int8_t*)block + token, blockTokens);
-  valueScales[token] = storeBytes(value ? value : key, headSize, (int8_t*)valuePart + size_t(token) * padded, 1);
 }
 
 }  // namespace

@@ -22,6 +22,8 @@ struct Sums {
   __m256i low, high;
 };
 
+inline const int8_t* spread(const int8_t* inputs) { return inputs; }
+
 template <Encoding encoding>
 inline Codes loadBytes(const uint8_t* from) {
   const Codes bytes = {_mm256_loadu_si256((const __m256i*)from), _mm256_loadu_si256((const __m256i*)(from + 32))};

@@ -44,6 +44,8 @@ inline int8x16_t highNibbles(const Codebook* codebook, uint8x16_t packed) {
   return encoding == Encoding::Codebook ? vqtbl1q_s8(vld1q_s8(codebook->values), nibbles) : vreinterpretq_s8_u8(nibbles);
 }
 
+inline const int8_t* spread(const int8_t* inputs) { return inputs; }
+
 template <Encoding encoding>
 inline Codes loadBytes(const uint8_t* from) {
   return {{signedBytes<encoding>(vld1q_u8(from)), signedBytes<encoding>(vld1q_u8(from + 16)),

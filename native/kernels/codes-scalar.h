@@ -18,6 +18,9 @@ struct Sums {
   int32_t lane[16];
 };
 
+/** Four inputs in every lane, where that is worth a register. */
+inline const int8_t* spread(const int8_t* inputs) { return inputs; }
+
 /** The values of 64 bytes of codes. */
 template <Encoding encoding>
 inline Codes loadBytes(const uint8_t* from) {

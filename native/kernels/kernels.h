@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/kv-layout.h"
 #include "kernels/recurrence-tasks.h"
 
 namespace chairlift {
@@ -13,8 +14,6 @@ namespace chairlift {
 constexpr int panelColumns = 16;
 // Inputs that share one scale of a quantized activation.
 constexpr int groupInputs = 32;
-constexpr int blockTokens = 32;
-constexpr int maxHeadSize = 1024;
 
 // Groups whose codes are stored before their scales: 256 inputs, a super-block of the k-quants.
 constexpr int chunkGroups = 8;
@@ -238,28 +237,11 @@ constexpr int attentionQueries = 64;
 // sees, so that parts of a GPU can take them at the same time.
 constexpr int segmentTokens = 512;
 constexpr int segmentBlocks = segmentTokens / blockTokens;
-/** For each query the weights of a block, the values of its segment and those of all segments before. */
+
+/** For each query the weights of a block, the values of its segment and those of all segments before, and itself as bytes. */
 constexpr size_t attentionScratchFloats(int valueSize) {
-  return size_t(attentionQueries) * size_t(2 * ((valueSize + 15) / 16 * 16) + blockTokens);
-}
-
-/** F32 is for what is not kept between steps. */
-enum class KvType : uint8_t { F16, Q8, F32 };
-
-/**
- * KV of one head in one block. K is transposed, [headSize][32 tokens], so that one lane is one token; V is
- * [32 tokens][headSize rounded up to 16], so that one lane is one value. Q8 adds 32 float scales to each. Where values are a part
- * of keys, only keys are stored, in the layout of V.
- */
-constexpr size_t roundUp16(size_t n) { return (n + 15) / 16 * 16; }
-constexpr size_t tokensBytes(KvType type, size_t valuesOfToken) {
-  if (type == KvType::Q8) return valuesOfToken * blockTokens + blockTokens * sizeof(float);
-  return valuesOfToken * blockTokens * (type == KvType::F16 ? 2 : sizeof(float));
-}
-constexpr size_t keyBytes(KvType type, int headSize) { return tokensBytes(type, size_t(headSize)); }
-constexpr size_t valueBytes(KvType type, int headSize) { return tokensBytes(type, roundUp16(size_t(headSize))); }
-constexpr size_t headBlockBytes(KvType type, int headSize, bool valuesInKeys) {
-  return (valuesInKeys ? 0 : keyBytes(type, headSize)) + valueBytes(type, headSize);
+  const size_t padded = size_t(q4Groups(valueSize)) * q4GroupSize;
+  return size_t(attentionQueries) * (2 * padded + blockTokens + byteGroupFloats(valueSize));
 }
 
 /**

@@ -121,11 +121,16 @@ inline float maximum(Vec a) {
   return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
 }
 
-inline float largestMagnitude(Vec a, Vec b) {
+inline __m256 largerMagnitudes(__m256 a, __m256 b) {
   const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
   const auto bits = [&](__m256 x) { return _mm256_and_si256(_mm256_castps_si256(x), magnitude); };
-  const __m256i eight = _mm256_max_epu32(_mm256_max_epu32(bits(a.low), bits(a.high)),
-                                         _mm256_max_epu32(bits(b.low), bits(b.high)));
+  return _mm256_castsi256_ps(_mm256_max_epu32(bits(a), bits(b)));
+}
+inline Vec largerMagnitudes(Vec a, Vec b) { return {largerMagnitudes(a.low, b.low), largerMagnitudes(a.high, b.high)}; }
+
+inline float largestMagnitude(Vec a, Vec b) {
+  const Vec larger = largerMagnitudes(a, b);
+  const __m256i eight = _mm256_max_epu32(_mm256_castps_si256(larger.low), _mm256_castps_si256(larger.high));
   __m128i four = _mm_max_epu32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
   four = _mm_max_epu32(four, _mm_shuffle_epi32(four, 0x4e));
   four = _mm_max_epu32(four, _mm_shuffle_epi32(four, 0xb1));

@@ -91,11 +91,14 @@ inline float maximum(Vec a) {
   return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
 }
 
-inline float largestMagnitude(Vec a, Vec b) {
+inline Vec largerMagnitudes(Vec a, Vec b) {
   const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
-  const __m512i sixteen = _mm512_max_epu32(_mm512_and_si512(_mm512_castps_si512(a.lanes), magnitude),
-                                           _mm512_and_si512(_mm512_castps_si512(b.lanes), magnitude));
-  return bitsToFloat(_mm512_reduce_max_epu32(sixteen));
+  return {_mm512_castsi512_ps(_mm512_max_epu32(_mm512_and_si512(_mm512_castps_si512(a.lanes), magnitude),
+                                               _mm512_and_si512(_mm512_castps_si512(b.lanes), magnitude)))};
+}
+
+inline float largestMagnitude(Vec a, Vec b) {
+  return bitsToFloat(_mm512_reduce_max_epu32(_mm512_castps_si512(largerMagnitudes(a, b).lanes)));
 }
 
 }  // namespace

@@ -147,10 +147,15 @@ inline float maximum(Vec a) {
   return vgetq_lane_f32(maximumOf(two, vextq_f32(two, two, 1)), 0);
 }
 
-inline float largestMagnitude(Vec a, Vec b) {
+inline Vec largerMagnitudes(Vec a, Vec b) {
   const auto bits = [](float32x4_t x) { return vreinterpretq_u32_f32(vabsq_f32(x)); };
+  return eachQuarter([&](float32x4_t x, float32x4_t y) { return vreinterpretq_f32_u32(vmaxq_u32(bits(x), bits(y))); }, a, b);
+}
+
+inline float largestMagnitude(Vec a, Vec b) {
+  const Vec larger = largerMagnitudes(a, b);
   uint32x4_t four = vdupq_n_u32(0);
-  for (int i = 0; i < 4; i++) four = vmaxq_u32(four, vmaxq_u32(bits(a.quarter[i]), bits(b.quarter[i])));
+  for (int i = 0; i < 4; i++) four = vmaxq_u32(four, vreinterpretq_u32_f32(larger.quarter[i]));
   return bitsToFloat(vmaxvq_u32(four));
 }
 

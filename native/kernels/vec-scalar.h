@@ -123,13 +123,21 @@ inline float maximum(Vec a) {
   return a.lane[0];
 }
 
-/** The largest of 32 magnitudes, infinity and NaN above all: compared as bits, their order is that of numbers. */
+/** Lane by lane, infinity and NaN above all: compared as bits, the order of magnitudes is that of numbers. */
+inline Vec largerMagnitudes(Vec a, Vec b) {
+  return lanewise([&](int i) {
+    const uint32_t x = floatToBits(a.lane[i]) & 0x7fffffffu, y = floatToBits(b.lane[i]) & 0x7fffffffu;
+    return bitsToFloat(x > y ? x : y);
+  });
+}
+
+/** Of 32. */
 inline float largestMagnitude(Vec a, Vec b) {
+  const Vec larger = largerMagnitudes(a, b);
   uint32_t largest = 0;
   for (int i = 0; i < 16; i++) {
-    const uint32_t x = floatToBits(a.lane[i]) & 0x7fffffffu, y = floatToBits(b.lane[i]) & 0x7fffffffu;
+    const uint32_t x = floatToBits(larger.lane[i]);
     if (x > largest) largest = x;
-    if (y > largest) largest = y;
   }
   return bitsToFloat(largest);
 }

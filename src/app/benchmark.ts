@@ -73,6 +73,9 @@ function openModel(path: string): OfflineModel {
 }
 
 function asRefusal(error: unknown): unknown {
+  if (error instanceof BackendUnavailableError) {
+    return new ChairliftError('model_load_failed', error.message, error);
+  }
   if (!(error instanceof OfflineError)) return error;
   const { option, message } = error;
   return option === undefined

@@ -51,6 +51,14 @@ describe('what the pool is told', () => {
     expect(bytesOf({ unifiedBytes: 6e9 }, { gpuMemory: '8GB' })).toBe(8e9);
   });
 
+  it.each(['cuda', 'webgpu'] as const)('refuses KV of four bits at once where %s computes', (backend) => {
+    const config = configOf({ kvType: 'q4' });
+    expect(() => poolOptions(config, { models: [] }, { backend }, limits)).toThrow(
+      '--kv-type: KV in q4 is for the processor: take q8 with a GPU, or the backend cpu',
+    );
+    expect(poolOptions(config, { models: [] }, { backend: undefined }, limits).kv.kvType).toBe('q4');
+  });
+
   it('takes 0 for a time without end', () => {
     expect(optionsOf({ keepAlive: '0', stepTimeout: '0' })).toMatchObject({
       keepAliveMs: undefined,

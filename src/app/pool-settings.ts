@@ -1,6 +1,7 @@
 // From the configuration to the models of the pool and the settings of their engines.
 
 import { resolve } from 'node:path';
+import { kvTypeRefusal } from '../compute/kv-type.ts';
 import type { Config } from '../config.ts';
 import { ConfigError, processInputs } from '../config.ts';
 import type { EngineSettings } from '../engine/protocol.ts';
@@ -199,6 +200,8 @@ export function poolOptions(
   limits: MachineLimits = machineLimits(),
 ): Omit<PoolOptions, 'onEvent'> {
   const { kvType, kvBlocks: blocks, kvMemory: bytes } = config;
+  const refusal = kvTypeRefusal(kvType, gpu.backend);
+  if (refusal !== undefined) throw new ConfigError(`--kv-type: ${refusal}`);
   return {
     ...models,
     memoryBytes: memoryBudget(config, gpu, limits),

@@ -21,7 +21,7 @@ import {
 } from '../bench/offline/offline-settings.ts';
 import type { BenchTarget } from '../bench/offline/target.ts';
 import { writeGguf } from '../bench/write-gguf.ts';
-import type { KvType } from '../compute/backend.ts';
+import { type KvType, kvTypes } from '../compute/backend.ts';
 import { buildSpec } from '../model/build-spec.ts';
 import { embeddedModelPath } from '../pool/model-homes.ts';
 import { formatBytes } from '../text/byte-size.ts';
@@ -112,7 +112,7 @@ export function addBenchOffline(parent: Command): void {
     )
     .option('--gpu <name>', 'one of several GPUs')
     .option('--threads <n>', 'threads that compute; all of the machine where unset', parseCount)
-    .addOption(new Option('--kv-type <type>', 'how K and V are kept').choices(['f16', 'q8']).default('f16'))
+    .addOption(new Option('--kv-type <type>', 'how K and V are kept').choices(kvTypes).default('f16'))
     .option('--repeats <n>', 'how often each measurement is made (default: 3, with streams once)', parseCount)
     .option(
       '--write <file>',

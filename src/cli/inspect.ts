@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { BLOCK_TOKENS } from '../compute/backend.ts';
+import { kvTypeRefusal } from '../compute/kv-type.ts';
 import { recurrentStateBytes, sizesOf, weightBytes } from '../compute/memory.ts';
 import { denseShapes } from '../model/dense-layers.ts';
 import type { ModelSpec } from '../model/spec.ts';
@@ -89,6 +90,10 @@ function describe({ files, spec, weights, tokenizer, template, pooling, visionPr
     adapters: describeAdapters(spec),
     kvBytesPer1000Tokens: Math.round((kvBlockBytes(spec, 'f16') / BLOCK_TOKENS) * 1000),
     kvBytesPer1000TokensQ8: Math.round((kvBlockBytes(spec, 'q8') / BLOCK_TOKENS) * 1000),
+    kvBytesPer1000TokensQ4:
+      kvTypeRefusal('q4', undefined, spec) === undefined
+        ? Math.round((kvBlockBytes(spec, 'q4') / BLOCK_TOKENS) * 1000)
+        : null,
   };
 }
 
@@ -152,6 +157,9 @@ function layOut(report: ReturnType<typeof describe>): string {
             `${formatBytes(recurrentStateBytes)} of any length, in ${recurrentLayers} layers without KV`,
           ] as const,
         ];
+  const { kvBytesPer1000TokensQ4 } = report;
+  const inFourBits =
+    kvBytesPer1000TokensQ4 === null ? '' : `, ${formatBytes(kvBytesPer1000TokensQ4)} with 4-bit`;
   return formatTable([
     ['file', `${report.path} (${report.format})`],
     ['architecture', report.architecture],
@@ -175,7 +183,7 @@ function layOut(report: ReturnType<typeof describe>): string {
     ...(report.images ? [['memory, vision tower', formatBytes(report.towerBytes)] as const] : []),
     [
       'memory, 1,000 tokens',
-      `${formatBytes(report.kvBytesPer1000Tokens)} (${formatBytes(report.kvBytesPer1000TokensQ8)} with 8-bit KV)`,
+      `${formatBytes(report.kvBytesPer1000Tokens)} (${formatBytes(report.kvBytesPer1000TokensQ8)} with 8-bit KV${inFourBits})`,
     ],
     ...recurrent,
     ...report.adapters.map(

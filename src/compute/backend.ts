@@ -174,7 +174,8 @@ export interface KvContent {
   writeState(slot: number, bytes: Uint8Array): void;
 }
 
-export type KvType = 'f16' | 'q8';
+export const kvTypes = ['f16', 'q8', 'q4'] as const;
+export type KvType = (typeof kvTypes)[number];
 
 export interface BackendOptions {
   readonly blockCount: number;

@@ -9,6 +9,7 @@ import type { WeightSource } from '../weights/weight-source.ts';
 import type { BackendName, KvType } from './backend.ts';
 import { loadAddon } from './cpu/binding.ts';
 import { scratchBytes as cudaScratchBytes } from './cuda/scratch-bytes.ts';
+import { requireKvType } from './kv-type.ts';
 import { blockBytes } from './reference/kv-cache.ts';
 import { matrixBytes as gpuMatrixBytes } from './webgpu/format.ts';
 import { scratchBytes } from './webgpu/forward.ts';
@@ -18,7 +19,7 @@ export type MatrixBytes = (type: TensorType, outputs: number, inputs: number) =>
 
 export interface BackendSizes {
   readonly matrixBytes: MatrixBytes;
-  /** Bytes of one block of 32 tokens in all layers. */
+  /** Bytes of one block of 32 tokens in all layers. Throws BackendUnavailableError where the model's KV cannot be of this type. */
   kvBlockBytes(spec: ModelSpec, kvType: KvType): number;
   /** Scratch memory of steps on a GPU; `layerBytes` is what can be bound at once. */
   scratchBytes?(spec: ModelSpec, kvType: KvType, layerBytes: number): number;
@@ -33,7 +34,10 @@ const referenceSizes: BackendSizes = {
 
 const gpuSizes: BackendSizes = {
   matrixBytes: gpuMatrixBytes,
-  kvBlockBytes: (spec, kvType) => cacheBlockBytes(spec, kvType).reduce((sum, bytes) => sum + bytes, 0),
+  kvBlockBytes(spec, kvType) {
+    requireKvType(kvType, 'webgpu', spec);
+    return cacheBlockBytes(spec, kvType).reduce((sum, bytes) => sum + bytes, 0);
+  },
   scratchBytes,
 };
 
@@ -50,7 +54,10 @@ export function sizesOf(backend?: BackendName): BackendSizes {
   const { addon } = load;
   return {
     matrixBytes: addon.matrixBytes,
-    kvBlockBytes: (spec, kvType) => addon.kvBlockBytes(kvType, spec.caches, keptStateSize(spec)),
+    kvBlockBytes(spec, kvType) {
+      requireKvType(kvType, backend, spec);
+      return addon.kvBlockBytes(kvType, spec.caches, keptStateSize(spec));
+    },
     ...(backend === 'cuda' ? { scratchBytes: cudaScratchBytes } : {}),
   };
 }

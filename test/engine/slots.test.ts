@@ -170,21 +170,24 @@ describe('the prefix of a slot', () => {
     },
   );
 
-  it('is saved as it was found in tiers below memory', async () => {
-    const tiers = { hostBytes: 64 * 1024 ** 2 };
-    const first = await withSlots({ tiers, blockCount: 16 }, async (engine) => {
-      const answer = await ask(engine, 'Milo', { slot: 1 });
-      for (const name of ['Anna', 'Bert', 'Cleo']) await ask(engine, name, { slot: 2 });
-      expect((await done(engine.actOnSlot(action.save(1)))).tokens).toBe(256);
-      return answer;
-    });
-    await withSlots({}, async (engine) => {
-      await done(engine.actOnSlot(action.restore(1)));
-      const again = await ask(engine, 'Milo');
-      expect(again.finish.cachedTokens).toBe(224);
-      expect(again.logprobs).toEqual(first.logprobs);
-    });
-  });
+  it.each(['f16', 'q4'] as const)(
+    'is saved as it was found in tiers below memory, with KV of %s',
+    async (kvType) => {
+      const tiers = { hostBytes: 64 * 1024 ** 2 };
+      const first = await withSlots({ tiers, kvType, blockCount: 16 }, async (engine) => {
+        const answer = await ask(engine, 'Milo', { slot: 1 });
+        for (const name of ['Anna', 'Bert', 'Cleo']) await ask(engine, name, { slot: 2 });
+        expect((await done(engine.actOnSlot(action.save(1)))).tokens).toBe(256);
+        return answer;
+      });
+      await withSlots({ kvType }, async (engine) => {
+        await done(engine.actOnSlot(action.restore(1)));
+        const again = await ask(engine, 'Milo');
+        expect(again.finish.cachedTokens).toBe(224);
+        expect(again.logprobs).toEqual(first.logprobs);
+      });
+    },
+  );
 
   it('is as much of it as is left where nothing is below memory', async () => {
     await withSlots({ blockCount: 16 }, async (engine) => {

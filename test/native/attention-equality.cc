@@ -3,15 +3,36 @@
 #include <algorithm>
 
 #include "equality.h"
+#include "kernels/float-bits.h"
 
 namespace chairlift {
 
 namespace {
 
-const char* nameOf(KvType type) { return type == KvType::F16 ? "f16" : type == KvType::F32 ? "f32" : "q8"; }
+const char* nameOf(KvType type) {
+  constexpr const char* names[] = {"f16", "q8", "f32", "q4"};
+  return names[size_t(type)];
+}
 
-/** A block of one head as numbers: codes byte by byte, scales as what they are. */
+/** Codes byte by byte, scales as what they are. */
+std::vector<float> numbersOfQ4(const std::vector<uint8_t>& block) {
+  std::vector<float> numbers;
+  for (size_t at = 0; at < block.size(); at += q4GroupBytes) {
+    float scales[blockTokens];
+    for (int token = 0; token < blockTokens; token++) {
+      uint16_t half;
+      memcpy(&half, &block[at + q4CodeBytes + size_t(token) * 2], sizeof half);
+      scales[token] = f16ToFloat(half);
+    }
+    numbers.insert(numbers.end(), &block[at], &block[at] + q4CodeBytes);
+    numbers.insert(numbers.end(), scales, scales + blockTokens);
+  }
+  return numbers;
+}
+
+/** A block of one head as numbers, likewise. */
 std::vector<float> numbersOf(KvType type, int headSize, bool valuesInKeys, const std::vector<uint8_t>& block) {
+  if (type == KvType::Q4) return numbersOfQ4(block);
   std::vector<float> numbers;
   size_t at = 0;
   for (const size_t part : {valuesInKeys ? 0 : keyBytes(type, headSize), valueBytes(type, headSize)}) {
@@ -89,12 +110,12 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize, i
 }  // namespace
 
 void holdAttention(Equality& equality, Random& random) {
-  for (const KvType type : {KvType::F16, KvType::Q8, KvType::F32}) {
-    const bool isPaged = type != KvType::F32;
+  for (const KvType type : {KvType::F16, KvType::Q8, KvType::F32, KvType::Q4}) {
+    const bool keepsRows = type == KvType::F16 || type == KvType::Q8;
     for (const int headSize : {8, 16, 24, 40, 64, 80, 96, 128}) {
-      for (int i = 0; i < 12; i++) holdStore(equality, random, type, headSize, isPaged && random.below(3) == 0);
+      for (int i = 0; i < 12; i++) holdStore(equality, random, type, headSize, keepsRows && random.below(3) == 0);
       const auto hold = [&](int position, int window) {
-        const int valuesInKeys = isPaged ? random.oneOf({0, 0, headSize - 7}) : 0;
+        const int valuesInKeys = keepsRows ? random.oneOf({0, 0, headSize - 7}) : 0;
         holdAttend(equality, random, type, headSize, valuesInKeys, position, window);
       };
       for (int i = 0; i < 25; i++) {

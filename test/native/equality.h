@@ -119,5 +119,6 @@ void holdRows(Equality& equality, Random& random);
 void holdRecurrence(Equality& equality, Random& random);
 void holdAttention(Equality& equality, Random& random);
 void holdOrder(Equality& equality, Random& random);
+void holdQ4(Equality& equality, Random& random);
 
 }  // namespace chairlift

@@ -11,5 +11,6 @@ int main() {
   chairlift::holdProducts(equality, random);
   chairlift::holdRecurrence(equality, random);
   chairlift::holdOrder(equality, random);
+  chairlift::holdQ4(equality, random);
   return equality.report();
 }

@@ -1,16 +1,14 @@
 // The order of float sums in plain loops, one output at a time: what the kernels of every table, and every other backend that is to
 // have the processor's bits, must add up.
 
-#include "equality.h"
-#include "kernels/vec-scalar.h"
-#include "kernels/vec-math.h"
+#include <algorithm>
+
 #include "model/tiled-rows.h"
+#include "plain-attention.h"
 
 namespace chairlift {
 
 namespace {
-
-float exponentialOf(float x) { return exponential(Vec::set(x)).lane[0]; }
 
 /** Adds the totals of segments, addTo(total, unit) by addTo, in order. */
 template <class AddTo>
@@ -140,70 +138,11 @@ void holdNorms(Equality& equality, Random& random, int count) {
   }
 }
 
-struct Softmax {
-  explicit Softmax(int size) : accumulator(size_t(size)) {}
-  float maximum = -3.4e38f, total = 0;
-  std::vector<float> accumulator;
-};
-
-/** Tokens first … last of one query over keys and values of `size` numbers each, token by token. */
-std::vector<float> attended(const std::vector<float>& query, const std::vector<float>& keys,
-                            const std::vector<float>& values, float scale, const float* sink, int first, int last) {
-  const int size = int(query.size());
-  Softmax joined(size);
-  if (sink) {
-    joined.maximum = *sink;
-    joined.total = 1;
-  }
-  for (int start = first / 512 * 512; start <= last; start += 512) {
-    Softmax segment(size);
-    for (int block = start; block < start + 512; block += 32) {
-      const auto seen = [&](int t) { return block + t >= first && block + t <= last; };
-      float scores[32], weights[32] = {}, largest = segment.maximum;
-      for (int t = 0; t < 32; t++) {
-        if (!seen(t)) continue;
-        float dot = 0;
-        for (int d = 0; d < size; d++) dot = std::fma(query[size_t(d)], keys[size_t((block + t) * size + d)], dot);
-        scores[t] = dot * scale;
-        largest = std::max(largest, scores[t]);
-      }
-      if (block > last || block + 31 < first) continue;
-      for (int t = 0; t < 32; t++) {
-        if (seen(t)) weights[t] = exponentialOf(scores[t] - largest);
-      }
-      const float decay = exponentialOf(segment.maximum - largest);
-      segment.maximum = largest;
-      segment.total = segment.total * decay + sum(Vec::load(weights) + Vec::load(weights + 16));
-      for (int d = 0; d < size; d++) {
-        float& value = segment.accumulator[size_t(d)];
-        value = value * decay;
-        for (int t = 0; t < 32; t++) {
-          if (seen(t)) value = std::fma(weights[t], values[size_t((block + t) * size + d)], value);
-        }
-      }
-    }
-    if (start + 511 < first) continue;
-    const float maximum = std::max(joined.maximum, segment.maximum);
-    const float decay = exponentialOf(joined.maximum - maximum), share = exponentialOf(segment.maximum - maximum);
-    joined.maximum = maximum;
-    joined.total = std::fma(segment.total, share, joined.total * decay);
-    for (int d = 0; d < size; d++) {
-      float& value = joined.accumulator[size_t(d)];
-      value = std::fma(segment.accumulator[size_t(d)], share, value * decay);
-    }
-  }
-  const float inverse = 1.0f / joined.total;
-  for (float& value : joined.accumulator) value *= inverse;
-  return joined.accumulator;
-}
-
 void holdAttended(Equality& equality, Random& random, int position, int window, bool hasSink) {
   const int size = 16, tokens = position + 1, blocks = (tokens + blockTokens - 1) / blockTokens;
   std::vector<float> keys, values;
   const size_t blockBytes = headBlockBytes(KvType::F16, size, false);
   std::vector<uint8_t> memory(blockBytes * size_t(blocks), 0xff);
-  std::vector<int32_t> table;
-  for (int block = 0; block < blocks; block++) table.push_back(block);
   // Rounded to halves as they are stored.
   const auto some = [&] { return f16ToFloat(floatToF16(random.value())); };
   for (int token = 0; token < tokens; token++) {
@@ -215,31 +154,28 @@ void holdAttended(Equality& equality, Random& random, int position, int window, 
                           token % blockTokens, &memory[size_t(token / blockTokens) * blockBytes]);
   }
   const std::vector<float> query = random.values(size_t(size));
+  const std::vector<int32_t> table = tableOf(blocks);
   const float sink = random.value();
-  AttentionTask task{};
-  task.queries = query.data();
-  task.rows = task.queryHeads = 1;
-  task.queryStride = task.outputStride = size_t(size);
-  task.position = position;
-  task.headSize = size;
+  AttentionTask task = taskOf(query, table, memory.data(), blockBytes, position);
   task.window = window;
-  // Small enough for many tokens to count.
-  task.scale = 0.001f;
   task.sinks = hasSink ? &sink : nullptr;
-  task.blocks = table.data();
-  task.base = memory.data();
-  task.blockStride = blockBytes;
   const int first = window > 0 && position >= window ? position - window + 1 : 0;
-  const std::vector<float> expected = attended(query, keys, values, task.scale, task.sinks, first, position);
+  const auto dot = [&](int token) {
+    float sum = 0;
+    for (int d = 0; d < size; d++) sum = std::fma(query[size_t(d)], keys[size_t(token * size + d)], sum);
+    return sum;
+  };
+  const auto weigh = [&](int block, const float* weights, std::vector<float>& to) {
+    for (int token = std::max(block, first); token < block + 32 && token <= position; token++) {
+      for (int d = 0; d < size; d++) {
+        to[size_t(d)] = std::fma(weights[token - block], values[size_t(token * size + d)], to[size_t(d)]);
+      }
+    }
+  };
+  const Softmax state = attended(size, dot, weigh, task.scale, task.sinks, first, position);
   const std::string what = "order of attention at " + std::to_string(position) + " over " + std::to_string(window);
-  equality.holdTo(expected, what, [&](const KernelTable& kernels) {
-    std::vector<float> out(size_t{size}), scratch(attentionScratchFloats(size));
-    AttentionTask own = task;
-    own.outputs = out.data();
-    own.scratch = scratch.data();
-    kernels.attend(KvType::F16, own);
-    return out;
-  });
+  equality.holdTo(divided(state.accumulator, state.total), what,
+                  [&](const KernelTable& kernels) { return attendedBy(kernels, KvType::F16, task); });
 }
 
 }  // namespace

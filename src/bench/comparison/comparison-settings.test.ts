@@ -33,7 +33,7 @@ describe('the settings of a comparison', () => {
     ['requests', { requests: 7, concurrencies: [4, 8] }, '7 cannot be 8 at once'],
     ['repeats', { repeats: Number.NaN }, 'not NaN'],
     ['threads', { threads: -1 }, 'not -1'],
-    ['kvType', { kvType: 'f64' as 'f16' }, 'give f16 or q8'],
+    ['kvType', { kvType: 'f64' as 'f16' }, 'give one of f16, q8, q4'],
   ])('refuse wrong %s: %j', (option, wanted, message) => {
     expect(() => comparisonSettings(wanted, 256)).toThrow(
       expect.objectContaining({ name: 'OfflineError', option, message: expect.stringContaining(message) }),

@@ -1,7 +1,7 @@
 // What a comparison is asked to measure, and whether the model can do it.
 
 import { availableParallelism } from 'node:os';
-import type { KvType } from '../../compute/backend.ts';
+import { type KvType, kvTypes } from '../../compute/backend.ts';
 import { blocksFor } from '../../engine/cache/block-tables.ts';
 import { OfflineError } from '../offline/offline-settings.ts';
 
@@ -50,7 +50,7 @@ export function comparisonSettings(wanted: ComparisonOptions, contextLength: num
   const concurrencies = counts('concurrencies', wanted.concurrencies ?? CONCURRENCIES, MOST_CONCURRENCY);
   const requests = wanted.requests === undefined ? undefined : count('requests', wanted.requests);
   const { kvType = 'f16' } = wanted;
-  if (kvType !== 'f16' && kvType !== 'q8') throw new OfflineError('give f16 or q8', 'kvType');
+  if (!kvTypes.includes(kvType)) throw new OfflineError(`give one of ${kvTypes.join(', ')}`, 'kvType');
   const prompts = counts('prompts', wanted.prompts ?? promptsWithin(contextLength - tokens));
   const longest = Math.max(...prompts);
   if (longest + tokens > contextLength) {

@@ -72,7 +72,7 @@ export function checkSettings(settings: OfflineSettings, spec: ModelSpec, memory
   }
   const blocks = neededBlocks(settings);
   const streams = `${Math.max(...settings.streams)} streams`;
-  checkMemory(memory, blocks, streams, 'fewer --streams, a shorter --prompt or --kv-type q8');
+  checkMemory(memory, blocks, streams, 'fewer --streams, a shorter --prompt or --kv-type q8 or q4');
 }
 
 export function checkMemory(memory: MemoryNeed, blocks: number, user: string, remedy: string): void {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { hasAddon } from '../../../test/support/native.ts';
 import { fileMatrixBytes, sizesOf } from '../../compute/memory.ts';
 import { buildSpec } from '../../model/build-spec.ts';
 import type { PartSpec } from '../../model/spec.ts';
@@ -51,6 +52,13 @@ describe('KV of a step', () => {
   it('take a byte a value and two scales a head in q8', () => {
     expect(kvOf({ streams: 1, contextTokens: 10, kvType: 'q8' })).toBe(10 * 32 * 8 * (2 * 128 + 2 * 4));
   });
+
+  it.skipIf(!hasAddon)(
+    'take half a byte a value in q4, and a half of two bytes for 32 (skipped where the addon is not built)',
+    () => {
+      expect(kvOf({ streams: 1, contextTokens: 10, kvType: 'q4' })).toBe(10 * 32 * 8 * 2 * (64 + 4 * 2));
+    },
+  );
 
   it('end at the window of a layer', () => {
     const withWindow = (part: PartSpec): PartSpec =>

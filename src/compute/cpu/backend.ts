@@ -19,6 +19,7 @@ import {
 } from '../backend.ts';
 import { type BatchLimits, BlockUses, batchLimits, checkBatch, checkPredictBatch } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
+import { requireKvType } from '../kv-type.ts';
 import type { Join } from '../tower/join-views.ts';
 import { loadJoin } from '../tower/load-join.ts';
 import type { TowerProgram } from '../tower/program.ts';
@@ -50,6 +51,8 @@ export async function createCpuBackend(
   weights: WeightSource,
   options: CpuOptions,
 ): Promise<CpuBackend> {
+  const { blockCount, kvType = 'f16' } = options;
+  requireKvType(kvType, 'cpu', spec);
   const threads = options.threads ?? machineLimits().cores;
   const stateSlots = stateSlotsOf(spec, options);
   const nodes = options.nodes ?? numaNodes();
@@ -57,15 +60,13 @@ export async function createCpuBackend(
   const handle = addon.create(threads, options.isa ?? '', Int32Array.from(ofThread), coreNodes(nodes));
   try {
     const model = await uploadModel(addon, handle, spec, weights, options.onProgress ?? (() => {}));
-    addon.assemble(handle, model, options.kvType ?? 'f16', options.blockCount, stateSlots ?? 0);
+    addon.assemble(handle, model, kvType, blockCount, stateSlots ?? 0);
   } catch (error) {
     addon.destroy(handle);
     throw error;
   }
-  const { blockCount } = options;
   const join = spec.vision && loadJoin(spec.vision.tower.join, weights);
   const sampleRows = createNativeSampler(addon, handle);
-  const { kvType = 'f16' } = options;
   return new NativeBackend(addon, handle, spec, { blockCount, stateSlots, kvType, join, sampleRows });
 }
 

@@ -25,6 +25,7 @@ import { createNativeSampler } from '../cpu/sample-rows.ts';
 import { uploadModel } from '../cpu/upload.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { BackendFailedError } from '../image-failures.ts';
+import { requireKvType } from '../kv-type.ts';
 import { recurrentStateBytes, weightBytes } from '../memory.ts';
 import type { Join } from '../tower/join-views.ts';
 import { loadJoin } from '../tower/load-join.ts';
@@ -61,6 +62,8 @@ export async function createCudaBackend(
   weights: WeightSource,
   options: CudaOptions,
 ): Promise<CudaBackend> {
+  const { blockCount, kvType = 'f16' } = options;
+  requireKvType(kvType, 'cuda', spec);
   const gpu = findCudaGpu(addon, options.gpu);
   const kernels = options.kernels ?? kernelsFor(gpu.capability).content;
   const stateSlots = stateSlotsOf(spec, options);
@@ -76,14 +79,13 @@ export async function createCudaBackend(
       addon.addKernels(handle, visionKernelsFor(gpu.capability).content);
     }
     const model = await uploadModel(addon, handle, spec, weights, options.onProgress ?? (() => {}));
-    addon.assemble(handle, model, options.kvType ?? 'f16', options.blockCount, stateSlots ?? 0);
-    const first = Math.min(FIRST_BLOCKS, options.blockCount);
+    addon.assemble(handle, model, kvType, blockCount, stateSlots ?? 0);
+    const first = Math.min(FIRST_BLOCKS, blockCount);
     if (addon.fitBlocks(handle, first, first) < first) throw noRoom(gpu, neededBytes, freeBytes);
   } catch (error) {
     addon.destroy(handle);
     throw isOutOfMemory(error) ? noRoom(gpu, neededBytes, freeBytes) : error;
   }
-  const { blockCount, kvType = 'f16' } = options;
   const join = spec.vision && loadJoin(spec.vision.tower.join, weights);
   return new CudaBackend(addon, handle, gpu, spec, { blockCount, stateSlots, kvType, join });
 }

@@ -23,6 +23,7 @@ import { createNativeSampler } from '../cpu/sample-rows.ts';
 import { finishSampling } from '../device-sampling/finish-sampling.ts';
 import { planSampling } from '../device-sampling/plan-sampling.ts';
 import { HeldBlocks } from '../held-blocks.ts';
+import { requireKvType } from '../kv-type.ts';
 import { fileMatrixBytes, weightBytes } from '../memory.ts';
 import { type BufferPart, readParts, writeParts } from './buffer-content.ts';
 import { describeForward } from './forward.ts';
@@ -73,6 +74,7 @@ async function loadBackend(
   const memory = new GpuMemory(gpu.device);
   const { bindingBytes } = gpu.info.limits;
   const kvType = options.kvType ?? 'f16';
+  requireKvType(kvType, 'webgpu', spec);
   const { builder, imageRows, tower } = describeForward(spec, kvType, gpu.info.limits);
   const scratch = await builder.scratchPlan.allocate(memory);
   const { blockCount } = options;
