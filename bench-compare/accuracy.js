@@ -7,6 +7,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { kvTypes } from '../dist/compute/backend.js';
 import { openText } from '../dist/text/open-text.js';
 import { openModelFiles } from '../dist/weights/open-model.js';
 import { compare, logProbabilities, summarize } from './distributions.js';
@@ -24,11 +25,13 @@ const root = fileURLToPath(new URL('..', import.meta.url));
  * @property {() => Promise<string>} floatPath the same weights as float32
  * @property {number} threads
  * @property {number} contextTokens
+ * @property {import('../dist/compute/backend.js').KvType} [kvType]
  */
 
 /** @type {Readonly<Record<string, (place: Place) => Promise<import('./own-logits.js').LogitSource>>>} */
 const sources = {
-  float32: async ({ floatPath, ...rest }) => openOwnLogits(await floatPath(), { ...rest, backend: 'cpu' }),
+  float32: async ({ floatPath, kvType: _, ...rest }) =>
+    openOwnLogits(await floatPath(), { ...rest, backend: 'cpu' }),
   reference: (place) => openOwnLogits(place.path, { ...place, backend: 'reference' }),
   cpu: (place) => openOwnLogits(place.path, { ...place, backend: 'cpu' }),
   webgpu: (place) => openOwnLogits(place.path, { ...place, backend: 'webgpu' }),
@@ -44,11 +47,15 @@ function readOptions() {
       window: { type: 'string', default: '512' },
       oracle: { type: 'string', default: 'float32' },
       contenders: { type: 'string', default: 'cpu,llama.cpp' },
+      'kv-types': { type: 'string', default: 'f16' },
       threads: { type: 'string', default: String(availableParallelism()) },
     },
   });
   const known = (name) =>
     name in sources ? name : give(`${name} is not known; there are ${Object.keys(sources).join(', ')}`);
+  const knownKvType = (type) =>
+    kvTypes.find((one) => one === type) ??
+    give(`KV of ${type} is not known; there are ${kvTypes.join(', ')}`);
   const [path, ...others] = positionals;
   if (path === undefined || others.length > 0) give('give one GGUF file');
   return {
@@ -57,8 +64,19 @@ function readOptions() {
     windowTokens: count('window', values.window, 2),
     oracle: known(values.oracle),
     contenders: values.contenders.split(',').map(known),
+    kvTypes: values['kv-types'].split(',').map(knownKvType),
     threads: count('threads', values.threads),
   };
+}
+
+/** Chairlift's own backends are asked with each KV type but the oracle's, which is that of `f16`. */
+function sourcesOf({ oracle, contenders, kvTypes: asked }) {
+  const ofContender = (name) =>
+    ['cpu', 'webgpu'].includes(name)
+      ? asked.map((kvType) => ({ name, kvType, title: kvType === 'f16' ? name : `${name}, KV ${kvType}` }))
+      : [{ name, title: name }];
+  const all = [{ name: oracle, title: oracle }, ...contenders.flatMap(ofContender)];
+  return all.filter(({ title }, index) => all.findIndex((one) => one.title === title) === index);
 }
 
 /** The documents, cut into texts of equal length, each after the model's beginning-of-text tokens. */
@@ -143,8 +161,8 @@ async function main() {
   /** @type {Map<string, import('./own-logits.js').LogitSource>} */
   const opened = new Map();
   try {
-    for (const name of new Set([wanted.oracle, ...wanted.contenders])) {
-      opened.set(name, await sources[name](place));
+    for (const { title, name, kvType } of sourcesOf(wanted)) {
+      opened.set(title, await sources[name]({ ...place, kvType }));
     }
     const positions = await compareAll(texts, opened);
     const summaries = [...positions].map(([name, list]) => ({ name, ...summarize(list) }));

@@ -21,16 +21,17 @@ export function contextOf(tokens) {
 
 /**
  * @param {string} path
- * @param {{ backend: import('../dist/compute/backend.js').BackendName, threads: number, contextTokens: number }} options
+ * @param {{ backend: import('../dist/compute/backend.js').BackendName, threads: number, contextTokens: number,
+ *   kvType?: import('../dist/compute/backend.js').KvType }} options
  * @returns {Promise<LogitSource>}
  */
-export async function openOwnLogits(path, { backend: name, threads, contextTokens }) {
+export async function openOwnLogits(path, { backend: name, threads, contextTokens, kvType = 'f16' }) {
   const files = openModelFiles(path);
   // Some models choose rotary factors by the context length.
   const spec = buildSpec(files, { contextLength: contextTokens });
   const blockCount = contextTokens / BLOCK_TOKENS;
   const blocks = Array.from({ length: blockCount }, (_, block) => block);
-  const { create } = chooseBackend(name, { threads });
+  const { create } = chooseBackend(name, { threads, kvType });
   const backend = await create(spec, files.weights, { blockCount, stateSlots: 1 });
   files.weights.close();
   return {
