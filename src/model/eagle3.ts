@@ -3,8 +3,9 @@
 
 import { createHash } from 'node:crypto';
 import { type Eagle3Files, eagle3Prefix } from '../weights/eagle3-files.ts';
+import { ModelFileError } from '../weights/model-file-error.ts';
 import { joinedWeights, readFloats, type WeightSource } from '../weights/weight-source.ts';
-import { checkTensors } from './check-tensors.ts';
+import { checkTensors, expectedSizes } from './check-tensors.ts';
 import { type Config, configError, fieldOf, isRecord, optionalFlag } from './config.ts';
 import { withDefaults } from './hugging-face-config.ts';
 import { defined, LayerBuilder, modelLeaves } from './layer-builder.ts';
@@ -56,7 +57,21 @@ export function withEagle3({ spec: model, weights }: SpecWithWeights, head: Eagl
   const spec = { ...alone, ropes: builder.ropes, caches: builder.caches, mtp };
   const all = joinedWeights(weights, head.weights);
   checkTensors(spec, all, path);
+  refuseUnknown(spec, head);
   return { spec, weights: all };
+}
+
+/** Something that is left out would only show in drafts that are accepted less often. */
+function refuseUnknown(spec: ModelSpec, { path, weights }: Eagle3Files): void {
+  const used = expectedSizes(spec);
+  const unknown = [...weights.tensors.keys()].find((name) => !used.has(name) && !name.endsWith('.inv_freq'));
+  if (unknown === undefined) return;
+  throw new ModelFileError({
+    file: path,
+    field: unknown.slice(eagle3Prefix.length),
+    problem: 'is a tensor that no known form of EAGLE-3 heads has',
+    remedy: 'Serve the model without the head, or give a draft model in its place.',
+  });
 }
 
 function headSpec(builder: ModelBuilder, model: ModelSpec, head: Eagle3Files): MtpSpec {

@@ -135,13 +135,17 @@ describe('an EAGLE-3 head that was made for another model', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('or whose tokens are not those of the model, or that is incomplete, is refused', () => {
+  it('or whose tokens are not those of the model, that is incomplete or holds more, is refused', () => {
     const folder = mkdtempSync(join(tmpdir(), 'chairlift-'));
     const { 'norm.weight': _, ...headTensors } = model.headTensors;
     const broken: readonly (readonly [Eagle3Model, RegExp])[] = [
       [{ ...model, offsets: model.offsets?.map((one) => one + 30) ?? null }, /d2t: does not name a token/],
       [{ ...model, offsets: model.offsets?.slice(1) ?? null }, /d2t: does not name a token.*24 rows/],
       [{ ...model, headTensors }, /model\.eagle3\.norm\.weight/],
+      [
+        { ...model, headTensors: { ...model.headTensors, 'input_norm.weight': [96] } },
+        /input_norm\.weight: is a tensor that no known form/,
+      ],
     ];
     for (const [index, [one, message]] of broken.entries()) {
       const own = mkdtempSync(join(folder, `${index}-`));
