@@ -108,22 +108,21 @@ export class PartialPlan {
 
   /** Draft tokens never cost anybody a block or a place. */
   addDrafts(propose: Propose): void {
-    const decoding = this.items.filter(
-      ({ sequence, count }) => count === 1 && sequence.remaining === 1 && sequence.continues,
-    );
-    if (decoding.length === 0) return;
     const { tables, budget } = this.#batch;
+    const sampling = this.items.filter((item) => mayHaveDraft(item, tables.recurrentStates !== undefined));
+    if (sampling.length === 0) return;
     const load = loadOf(this.items);
     const slots = tables.recurrentStates?.spare(this.items.map(({ sequence }) => sequence));
     let left = Math.min(budget.maxStepTokens - load.tokens, slots ?? Number.POSITIVE_INFINITY);
     const drafts = propose(
-      decoding.map(({ sequence }) => sequence),
+      sampling.map(({ sequence }) => sequence),
       load,
     );
-    for (const item of decoding) {
-      const wanted = drafts.get(item.sequence) ?? noDraft;
-      const most = Math.min(wanted.tokens.length, left, this.#draftRoom(item.sequence));
-      item.draft = shortened(wanted, most <= 0 ? 0 : tables.grow(item.sequence, 1 + most) - 1);
+    for (const item of sampling) {
+      const { sequence, count } = item;
+      const wanted = drafts.get(sequence) ?? noDraft;
+      const most = Math.min(wanted.tokens.length, left, this.#draftRoom(item));
+      item.draft = shortened(wanted, most <= 0 ? 0 : tables.grow(sequence, count + most) - count);
       left -= item.draft.tokens.length;
     }
   }
@@ -155,10 +154,10 @@ export class PartialPlan {
   }
 
   /** Draft tokens within its own blocks, and one that holds nothing. */
-  #draftRoom(sequence: Sequence): number {
+  #draftRoom({ sequence, count }: PartialItem): number {
     const { tables } = this.#batch;
     const { freeCount, cachedFreeCount } = tables.pool;
-    const room = sequence.blocks.length * BLOCK_TOKENS - sequence.computed - 1;
+    const room = sequence.blocks.length * BLOCK_TOKENS - sequence.computed - count;
     return Math.min(
       sequence.maxTokens - 1 - sequence.length,
       freeCount > cachedFreeCount && tables.fitsShareWithoutEviction(sequence) ? room + BLOCK_TOKENS : room,
@@ -180,6 +179,15 @@ export class PartialPlan {
     this.#batch.queue.hold(account);
     return victim;
   }
+}
+
+/**
+ * Whether a token is sampled after those of the item. Where that is the end of a prompt, a recurrent state is kept there, and images may
+ * reach beyond it: then drafts begin with the step after.
+ */
+function mayHaveDraft({ sequence, count }: PartialItem, isRecurrent: boolean): boolean {
+  const { continues, remaining, images } = sequence;
+  return continues && count === remaining && (count === 1 || (!isRecurrent && images === undefined));
 }
 
 /** What the sequences that decode make of the step. */

@@ -3,7 +3,7 @@ import { prompt, type Request, SteppedEngine, stepMs } from '../../../test/prope
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { noDraft } from './draft.ts';
 import { checkIntegrity } from './integrity.ts';
-import { Scheduler } from './scheduler.ts';
+import { Scheduler, type SchedulerOptions } from './scheduler.ts';
 import { Sequence } from './sequence.ts';
 import type { StepPlan } from './step-plan.ts';
 
@@ -525,6 +525,27 @@ describe('the cycle', () => {
     expect(drafted(8, 512)).toEqual([5, 6, 7]);
     expect(drafted(5, 512)).toEqual([]);
     expect(drafted(100, 4)).toEqual([5, 6, 7]);
+  });
+
+  it('computes a draft with the end of a prompt, but not where recurrent states are kept there, and not with an earlier chunk', () => {
+    const planned = (maxStepTokens: number, more: Partial<SchedulerOptions> = {}) => {
+      const scheduler = new Scheduler({ blockCount: 4, budget: { kind: 'fixed', maxStepTokens }, ...more });
+      const tokens = Int32Array.from({ length: 40 }, (_, i) => i);
+      const sequence = new Sequence({ id: 's', tokens, maxTokens: 60, priority: 0, enqueuedMs: 0 });
+      scheduler.add(sequence);
+      const draft = { ...noDraft, tokens: [5, 6, 7] };
+      const plan = scheduler.plan(0, () => new Map([[sequence, draft]]));
+      const sampled = plan.items
+        .filter(({ samples }) => samples)
+        .map(({ draft }) => [5, 9].slice(0, 1 + draft.tokens.length));
+      scheduler.commit(plan, sampled, 1);
+      return { counts: plan.items.map(({ count, draft }) => [count, draft.tokens.length]), sequence };
+    };
+    const { counts, sequence } = planned(512);
+    expect(counts).toEqual([[43, 3]]);
+    expect([sequence.length, sequence.computed]).toEqual([42, 41]);
+    expect(planned(512, { stateSlots: 8 }).counts).toEqual([[40, 0]]);
+    expect(planned(32).counts).toEqual([[32, 0]]);
   });
 
   it('tells how it stands', async () => {

@@ -28,8 +28,8 @@ export interface StepItem {
   readonly state?: StateUse;
 }
 
-/** Asked for drafts of the sequences that decode, and with what the step is without them. */
-export type Propose = (decoding: readonly Sequence[], load: StepLoad) => ReadonlyMap<Sequence, Draft>;
+/** Asked for drafts of the sequences for which a token is sampled, and with what the step is without them. */
+export type Propose = (sampling: readonly Sequence[], load: StepLoad) => ReadonlyMap<Sequence, Draft>;
 
 /** What a step's duration depends on. */
 export interface StepLoad {
