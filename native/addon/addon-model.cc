@@ -112,6 +112,7 @@ napi_value assemble(napi_env env, napi_callback_info info) {
     }
     handle.model = std::make_shared<Model>(std::move(parts), toInt(env, args[3]), toInt(env, args[4]),
                                            *handle.kernels, handle.pool);
+    if (handle.model->predicts()) handle.drafts = std::make_shared<Drafts>(handle.model, handle.pool);
     if (const Record* tower = description.maybe("tower")) {
       handle.tower = std::make_shared<const Tower>(readTower(*tower, handle.matrices));
     }
@@ -146,26 +147,6 @@ napi_value step(napi_env env, napi_callback_info info) {
     if (toHandle(env, handle).cudaModel) return stepOf(env, info, &Handle::cudaModel);
     toModel(env, handle);
     return stepOf(env, info, &Handle::model);
-  });
-}
-
-/** predict(handle, batch, logits: Float32Array): Promise<void>; of the model's MTP head, a row for each sequence */
-napi_value predict(napi_env env, napi_callback_info info) {
-  return guarded(env, [&] {
-    const auto args = arguments(env, info, 3);
-    toModel(env, args[0]);
-    Handle& handle = toHandle(env, args[0]);
-    const std::shared_ptr<Model> model = handle.model;
-    if (!model->predicts()) throw ScriptError("native addon: the model has no MTP head");
-    StepInput input = readBatch(env, args[1], false);
-    std::vector<napi_value> held{args[0], args[2]};
-    readImages(env, args[1], input, held);
-    const auto logits = toFloatArray(env, args[2], "logits");
-    const size_t rows = input.tokens.size();
-    if (rows != input.starts.size()) throw ScriptError("native addon: predictions are made one row a sequence");
-    if (logits.length < rows * size_t(model->vocabSize())) throw ScriptError("native addon: too little room for the results");
-    return runOffThread(env, handle, "chairlift.predict", held,
-                        [model, input = std::move(input), to = logits.data] { model->predict(input, to); });
   });
 }
 
@@ -256,6 +237,7 @@ napi_value destroy(napi_env env, napi_callback_info info) {
     Handle& handle = toHandle(env, args[0]);
     handle.matrices.clear();
     handle.model.reset();
+    handle.drafts.reset();
     handle.tower.reset();
     handle.cudaTower.reset();
     handle.cudaModel.reset();
@@ -276,7 +258,6 @@ const std::vector<Function>& modelFunctions() {
       {"packRows", packRows},
       {"assemble", assemble},
       {"step", step},
-      {"predict", predict},
       {"useThreads", useThreads},
       {"releaseBlocks", releaseBlocks},
       {"contentBytes", contentBytes},

@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "addon/napi-values.h"
-#include "sampling/sampler.h"
 
 namespace chairlift {
 
@@ -54,7 +53,9 @@ std::vector<Slice<int32_t>> readLists(napi_env env, napi_value lists, size_t row
   return result;
 }
 
-std::vector<SamplingRow> readRows(napi_env env, napi_value job, int vocabSize, int stride) {
+}  // namespace
+
+std::vector<SamplingRow> readSamplingRows(napi_env env, napi_value job, int vocabSize, int stride) {
   const auto field = [&](const char* name) { return property(env, job, name); };
   const auto integersOf = [&](const char* name) { return toInt32Array(env, field(name), name); };
   const auto realsOf = [&](const char* name) {
@@ -100,8 +101,6 @@ std::vector<SamplingRow> readRows(napi_env env, napi_value job, int vocabSize, i
   return result;
 }
 
-}  // namespace
-
 napi_value makeSampler(napi_env env, std::shared_ptr<ThreadPool> pool) {
   return toExternal(env, std::make_unique<Sampler>(std::move(pool)));
 }
@@ -115,7 +114,7 @@ napi_value sampleRows(napi_env env, napi_callback_info info) {
     const auto logits = toFloatArray(env, args[1], "logits");
     const int vocabSize = toInt(env, args[2]), stride = toInt(env, property(env, args[3], "stride"));
     if (vocabSize < 1 || stride < 0) throw ScriptError("native addon: sizes out of range");
-    const auto rows = readRows(env, args[3], vocabSize, stride);
+    const auto rows = readSamplingRows(env, args[3], vocabSize, stride);
     const auto tokens = toInt32Array(env, property(env, args[4], "tokens"), "tokens");
     const auto logprobs = toFloatArray(env, property(env, args[4], "logprobs"), "logprobs");
     const auto ranks = toInt32Array(env, property(env, args[4], "ranks"), "ranks");

@@ -19,7 +19,7 @@ NAPI_MODULE_INIT() {
   using namespace chairlift;
   const std::vector<Function> others = {{"sampleRows", sampleRows}, {"lowerThreadPriority", lowerPriority}};
   for (const auto& room :
-       {modelFunctions(), gpuFunctions(), viewFunctions(), probeFunctions(), timelineFunctions(), others}) {
+       {modelFunctions(), draftFunctions(), gpuFunctions(), viewFunctions(), probeFunctions(), timelineFunctions(), others}) {
     for (const auto& [name, call] : room) {
       napi_value value;
       if (napi_create_function(env, name, NAPI_AUTO_LENGTH, call, nullptr, &value) != napi_ok ||

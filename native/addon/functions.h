@@ -13,6 +13,7 @@ struct Function {
 };
 
 const std::vector<Function>& modelFunctions();
+const std::vector<Function>& draftFunctions();
 const std::vector<Function>& gpuFunctions();
 const std::vector<Function>& viewFunctions();
 const std::vector<Function>& probeFunctions();

@@ -11,7 +11,7 @@
 #include "cuda/model.h"
 #include "cuda/tower/view-run.h"
 #include "kernels/dispatch.h"
-#include "model/model.h"
+#include "model/drafts.h"
 #include "tower/tower-run.h"
 
 namespace chairlift {
@@ -22,6 +22,8 @@ struct Handle {
   const KernelTable* kernels = nullptr;
   std::vector<std::shared_ptr<Matrix>> matrices;
   std::shared_ptr<Model> model;
+  // Where it has an MTP head.
+  std::shared_ptr<Drafts> drafts;
   // Where the model sees.
   std::shared_ptr<const Tower> tower;
   // Where a GPU computes: its weights while they are uploaded, then its model.

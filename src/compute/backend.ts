@@ -124,6 +124,17 @@ export interface Backend {
    * overwrites it. Between steps. Absent where the spec has no such head.
    */
   predict?(batch: Batch): Promise<Float32Array>;
+  /**
+   * Several rounds of `predict` in one call, of which each goes on from the tokens that the one before it sampled: up to `rows[i].length`
+   * tokens for sequence i, of which the first is sampled as `rows[i][0]` says, and so on. A draft ends where no token can be sampled, and
+   * after the token with which all of them together are less likely than `leastLogprob` says. Rows that depend on the tokens before them in other ways than through the logits do so for those of now; none is of a chain
+   * of samplers. All that is computed lies in blocks of the batch. Between steps. There where `predict` is.
+   */
+  draft?(
+    batch: Batch,
+    rows: readonly (readonly SampleRow[])[],
+    leastLogprob: number,
+  ): Promise<readonly (readonly DraftedToken[])[]>;
   /** Begins to run the vision tower; nothing is computed yet. Absent where the spec has none. */
   beginImage?(image: ImageInput): ImageRun;
   /** Samples one token per row of logits; rows never affect each other. */
@@ -176,6 +187,12 @@ export interface KvContent {
 
 export const kvTypes = ['f16', 'q8', 'q4'] as const;
 export type KvType = (typeof kvTypes)[number];
+
+/** What an MTP head drafted, and how likely it took it for: ln of the probability before penalties, masks and temperature. */
+export interface DraftedToken {
+  readonly token: number;
+  readonly logprob: number;
+}
 
 export interface BackendOptions {
   readonly blockCount: number;

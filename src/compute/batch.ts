@@ -114,12 +114,18 @@ export function checkBatch(batch: Batch, limits: BatchLimits, uses = new BlockUs
   if (limits.stateSlots !== undefined) checkStates(batch, limits.stateSlots);
   uses.count(batch.blocks);
   for (let sequence = 0; sequence < batch.starts.length; sequence++) {
-    checkSequence(batch, sequence, limits, uses);
+    const count = (batch.rowStarts[sequence + 1] as number) - (batch.rowStarts[sequence] as number);
+    checkSequence(batch, sequence, count, limits, uses);
   }
 }
 
-/** The same for `Backend.predict`. */
-export function checkPredictBatch(batch: Batch, limits: BatchLimits, uses?: BlockUses): void {
+/** The same for `Backend.predict`, and for `Backend.draft`, where each sequence gets so many tokens. */
+export function checkPredictBatch(
+  batch: Batch,
+  limits: BatchLimits,
+  uses = new BlockUses(limits.blockCount),
+  rounds?: readonly number[],
+): void {
   // Its layer has no recurrent state.
   checkBatch(batch, { ...limits, stateSlots: undefined }, uses);
   if (batch.tokens.length !== batch.starts.length)
@@ -127,6 +133,12 @@ export function checkPredictBatch(batch: Batch, limits: BatchLimits, uses?: Bloc
   if (batch.images !== undefined) throw new Error('batch: what follows an image row is not predicted');
   for (const start of batch.starts) {
     if (start < 1) throw new Error('batch: nothing comes before position 0 to predict from');
+  }
+  if (rounds === undefined) return;
+  if (rounds.length !== batch.starts.length) throw new Error('batch: each sequence must have its draft');
+  for (const [sequence, count] of rounds.entries()) {
+    if (count < 1) throw new Error(`batch: sequence ${sequence} gets no draft`);
+    checkSequence(batch, sequence, count, limits, uses);
   }
 }
 
@@ -208,9 +220,15 @@ function checkWantedRows(name: string, wanted: Int32Array, rows: number): void {
   }
 }
 
-function checkSequence(batch: Batch, sequence: number, limits: BatchLimits, uses: BlockUses): void {
+/** `count`: of rows that are computed. */
+function checkSequence(
+  batch: Batch,
+  sequence: number,
+  count: number,
+  limits: BatchLimits,
+  uses: BlockUses,
+): void {
   const start = batch.starts[sequence] as number;
-  const count = (batch.rowStarts[sequence + 1] as number) - (batch.rowStarts[sequence] as number);
   const tableStart = batch.blockStarts[sequence] as number;
   const tableLength = (batch.blockStarts[sequence + 1] as number) - tableStart;
   if (start < 0 || start + count > limits.contextLength) {

@@ -4,7 +4,9 @@
 import type { Backend } from '../compute/backend.ts';
 import { buildBatch } from '../compute/batch.ts';
 import { ownSlot } from '../compute/batch-states.ts';
+import { greedyParameters } from '../sampling/parameters.ts';
 import type { BudgetOptions } from './scheduler/token-budget.ts';
+import type { DraftTime } from './speculation/draft-lengths.ts';
 import type { RowTime } from './speculation/row-costs.ts';
 
 const TRIALS = 5;
@@ -18,6 +20,11 @@ const MOST_STEP_TOKENS = 2048;
 /** Kernels take rows in fours or eights; one block holds the last of them. */
 const ROWS = [1, 4, 8, 16, 32] as const;
 const ROW_TRIALS = 2;
+/** Drafts of one token and of several: what a draft costs, and what each token of it. */
+const ROUNDS = [1, 4] as const;
+const DRAFT_TRIALS = 3;
+/** Where the short ones take longer altogether, the long ones are not measured. */
+const DRAFTS_MS = 300;
 /** Limits of the measurement, in milliseconds and in steps of one row: beyond them rows are too dear for drafts. */
 const ROWS_MS = 1000;
 const ROWS_STEPS = 6;
@@ -50,17 +57,31 @@ export async function measuredRows(backend: Backend, onTrial: () => void = () =>
   return times;
 }
 
-/** What one draft token of the model's own MTP head takes; undefined where it has none. After steps of several rows, whose states it goes on from. */
-export async function measuredRound(backend: Backend): Promise<number | undefined> {
-  if (backend.predict === undefined) return undefined;
+/** What drafts of the model's own MTP head take; undefined where it has none. After steps of several rows, whose states they go on from. */
+export async function measuredDrafts(backend: Backend): Promise<DraftTime[] | undefined> {
+  if (backend.draft === undefined) return undefined;
   const batch = buildBatch([{ tokens: [0], start: 1, blocks: [0], wantLogits: 'none' }]);
-  let least = Number.POSITIVE_INFINITY;
-  for (let trial = 0; trial < TRIALS; trial++) {
-    const started = performance.now();
-    await backend.predict(batch);
-    least = Math.min(least, performance.now() - started);
+  const times: DraftTime[] = [];
+  let spentMs = 0;
+  for (const rounds of ROUNDS) {
+    if (spentMs > DRAFTS_MS) break;
+    const rows = Array.from({ length: rounds }, (_, round) => ({
+      parameters: greedyParameters,
+      position: 2 + round,
+      choice: 0,
+      forbidden: [],
+    }));
+    let least = Number.POSITIVE_INFINITY;
+    for (let trial = 0; trial < DRAFT_TRIALS; trial++) {
+      const started = performance.now();
+      await backend.draft(batch, [rows], Number.NEGATIVE_INFINITY);
+      const ms = performance.now() - started;
+      least = Math.min(least, ms);
+      spentMs += ms;
+    }
+    times.push({ rounds, ms: least });
   }
-  return least;
+  return times;
 }
 
 function stateOf(backend: Backend, sequence: Parameters<typeof ownSlot>[0]) {

@@ -470,7 +470,7 @@ export class Engine {
     const plan = this.#scheduler.plan(
       this.#wallMs(),
       speculation &&
-        ((decoding, load) => speculation.propose(this.#requests.answers(decoding), load, modelDrafts)),
+        ((sampling, load) => speculation.propose(this.#requests.answers(sampling), load, modelDrafts)),
       towerMs,
     );
     this.#tiers?.saveEvicted();
@@ -623,7 +623,7 @@ export class Engine {
   }
 
   #mtpOf(backend: Backend, { vocabSize }: EngineOptions): MtpDrafter | undefined {
-    if (backend.predict === undefined) return undefined;
+    if (backend.predict === undefined || backend.draft === undefined) return undefined;
     return new MtpDrafter({
       backend: backend as PredictingBackend,
       tables: this.#scheduler.tables,

@@ -8,7 +8,7 @@ import { readDenseLayers } from '../model/dense-layers.ts';
 import { openSpec } from '../model/open-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import { attentionsOf, isEncoder } from '../model/spec-walk.ts';
-import { calibratedBudget, measuredRound, measuredRows } from './calibrate.ts';
+import { calibratedBudget, measuredDrafts, measuredRows } from './calibrate.ts';
 import type { EngineOptions } from './engine.ts';
 import type { VisionLimits } from './images/prompt-images.ts';
 import type { EngineSettings, FromEngine } from './protocol.ts';
@@ -67,7 +67,7 @@ export async function loadEngine(
     });
     const speculates = (engine.speculation ?? true) && spec.headless !== true;
     const rowTimes = speculates ? await measuredRows(backend, () => onProgress(1)) : undefined;
-    const roundMs = speculates ? await measuredRound(backend) : undefined;
+    const draftTimes = speculates ? await measuredDrafts(backend) : undefined;
     releaseMeasured(backend);
     const { vocabSize } = spec;
     const dense = readClassifierHead(files, spec) ?? readDenseLayers(files);
@@ -81,7 +81,7 @@ export async function loadEngine(
       vision: visionLimits(spec),
       draft,
       rowTimes,
-      roundMs,
+      draftTimes,
       ...tierOptions(settings, warn),
       slots: settings.slots,
     };

@@ -62,7 +62,7 @@ export class OpenRequest<Request extends EngineRequest = EngineRequest> {
 }
 
 const noTokens: readonly number[] = [];
-const anyToken: readonly number[] = [0];
+const anyToken = 0;
 
 interface AnswerLimits {
   /** Prompt and answer together. */
@@ -128,9 +128,13 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
 
   /** The same of the token after that one, where it does not matter which that is. */
   rowAfterNext(): SampleRow | undefined {
-    const depends =
-      this.#samplers !== undefined || this.#thinking !== undefined || this.#matcher !== undefined;
-    return depends ? undefined : this.#sampleRow(anyToken, undefined);
+    const depends = this.#dependsOnTokens || this.#matcher !== undefined;
+    return depends ? undefined : this.#sampleRow([anyToken], undefined);
+  }
+
+  /** Whether, the grammar aside, it matters to a token which ones came before it. */
+  get #dependsOnTokens(): boolean {
+    return this.#samplers !== undefined || this.#thinking !== undefined;
   }
 
   /** What tokens spell, where a grammar must know it. */
@@ -154,6 +158,7 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
         return !matcher?.ended;
       },
       row: () => this.#possibleRow(tokens, matcher),
+      rows: (most) => this.#rowsAfter(tokens, matcher, most),
       likely: (most) => matcher?.likely(most) ?? { tokens: [], forced: 0 },
       ending: (most) => matcher?.ending(most) ?? [],
     };
@@ -195,6 +200,19 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
       if (error instanceof BudgetExceeded) return undefined;
       throw error;
     }
+  }
+
+  /** See `Lookahead.rows`. */
+  #rowsAfter(tokens: readonly number[], matcher: Matcher | undefined, most: number): SampleRow[] {
+    const first = this.#possibleRow(tokens, matcher);
+    if (first === undefined) return [];
+    const rows = [first];
+    const further = [...tokens];
+    for (let count = this.#dependsOnTokens ? 1 : most; rows.length < count; ) {
+      further.push(anyToken);
+      rows.push(this.#sampleRow(further, undefined));
+    }
+    return rows;
   }
 
   /** After further tokens; `matcher` is where they lead. */

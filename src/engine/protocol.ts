@@ -68,7 +68,7 @@ export interface EngineSettings {
     | 'draft'
     | 'newDrafter'
     | 'rowTimes'
-    | 'roundMs'
+    | 'draftTimes'
     | 'hostBytes'
     | 'slots'
   > & {

@@ -208,8 +208,10 @@ const defaults: SamplingParameters = {
 };
 
 /** For rows whose tokens are given, and only scored. */
+export const greedyParameters: SamplingParameters = { ...defaults, temperature: 0 };
+
 export function scoringParameters(alternatives: number): SamplingParameters {
-  return { ...defaults, temperature: 0, logprobs: alternatives };
+  return { ...greedyParameters, logprobs: alternatives };
 }
 
 export function validateSampling(request: SamplingRequest, context: SamplingContext): SamplingValidation {

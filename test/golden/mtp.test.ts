@@ -3,11 +3,19 @@
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type Backend, type CreateBackend, KEPT_STATES } from '../../src/compute/backend.ts';
+import {
+  type Backend,
+  BLOCK_TOKENS,
+  type CreateBackend,
+  type DraftedToken,
+  KEPT_STATES,
+} from '../../src/compute/backend.ts';
 import { buildBatch } from '../../src/compute/batch.ts';
 import { sizesOf, weightBytes } from '../../src/compute/memory.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { buildSpec } from '../../src/model/build-spec.ts';
+import { greedyParameters } from '../../src/sampling/parameters.ts';
+import type { SampleRow } from '../../src/sampling/sample-row.ts';
 import type { OpenedModel } from '../../src/weights/open-model.ts';
 import { asGguf, type GgufForm } from '../support/formula-gguf.ts';
 import { asFolder, formulaModel } from '../support/formula-model.ts';
@@ -42,6 +50,15 @@ function withBackend<T>(
   expect(spec.mtpProblem).toBeUndefined();
   return withHead({ spec, weights: opened.weights }, create, use);
 }
+
+/** By seed, and one in two of the tokens. */
+const draftRow = (position: number, choice: number): SampleRow => ({
+  parameters: { ...greedyParameters, temperature: 1, seed: { low: 7, high: 1 }, logprobs: 0 },
+  position,
+  choice,
+  forbidden: [],
+  mask: Uint32Array.of(0x55555555, 0x55555555),
+});
 
 const ggufForms: readonly (readonly [HeadModel, GgufForm])[] = [
   [
@@ -154,6 +171,74 @@ describe('an MTP head', () => {
       for (const [at, bytes] of kept.entries()) content.writeBlock(moved[at] as number, bytes);
       await backend.step(buildBatch([placed(tokens.slice(64), 64, moved)]));
       expect(await predict(backend, placed([next], computed, moved))).toEqual(alone);
+    });
+  });
+
+  it.each([
+    ['in TypeScript', createReferenceBackend],
+    ['in C++', cpu()],
+  ] as const)(
+    'drafts in one call what it predicts round by round, for each sequence as many tokens as it wants, %s',
+    async (_, create) => {
+      const { ids, computed } = attending;
+      await withBackend(gguf, create, async (backend) => {
+        await compute(backend, ids.slice(0, computed), 0);
+        await backend.step(
+          buildBatch([{ tokens: [3, 1, 4, 1, 5, 9], start: 0, blocks: [0], wantLogits: 'none' }]),
+        );
+        const sequences = [
+          { ...placed([ids[computed] as number], computed), rounds: 3 },
+          { tokens: [2], start: 6, blocks: [0], wantLogits: 'none', rounds: 7 } as const,
+        ];
+        const drafts = sequences.map(({ start, rounds }, which) =>
+          Array.from({ length: rounds }, (_, round) => draftRow(start + 1 + round, which)),
+        );
+        const wanted = sequences.map((): DraftedToken[] => []);
+        for (const [which, { tokens, start, blocks, rounds }] of sequences.entries()) {
+          const own = wanted[which] as DraftedToken[];
+          for (let round = 0; round < rounds; round++) {
+            const last = own.at(-1)?.token ?? (tokens[0] as number);
+            const logits = await predict(backend, {
+              tokens: [last],
+              start: start + round,
+              blocks,
+              wantLogits: 'none',
+            });
+            const [result] = backend.sampleRows(logits, 40, [drafts[which]?.[round] as SampleRow]);
+            if (result?.ok !== true) throw new Error('it samples');
+            own.push({ token: result.token, logprob: result.logprobs?.logprob as number });
+          }
+        }
+        const draft = async (rows: readonly (readonly SampleRow[])[], leastLogprob = -Infinity) =>
+          backend.draft?.(buildBatch(sequences), rows, leastLogprob);
+        expect(await draft(drafts)).toEqual(wanted);
+        expect(wanted.map(({ length }) => length)).toEqual([3, 7]);
+        // Where no token is allowed any more it ends, and others go on.
+        const none = { ...(drafts[0]?.[1] as SampleRow), mask: new Uint32Array(2) };
+        const cut = [[drafts[0]?.[0] as SampleRow, none, none], drafts[1] as SampleRow[]];
+        expect(await draft(cut)).toEqual([wanted[0]?.slice(0, 1), wanted[1]]);
+        // And where it is too unlikely: with the token that makes it so.
+        const [first, second] = (wanted[1] as DraftedToken[]).map(({ logprob }) => logprob) as [
+          number,
+          number,
+        ];
+        const likely = await draft(drafts, (first + second) / 2);
+        expect(likely?.[1]).toEqual(wanted[1]?.slice(0, first < (first + second) / 2 ? 1 : 2));
+      });
+    },
+  );
+
+  it('refuses drafts that would leave their blocks or have no token', async () => {
+    const { ids, computed } = attending;
+    await withBackend(gguf, cpu(), async (backend) => {
+      await compute(backend, ids.slice(0, computed), 0);
+      const batch = buildBatch([placed([ids[computed] as number], computed)]);
+      const room = BLOCK_TOKENS - (computed % BLOCK_TOKENS);
+      const rows = Array.from({ length: room + 1 }, (_, round) => draftRow(computed + 1 + round, 0));
+      await expect(backend.draft?.(batch, [rows], -1)).rejects.toThrow('blocks');
+      await expect(backend.draft?.(batch, [[]], -1)).rejects.toThrow('no draft');
+      await expect(backend.draft?.(batch, [], -1)).rejects.toThrow('must have its draft');
+      expect(await backend.draft?.(batch, [rows.slice(1)], -1)).toHaveLength(1);
     });
   });
 

@@ -5,12 +5,13 @@ import { headFormat } from '../../model/spec-walk.ts';
 import type { ImageInput, ImageView, VisionSpec } from '../../model/vision/vision-spec.ts';
 import { machineLimits } from '../../runtime/limits.ts';
 import { type NumaNode, numaNodes, threadNodes } from '../../runtime/numa-nodes.ts';
-import type { SampleRows } from '../../sampling/sample-row.ts';
+import { checkMasks, type SampleRow, type SampleRows } from '../../sampling/sample-row.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import {
   type Backend,
   type BackendOptions,
   type Batch,
+  type DraftedToken,
   type ImageRun,
   type KvContent,
   type KvType,
@@ -26,7 +27,7 @@ import type { TowerProgram } from '../tower/program.ts';
 import { ProgramRun, type ViewRun } from '../tower/program-run.ts';
 import type { Addon, ModelHandle, NativeTimeline } from './binding.ts';
 import { nativeContent } from './native-content.ts';
-import { createNativeSampler } from './sample-rows.ts';
+import { createNativeSampler, packDraftRows } from './sample-rows.ts';
 import { uploadModel } from './upload.ts';
 
 export interface CpuOptions extends BackendOptions {
@@ -89,7 +90,8 @@ class NativeBackend implements CpuBackend {
   readonly sampleRows: SampleRows;
   readonly content: KvContent;
   readonly beginImage?: (image: ImageInput) => ImageRun;
-  readonly predict?: (batch: Batch) => Promise<Float32Array>;
+  readonly predict?: NonNullable<Backend['predict']>;
+  readonly draft?: NonNullable<Backend['draft']>;
   readonly #addon: Addon;
   readonly #handle: ModelHandle;
   readonly #spec: ModelSpec;
@@ -128,7 +130,10 @@ class NativeBackend implements CpuBackend {
       checkIdle,
       head: headFormat(spec),
     });
-    if (mtp !== undefined) this.predict = (batch) => this.#predict(batch);
+    if (mtp !== undefined) {
+      this.predict = (batch) => this.#predict(batch);
+      this.draft = (batch, rows, leastLogprob) => this.#draft(batch, rows, leastLogprob);
+    }
     if (vision !== undefined && join !== undefined) {
       this.beginImage = (image) => this.#beginImage(vision, join, image);
     }
@@ -156,6 +161,34 @@ class NativeBackend implements CpuBackend {
     this.#logits = withRoom(this.#logits, size);
     await this.#compute(() => this.#addon.predict(this.#handle, batch, this.#logits));
     return this.#logits.subarray(0, size);
+  }
+
+  async #draft(
+    batch: Batch,
+    rows: readonly (readonly SampleRow[])[],
+    leastLogprob: number,
+  ): Promise<readonly (readonly DraftedToken[])[]> {
+    this.#requireIdle('draft between steps');
+    const rounds = rows.map(({ length }) => length);
+    checkPredictBatch(batch, this.#limits, this.#uses, rounds);
+    const all = rows.flat();
+    checkMasks(this.#spec.vocabSize, all);
+    this.#held.take(batch);
+    const tokens = new Int32Array(all.length).fill(-1);
+    const logprobs = new Float32Array(all.length);
+    const job = packDraftRows(all);
+    await this.#compute(() =>
+      this.#addon.draft(this.#handle, batch, Int32Array.from(rounds), job, leastLogprob, tokens, logprobs),
+    );
+    let from = 0;
+    return rounds.map((count) => {
+      const drafted: DraftedToken[] = [];
+      for (let at = from; at < from + count && (tokens[at] as number) >= 0; at++) {
+        drafted.push({ token: tokens[at] as number, logprob: logprobs[at] as number });
+      }
+      from += count;
+      return drafted;
+    });
   }
 
   releaseBlocks(blocks: Int32Array): void {

@@ -135,6 +135,19 @@ export interface Addon {
   step(model: ModelHandle, batch: Batch, logits: Float32Array, states: Float32Array): Promise<void>;
   /** See `Backend.predict`; `logits` has a row for each sequence. Never during a step. */
   predict(model: ModelHandle, batch: Batch, logits: Float32Array): Promise<void>;
+  /**
+   * See `Backend.draft`: `rounds` for each sequence, `job` has its rows, one sequence after the other, and `tokens` and `logprobs`
+   * have a place for each; from the end of a draft on they stay as they are. `job` is not changed meanwhile.
+   */
+  draft(
+    model: ModelHandle,
+    batch: Batch,
+    rounds: Int32Array,
+    job: SampleJob,
+    leastLogprob: number,
+    tokens: Int32Array,
+    logprobs: Float32Array,
+  ): Promise<void>;
   /** Begins to run the vision tower over a view of three bytes a pixel; may be called during a step. */
   beginView(model: ModelHandle, program: TowerProgram, rgb: Uint8Array): ViewHandle;
   /** Computes `count` rows of an operation of the program; on a GPU it launches them. Never during a step. */

@@ -1,6 +1,7 @@
 // Samples in native code: packs rows into flat arrays and unpacks results. Random numbers are made here, so there is one
 // generator.
 
+import { plainRow } from '../../sampling/chain.ts';
 import { uniformAt } from '../../sampling/random.ts';
 import type { SampleResult, SampleRow, SampleRows } from '../../sampling/sample-row.ts';
 import { isGreedy, withChains } from '../../sampling/sampler.ts';
@@ -11,6 +12,7 @@ const NONE = new Int32Array(0);
 /** Columns of a job's `reals` and `integers`. */
 const REALS = 8;
 const INTEGERS = 4;
+const LOGPROBS_COLUMN = 1;
 const MASK_COLUMN = 2;
 /** Native code needs a mass above 0. Weights sum to less than 2^64, so that this share still selects one token. */
 const LEAST_SHARE = 2 ** -64;
@@ -35,6 +37,13 @@ function emptyOutput(rows: number, stride: number): SampleOutput {
     topTokens: new Int32Array(rows * stride),
     topLogprobs: new Float32Array(rows * stride),
   };
+}
+
+/** Tokens are wanted of these rows, and how likely each was; none needs a chain of samplers. */
+export function packDraftRows(rows: readonly SampleRow[]): SampleJob {
+  const job = packRows(rows.map(plainRow));
+  for (let index = 0; index < rows.length; index++) job.integers[index * INTEGERS + LOGPROBS_COLUMN] = 0;
+  return { ...job, stride: 0 };
 }
 
 function packRows(rows: readonly SampleRow[]): SampleJob {
@@ -83,7 +92,7 @@ function writeReals(reals: Float64Array, at: number, { parameters, position, cho
 
 function writeIntegers(integers: Int32Array, at: number, { parameters, given }: SampleRow): void {
   integers[at] = parameters.topK;
-  integers[at + 1] = parameters.logprobs ?? -1;
+  integers[at + LOGPROBS_COLUMN] = parameters.logprobs ?? -1;
   integers[at + MASK_COLUMN] = -1;
   integers[at + 3] = given ?? -1;
 }

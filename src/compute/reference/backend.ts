@@ -2,11 +2,13 @@
 // readability over speed.
 
 import type { ImageInput } from '../../model/vision/vision-spec.ts';
+import type { SampleRow } from '../../sampling/sample-row.ts';
 import { sampleRows } from '../../sampling/sampler.ts';
 import { type Backend, type Batch, type CreateBackend, stateSlotsOf } from '../backend.ts';
 import { batchLimits, checkBatch, checkPredictBatch, rowAdapters } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { referenceContent } from './content.ts';
+import { draftRounds } from './draft-rounds.ts';
 import { forward, predict } from './forward.ts';
 import { KvCache } from './kv-cache.ts';
 import type { RowAdapters } from './linear.ts';
@@ -36,6 +38,13 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
     if (open === undefined) throw new Error('the backend is closed');
     return open;
   };
+  const predictRows = async (batch: Batch): Promise<Float32Array> => {
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    const { weights, cache, recurrentStates, held } = opened();
+    adapters.current = rowAdapters(batch);
+    held.take(batch);
+    return predict(spec, weights, cache, recurrentStates, batch);
+  };
   return {
     name: 'reference',
     blockCount,
@@ -51,12 +60,13 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
     },
     ...(spec.mtp && {
       async predict(batch: Batch) {
-        await new Promise<void>((resolve) => setImmediate(resolve));
-        const { weights, cache, recurrentStates, held } = opened();
         checkPredictBatch(batch, limits);
-        adapters.current = rowAdapters(batch);
-        held.take(batch);
-        return predict(spec, weights, cache, recurrentStates, batch);
+        return predictRows(batch);
+      },
+      async draft(batch: Batch, rows: readonly (readonly SampleRow[])[], leastLogprob: number) {
+        const rounds = rows.map(({ length }) => length);
+        checkPredictBatch(batch, limits, undefined, rounds);
+        return draftRounds(batch, { rows, leastLogprob, vocabSize: spec.vocabSize }, predictRows);
       },
     }),
     ...(spec.vision && {

@@ -46,7 +46,10 @@ export type DraftSource =
   | 'word-completion'
   /** That word ends here. */
   | 'word-end'
-  /** A smaller model sampled it. */
-  | 'draft-model'
-  /** The model's own MTP head sampled it, after `matchLength` others. */
-  | 'mtp-head';
+  | ModelSource;
+
+/**
+ * A smaller model sampled it, or the model's own MTP head: `matchLength` says how likely it took it for, from 1 on. 0 is the first token of a
+ * draft, however likely.
+ */
+export type ModelSource = 'draft-model' | 'mtp-head';

@@ -3,6 +3,9 @@
 
 import type { DraftSource, DraftToken } from '../scheduler/draft.ts';
 
+/** Of models, by how likely they took the token for: a little less, since they are not the model. */
+const likely = { 1: 0.15, 2: 0.35, 3: 0.5, 4: 0.65, 5: 0.8, 6: 0.88, 7: 0.93, 8: 0.96 } as const;
+
 /** Before anything was seen: by match length, each from that one up to the next. */
 const PRIORS: Readonly<Record<DraftSource, Readonly<Record<number, number>>>> = {
   'prompt-lookup': { 0: 0.2, 2: 0.35, 3: 0.5, 4: 0.65, 8: 0.85 },
@@ -14,9 +17,8 @@ const PRIORS: Readonly<Record<DraftSource, Readonly<Record<number, number>>>> = 
   'grammar-end': { 0: 0.2 },
   'word-completion': { 0: 0.4, 2: 0.6, 3: 0.8 },
   'word-end': { 0: 0.6 },
-  'draft-model': { 0: 0.6 },
-  // The head is made for the first one, and is given its own states for those after it.
-  'mtp-head': { 0: 0.7, 1: 0.6, 2: 0.5, 3: 0.45, 4: 0.4 },
+  'draft-model': { 0: 0.6, ...likely },
+  'mtp-head': { 0: 0.7, ...likely },
 };
 const LONGEST_MATCH = 8;
 /** Weight of what was seen before, after one more token. */

@@ -83,7 +83,7 @@ function gain(
   const load = { tokens: streams, sequences: streams, attended: 0 };
   let [withDrafts, without] = [0, 0];
   for (let made = 0; made < streams * tokens; ) {
-    const counts = lengths.couldPay(streams, load)
+    const counts = lengths.couldPay(load)
       ? lengths.of(
           rates.map((one) => chain(one.of(predicted), 31)),
           load,
@@ -144,9 +144,9 @@ it('drafts are judged as if prompts beside them were computed already', () => {
   const load = { tokens: 512, sequences: 2, attended: 131_000 };
   // A row costs as much as a step: none pays, however long the prompt makes the step.
   const steep = new DraftLengths([1, 4, 8].map((rows) => ({ rows, ms: rows })));
-  expect(steep.couldPay(1, load)).toBe(false);
+  expect(steep.couldPay(load)).toBe(false);
   const flat = new DraftLengths([1, 4, 8].map((rows) => ({ rows, ms: 1 })));
-  expect(flat.couldPay(1, load)).toBe(true);
+  expect(flat.couldPay(load)).toBe(true);
   expect(flat.of([[0.9, 0.8]], load)).toEqual([2]);
 });
 
@@ -155,24 +155,51 @@ it('what a round of an MTP head was measured to take counts before the first one
     { rows: 1, ms: 1 },
     { rows: 8, ms: 2 },
   ];
-  const often = () => 0.9;
-  expect(new DraftLengths(rows, 0.1).rounds(1, often)).toBeGreaterThan(3);
-  expect(new DraftLengths(rows, 1.5).rounds(1, often)).toBe(0);
-  const lengths = new DraftLengths(rows, 0.1);
-  lengths.observeRounds({ sequences: 1, rounds: 1, ms: 3 });
-  expect(lengths.rounds(1, often)).toBeGreaterThan(0);
-  for (let times = 0; times < 30; times++) lengths.observeRounds({ sequences: 1, rounds: 1, ms: 3 });
-  expect(lengths.rounds(1, often)).toBe(0);
-  for (let times = 0; times < 5; times++) lengths.observeRounds({ sequences: 1, rounds: 1, ms: 0.1 });
-  expect(lengths.rounds(1, often)).toBeGreaterThan(3);
+  const times = (first: number, eighth: number) => [
+    { rounds: 1, ms: first },
+    { rounds: 8, ms: eighth },
+  ];
+  expect(new DraftLengths(rows, times(0.1, 0.8)).limits(1, 0.9).rounds).toBeGreaterThan(3);
+  expect(new DraftLengths(rows, times(1.5, 12)).limits(1, 0.9).rounds).toBe(0);
+  const lengths = new DraftLengths(rows, times(0.1, 0.8));
+  lengths.observeDraft(1, { rounds: 1, ms: 3 });
+  expect(lengths.limits(1, 0.9).rounds).toBeGreaterThan(0);
+  for (let n = 0; n < 30; n++) lengths.observeDraft(1, { rounds: 1, ms: 3 });
+  expect(lengths.limits(1, 0.9).rounds).toBe(0);
+  for (let n = 0; n < 5; n++) lengths.observeDraft(1, { rounds: 1, ms: 0.1 });
+  expect(lengths.limits(1, 0.9).rounds).toBeGreaterThan(3);
+});
+
+it('drafts whose rounds cost little next to the call are long, however dear the first round is', () => {
+  const rows = [
+    { rows: 1, ms: 1 },
+    { rows: 8, ms: 1.4 },
+  ];
+  const lengths = new DraftLengths(rows, [
+    { rounds: 1, ms: 0.5 },
+    { rounds: 8, ms: 0.6 },
+  ]);
+  expect(lengths.limits(1, 0.95).rounds).toBe(8);
+  // What one of four rounds took says what one of eight will.
+  for (let n = 0; n < 100; n++) lengths.observeDraft(1, { rounds: 4, ms: 9 });
+  expect(lengths.limits(1, 0.95).rounds).toBe(0);
+});
+
+it('a draft before the first step says nothing where no step was measured: it has no unit to be told in', () => {
+  const lengths = new DraftLengths();
+  lengths.observeDraft(1, { rounds: 1, ms: 20 });
+  expect(lengths.limits(1, 0.9).rounds).toBeGreaterThan(0);
+  const measured = new DraftLengths([1, 8].map((rows) => ({ rows, ms: 1 })));
+  measured.observeDraft(1, { rounds: 1, ms: 20 });
+  expect(measured.limits(1, 0.9).rounds).toBe(0);
 });
 
 it('a draft model is asked for as many rounds as pay, and now and then for one where none does', () => {
   const lengths = new DraftLengths([1, 4, 8].map((rows) => ({ rows, ms: 1 })));
-  expect(lengths.rounds(1, () => 0.9)).toBeGreaterThan(2);
-  expect(lengths.rounds(1, () => 0.1)).toBe(0);
-  lengths.observeRounds({ sequences: 1, rounds: 2, ms: 200 });
-  const asked = Array.from({ length: 130 }, () => lengths.rounds(1, () => 0.9));
+  expect(lengths.limits(1, 0.9).rounds).toBeGreaterThan(2);
+  expect(lengths.limits(1, 0.1).rounds).toBe(0);
+  lengths.observeDraft(1, { rounds: 2, ms: 200 });
+  const asked = Array.from({ length: 130 }, () => lengths.limits(1, 0.9).rounds);
   expect(asked.filter((rounds) => rounds > 0)).toEqual([1, 1]);
 });
 

@@ -2,6 +2,7 @@
 // rates and by what steps were measured to take.
 
 import type { StepLoad, StepPlan } from '../scheduler/step-plan.ts';
+import type { DraftLimits } from './drafter.ts';
 import { RowCosts, type RowTime } from './row-costs.ts';
 
 /**
@@ -10,80 +11,100 @@ import { RowCosts, type RowTime } from './row-costs.ts';
  */
 const LEAST_GAIN = { few: 0.02, many: 0.3 } as const;
 const FEW_SEQUENCES = 8;
-/** The part of a step that a round of a model that drafts is thought to take, before it was measured. */
-const ROUND_SHARE = 0.15;
-/** What disturbs a round only makes it longer: a short one is believed sooner. */
+/** What a draft is thought to take before one was measured, in steps. */
+const USUAL_DRAFT: DraftShare = { call: 0, round: 0.15 };
+/** A round takes at least this part of a draft of one. */
+const LEAST_ROUND_SHARE = 0.1;
+/** What disturbs a draft only makes it longer: a short one is believed sooner. */
 const ROUND_LEARNING = { shorter: 0.5, longer: 0.1 } as const;
 /** Steps after which a draft model that does not pay is tried again. */
 const ROUND_AGAIN_AFTER = 64;
 const MAX_ROUNDS = 8;
+/** A draft goes on at least as long as it is as likely as this. */
+const MOST_CERTAINTY = 0.9;
 
-/** What rounds of the draft model took. */
-interface RoundTime {
-  readonly sequences: number;
+/** What a model took to draft, one round after the other. */
+export interface DraftTime {
   readonly rounds: number;
   readonly ms: number;
 }
 
+/** Of a draft in steps of one row: what it takes whatever its length, and each round. */
+interface DraftShare {
+  readonly call: number;
+  readonly round: number;
+}
+
 export class DraftLengths {
   readonly #rowCosts: RowCosts;
-  /** A round of the draft model, by the sequences that it drafts for. */
-  readonly #roundMs = new Map<number, number>();
+  /** Where it was measured before the first step. */
+  readonly #draftShare: DraftShare | undefined;
+  /** By the sequences that are drafted for, how many times as long as expected it takes. */
+  readonly #draftFactors = new Map<number, number>();
   #sinceRound = 0;
 
-  /** A round for one sequence in steps of one row, where it was measured before the first step. */
-  readonly #roundShare: number | undefined;
-
-  /** `rowTimes`: what steps of several rows were measured to take; `roundMs`: what a round for one sequence was. */
-  constructor(rowTimes?: readonly RowTime[], roundMs?: number) {
+  /** What was measured before the first step: steps of several rows, and drafts of two lengths for one sequence, the shorter one first. */
+  constructor(rowTimes?: readonly RowTime[], draftTimes?: readonly DraftTime[]) {
     this.#rowCosts = new RowCosts(rowTimes);
-    const [first] = rowTimes ?? [];
-    if (roundMs !== undefined && first !== undefined) this.#roundShare = roundMs / first.ms;
+    const [row] = rowTimes ?? [];
+    if (draftTimes !== undefined && row !== undefined) this.#draftShare = shareOf(draftTimes, row.ms);
+  }
+
+  /** Whether a step in which so many decode has no drafts, so that it is known what they cost. */
+  goesWithout(sequences: number): boolean {
+    return !this.#rowCosts.isFresh(sequences);
   }
 
   /** Whether a draft token would pay in this step if it were surely accepted. Now and then a step goes without, to be measured. */
-  couldPay(decoding: number, { sequences }: StepLoad): boolean {
-    if (decoding === sequences && !this.#rowCosts.isFresh(sequences)) return false;
+  couldPay({ sequences, tokens }: StepLoad): boolean {
+    if (tokens === sequences && this.goesWithout(sequences)) return false;
     const stepMs = this.#stepMs(sequences);
     return (sequences + 1) * stepMs(0) > sequences * stepMs(1);
   }
 
-  /** `probabilities`: of each sequence that decodes, for each of its draft tokens, that it and all before it are accepted. */
-  of(probabilities: readonly (readonly number[])[], { sequences }: StepLoad): number[] {
-    return draftLengths(probabilities, sequences, this.#stepMs(sequences));
+  /**
+   * `probabilities`: of each sequence that gets a token, for each of its draft tokens, that it and all before it are accepted; `draftMs`:
+   * what it took a model to draft them, whatever their lengths will be.
+   */
+  of(probabilities: readonly (readonly number[])[], { sequences }: StepLoad, draftMs = 0): number[] {
+    const [stepMs, spentMs] = [this.#stepMs(sequences), this.#rowCosts.usually(draftMs) ?? 0];
+    return draftLengths(probabilities, sequences, (draftTokens) => spentMs + stepMs(draftTokens));
   }
 
   /**
-   * How many tokens a draft model should draft for each sequence, one round after the other; `acceptanceRate`: of the one at
-   * `depth`, counted from 0.
+   * How far a model should draft for each of so many sequences; `acceptanceRate`: of a token, where it is not known yet how likely the
+   * model takes it for. Not at all where drafts of no length would pay; otherwise until one more token would bring less than it costs.
    */
-  rounds(sequences: number, acceptanceRate: (depth: number) => number): number {
+  limits(sequences: number, acceptanceRate: number): DraftLimits {
     this.#sinceRound += 1;
-    const roundMs =
-      this.#roundMs.get(sequences) ??
-      this.#expectedRoundMs(sequences) ??
-      ROUND_SHARE * this.#rowCosts.of(sequences);
-    const stepMs = (rounds: number) => this.#rowCosts.of(sequences * (1 + rounds)) + rounds * roundMs;
-    let probability = 1;
-    const probabilities = Array.from({ length: MAX_ROUNDS }, (_, depth) => {
-      probability *= acceptanceRate(depth);
-      return probability;
-    });
-    const [best] = draftLengths([probabilities], 1, stepMs);
-    const rounds = best === 0 && this.#sinceRound >= ROUND_AGAIN_AFTER ? 1 : (best as number);
-    if (rounds > 0) this.#sinceRound = 0;
-    return rounds;
+    const factor = this.#draftFactors.get(sequences) ?? 1;
+    const draftMs = (rounds: number) => (rounds === 0 ? 0 : factor * this.#expectedMs(sequences, rounds));
+    const stepMs = (rounds: number) => this.#rowCosts.of(sequences * (1 + rounds)) + draftMs(rounds);
+    const probabilities = Array.from({ length: MAX_ROUNDS }, (_, depth) => acceptanceRate ** (depth + 1));
+    const [best = 0] = draftLengths([probabilities], 1, stepMs);
+    if (best === 0 && this.#sinceRound < ROUND_AGAIN_AFTER) return { rounds: 0, leastLogprob: 0 };
+    this.#sinceRound = 0;
+    if (best === 0) return { rounds: 1, leastLogprob: 0 };
+    const tokens = probabilities.slice(0, best).reduce((sum, probability) => sum + probability, 1);
+    const nextMs = (stepMs(MAX_ROUNDS) - stepMs(0)) / MAX_ROUNDS;
+    // What another token would cost, in tokens; it is accepted if those before it are, and then at the usual rate.
+    const least = (nextMs * tokens) / stepMs(best) / acceptanceRate;
+    return { rounds: MAX_ROUNDS, leastLogprob: Math.log(Math.min(least, MOST_CERTAINTY)) };
   }
 
-  observeRounds({ sequences, rounds, ms }: RoundTime): void {
-    const each = this.#rowCosts.usually(ms / rounds);
-    const before = this.#roundMs.get(sequences) ?? this.#expectedRoundMs(sequences) ?? each;
-    const learning = each < before ? ROUND_LEARNING.shorter : ROUND_LEARNING.longer;
-    this.#roundMs.set(sequences, before + learning * (each - before));
+  /** A draft for so many sequences took that. */
+  observeDraft(sequences: number, { rounds, ms }: DraftTime): void {
+    const usualMs = this.#rowCosts.usually(ms);
+    if (usualMs === undefined) return;
+    const factor = usualMs / this.#expectedMs(sequences, rounds);
+    const before = this.#draftFactors.get(sequences) ?? (this.#draftShare === undefined ? factor : 1);
+    const learning = factor < before ? ROUND_LEARNING.shorter : ROUND_LEARNING.longer;
+    this.#draftFactors.set(sequences, before + learning * (factor - before));
   }
 
-  #expectedRoundMs(sequences: number): number | undefined {
-    return this.#roundShare === undefined ? undefined : this.#roundShare * this.#rowCosts.of(sequences);
+  #expectedMs(sequences: number, rounds: number): number {
+    const { call, round } = this.#draftShare ?? USUAL_DRAFT;
+    return (call + rounds * round) * this.#rowCosts.of(sequences);
   }
 
   observe({ items, load }: StepPlan, ms: number): void {
@@ -98,6 +119,16 @@ export class DraftLengths {
   #stepMs(sequences: number): (draftTokens: number) => number {
     return (draftTokens) => this.#rowCosts.of(sequences + draftTokens);
   }
+}
+
+/** Measurements waver: a longer draft takes longer, and the first round is no cheaper than the others. */
+function shareOf([short, long]: readonly DraftTime[], rowMs: number): DraftShare | undefined {
+  if (short === undefined) return undefined;
+  const mostRoundMs = short.ms / short.rounds;
+  if (long === undefined) return { call: 0, round: mostRoundMs / rowMs };
+  const between = (long.ms - short.ms) / (long.rounds - short.rounds);
+  const roundMs = Math.min(Math.max(between, LEAST_ROUND_SHARE * mostRoundMs), mostRoundMs);
+  return { call: (short.ms - short.rounds * roundMs) / rowMs, round: roundMs / rowMs };
 }
 
 /** How many of each sequence's draft tokens are worth their rows, where a step with them takes `stepMs`. */

@@ -6,8 +6,16 @@ import type { Backend } from '../../compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../compute/batch.ts';
 import type { ModelSpec } from '../../model/spec.ts';
 import { BlockTables } from '../cache/block-tables.ts';
+import type { DraftToken } from '../scheduler/draft.ts';
 import { Sequence } from '../scheduler/sequence.ts';
-import type { DraftJob, ModelDrafter } from './drafter.ts';
+import {
+  type Drafted,
+  type DraftJob,
+  type DraftLimits,
+  type ModelDrafter,
+  sampledToken,
+  tokenOfModel,
+} from './drafter.ts';
 
 /** Tokens of all sequences together that are computed at most before drafting begins: the large model waits meanwhile. */
 const CATCH_UP_ROWS = 256;
@@ -31,12 +39,12 @@ interface Mirror {
 
 /** A draft that is being made. */
 interface OpenDraft extends Mirror, DraftJob {
-  readonly tokens: number[];
+  readonly tokens: DraftToken[];
+  logprob: number;
 }
 
 export class DraftModel implements ModelDrafter {
   readonly source = 'draft-model';
-  readonly countsDepth = false;
   readonly #options: DraftModelOptions;
   readonly #tables: BlockTables;
   readonly #mirrors = new Map<Sequence, Mirror>();
@@ -96,16 +104,18 @@ export class DraftModel implements ModelDrafter {
     return ready;
   }
 
-  /** Up to `most` tokens for each; those that get none are left out. */
-  async draft(jobs: readonly DraftJob[], most: number): Promise<ReadonlyMap<Sequence, readonly number[]>> {
+  async draft(jobs: readonly DraftJob[], { rounds: most, leastLogprob }: DraftLimits): Promise<Drafted> {
     const drafts = jobs.flatMap((job): OpenDraft[] => {
       const mirror = this.#mirrors.get(job.sequence);
-      return mirror === undefined ? [] : [{ ...job, ...mirror, tokens: [] }];
+      return mirror === undefined ? [] : [{ ...job, ...mirror, tokens: [], logprob: 0 }];
     });
     let going = drafts;
-    for (let round = 0; round < most && going.length > 0; round++) going = await this.#round(going);
+    let rounds = 0;
+    for (; rounds < most && going.length > 0; rounds++) {
+      going = (await this.#round(going)).filter(({ logprob }) => logprob >= leastLogprob);
+    }
     const begun = drafts.filter(({ tokens }) => tokens.length > 0);
-    return new Map(begun.map(({ sequence, tokens }) => [sequence, tokens]));
+    return { drafts: new Map(begun.map(({ sequence, tokens }) => [sequence, tokens])), rounds };
   }
 
   release(sequence: Sequence): void {
@@ -135,7 +145,8 @@ export class DraftModel implements ModelDrafter {
     const logits = await this.#compute(
       going.map(({ copy, tokens, written }) => ({
         // The first round also computes what came since the last draft.
-        tokens: tokens.length === 0 ? copy.tokens.subarray(copy.computed) : tokens.slice(-1),
+        tokens:
+          tokens.length === 0 ? copy.tokens.subarray(copy.computed) : [(tokens.at(-1) as DraftToken).token],
         start: copy.computed + written.length,
         blocks: copy.blocks,
         wantLogits: 'last',
@@ -190,16 +201,17 @@ export class DraftModel implements ModelDrafter {
   }
 
   /** Adds the next token to a draft; false where there is none. */
-  #sample({ copy, lookahead, tokens, written }: OpenDraft, logits: Float32Array): boolean {
+  #sample(draft: OpenDraft, logits: Float32Array): boolean {
+    const { copy, lookahead, tokens, written } = draft;
     if (!isHeld(copy)) return false;
     // The last token counts as written, not as computed: a sequence always has one to compute.
     this.#tables.advance(copy, copy.remaining - 1);
-    written.push(tokens.at(-1) ?? (copy.storage[copy.length - 1] as number));
-    const row = lookahead.row();
+    written.push(tokens.at(-1)?.token ?? (copy.storage[copy.length - 1] as number));
     const { backend, vocabSize } = this.#options;
-    const result = row && backend.sampleRows(logits, vocabSize, [row])[0];
-    if (result?.ok !== true || !lookahead.accept(result.token)) return false;
-    tokens.push(result.token);
+    const sampled = sampledToken(backend, logits, vocabSize, lookahead);
+    if (sampled === undefined) return false;
+    tokens.push(tokenOfModel(this.source, sampled));
+    draft.logprob += sampled.logprob;
     return true;
   }
 

@@ -43,10 +43,12 @@ export class RowCosts {
   #steps = 0;
   /** What is usual, by rows. */
   readonly #usual: Float64Array;
+  readonly #isMeasured: boolean;
 
   /** `before`: measured before the first step, fewer rows first. */
   constructor(before: readonly RowTime[] = USUAL) {
-    this.#usual = curveThrough(before.length < 2 ? USUAL : withoutPeaks(before));
+    this.#isMeasured = before !== USUAL && before.length >= 2;
+    this.#usual = curveThrough(this.#isMeasured ? withoutPeaks(before) : USUAL);
   }
 
   /** Whether there was a step of `rows` not long ago: others need one to be compared with. */
@@ -82,9 +84,9 @@ export class RowCosts {
     this.#comparisons[rows] = Math.min(MOST_COMPARISONS, (this.#comparisons[rows] as number) + 1);
   }
 
-  /** Milliseconds of now, in the machine's usual state. */
-  usually(ms: number): number {
-    return ms / this.#pace;
+  /** Milliseconds of now, in the machine's usual state; undefined before the first step where none was measured. */
+  usually(ms: number): number | undefined {
+    return this.#steps > 0 || this.#isMeasured ? ms / this.#pace : undefined;
   }
 
   /** Milliseconds, in the machine's usual state; only comparisons count. */

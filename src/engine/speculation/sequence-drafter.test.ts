@@ -14,6 +14,7 @@ const ofModel = { source: 'draft-model', matchLength: 0 } as const;
 const anything = (): Lookahead => ({
   accept: (token) => token !== 99,
   row: () => undefined,
+  rows: () => [],
   likely: () => ({ tokens: [], forced: 0 }),
   ending: () => [],
 });

@@ -75,6 +75,7 @@ export class SequenceDrafter {
       if (accepted === sampled.length) break;
       const isAccepted = each.token === sampled[accepted];
       this.#rates.observe(each, isAccepted);
+      if (accepted === 0 && isOfModel(each)) this.#rates.observe({ ...each, matchLength: 0 }, isAccepted);
       if (!isAccepted) break;
       accepted += 1;
     }
@@ -106,6 +107,10 @@ export class SequenceDrafter {
     if (first !== undefined) return { ...known, token: first.token };
     return lookahead.accept(known.token) ? known : undefined;
   }
+}
+
+function isOfModel({ source }: DraftToken): boolean {
+  return source === 'draft-model' || source === 'mtp-head';
 }
 
 /** What a grammar says of the text that comes, looked up again where it ends or something else is proposed. */

@@ -9,7 +9,7 @@ import type { Draft } from '../scheduler/draft.ts';
 import type { Sequence } from '../scheduler/sequence.ts';
 import type { StepLoad, StepPlan } from '../scheduler/step-plan.ts';
 import { AcceptanceRates } from './acceptance-rates.ts';
-import { DraftLengths } from './draft-lengths.ts';
+import { DraftLengths, type DraftTime } from './draft-lengths.ts';
 import { DraftModel, type DraftModelOptions } from './draft-model.ts';
 import type { Drafter, ModelDrafter, ModelDrafts } from './drafter.ts';
 import type { MtpDrafter } from './mtp-drafter.ts';
@@ -24,8 +24,8 @@ export interface SpeculationOptions {
   readonly draft?: DraftModelOptions | undefined;
   /** What steps of several rows were measured to take. Default: what is usual. */
   readonly rowTimes?: readonly RowTime[] | undefined;
-  /** What a draft token of the model's own head was measured to take, for one sequence. Default: what is usual. */
-  readonly roundMs?: number | undefined;
+  /** What drafts of the model's own head were measured to take, for one sequence. Default: what is usual. */
+  readonly draftTimes?: readonly DraftTime[] | undefined;
   /** Who drafts. Default: prompt lookup, the n-gram cache and word completion. */
   readonly newDrafter?: (request: AnswerRequest, tokens: Int32Array) => Drafter;
 }
@@ -41,13 +41,15 @@ export class SpeculativeDecoding {
   /** Of a draft: an MTP head goes on from the state of the last token that was accepted, of which blocks keep few. */
   readonly #mostTokens: number;
   readonly #model: ModelDrafter | undefined;
+  /** What the model took to draft for the next step. */
+  #draftMs = 0;
 
   /** `blocks`: how many of a draft model's may hold memory. `head`: the model's own, which drafts where no draft model is given. */
   constructor(options: SpeculationOptions, blocks: number, head?: MtpDrafter) {
     this.#options = options;
     this.#lengths = new DraftLengths(
       options.rowTimes,
-      options.draft === undefined ? options.roundMs : undefined,
+      options.draft === undefined ? options.draftTimes : undefined,
     );
     this.#model = options.draft === undefined ? head : new DraftModel(options.draft);
     this.#mostTokens = head === undefined ? Number.POSITIVE_INFINITY : KEPT_STATES - 1;
@@ -69,42 +71,35 @@ export class SpeculativeDecoding {
 
   /** Before a step: lets the model draft for those that decode, where no drafter knows better. */
   async runModel(running: readonly OpenAnswer[], nowMs: () => number): Promise<ModelDrafts> {
+    this.#draftMs = 0;
     const model = this.#model;
     if (model === undefined) return noModelDrafts;
+    const decoding = running.filter(({ sequence }) => sequence.remaining === 1);
+    if (this.#lengths.goesWithout(decoding.length)) return noModelDrafts;
     const { source } = model;
-    const jobs = running
-      .filter(({ sequence }) => {
-        const drafter = this.#drafters.get(sequence);
-        return sequence.remaining === 1 && model.fits(sequence) && drafter?.knowsBetterThan(source) === false;
-      })
+    const jobs = decoding
+      .filter((open) => model.fits(open.sequence) && !this.#drafterOf(open).knowsBetterThan(source))
       .map((open) => ({ sequence: open.sequence, lookahead: open.lookahead() }));
     if (jobs.length === 0) return noModelDrafts;
-    const matchLength = (depth: number) => (model.countsDepth ? depth : 0);
-    const rate = (depth: number) => this.#rates.of({ source, matchLength: matchLength(depth) });
-    const most = this.#lengths.rounds(jobs.length, rate);
-    if (most === 0) return noModelDrafts;
+    const limits = this.#lengths.limits(jobs.length, this.#rates.of({ source, matchLength: 0 }));
+    if (limits.rounds === 0) return noModelDrafts;
     const ready = await model.catchUp(jobs);
     const startedMs = nowMs();
-    const drafts = await model.draft(ready, most);
-    const rounds = Math.max(0, ...[...drafts.values()].map(({ length }) => length));
+    const { drafts, rounds } = await model.draft(ready, limits);
     const ms = nowMs() - startedMs;
-    if (rounds > 0) this.#lengths.observeRounds({ sequences: drafts.size, rounds, ms });
-    return new Map(
-      [...drafts].map(([sequence, tokens]) => [
-        sequence,
-        tokens.map((token, depth) => ({ token, source, matchLength: matchLength(depth) })),
-      ]),
-    );
+    this.#draftMs = ms;
+    if (rounds > 0) this.#lengths.observeDraft(ready.length, { rounds, ms });
+    return drafts;
   }
 
-  /** Drafts for the answers that decode in a step, which is `load` without them. */
+  /** Drafts for the answers that get a token in a step, which is `load` without them. */
   propose(
-    decoding: readonly OpenAnswer[],
+    sampling: readonly OpenAnswer[],
     load: StepLoad,
     modelDrafts: ModelDrafts = noModelDrafts,
   ): ReadonlyMap<Sequence, Draft> {
-    if (!this.#lengths.couldPay(decoding.length, load)) return new Map();
-    const proposed = decoding.map((open) => {
+    if (!this.#lengths.couldPay(load)) return new Map();
+    const proposed = sampling.map((open) => {
       const { sequence } = open;
       const most = Math.min(sequence.maxTokens - 1 - sequence.length, this.#mostTokens);
       return this.#drafterOf(open).propose(open.lookahead(), most, modelDrafts.get(sequence));
@@ -112,9 +107,10 @@ export class SpeculativeDecoding {
     const lengths = this.#lengths.of(
       proposed.map((tokens) => tokens.map(({ probability }) => probability)),
       load,
+      this.#draftMs,
     );
     return new Map(
-      decoding.map((open, i) => [
+      sampling.map((open, i) => [
         open.sequence,
         draftOf(open, proposed[i] as ProposedToken[], lengths[i] as number),
       ]),
