@@ -2,6 +2,7 @@
 // and have the right shape.
 
 import { join } from 'node:path';
+import { isEagle3Config } from '../weights/eagle3-files.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
 import { architectureOf } from './architectures.ts';
@@ -61,11 +62,17 @@ export function describeModel(opened: OpenedModel, options: BuildSpecOptions = {
     opened.format === 'gguf'
       ? ggufConfig(opened.path, opened.metadata, opened.weights)
       : huggingFaceConfig(join(opened.directory, 'config.json'), opened.config);
+  if (isEagle3Config(written.fields)) throw headAlone(written);
   const architecture = architectureOf(written, naming);
   const defaults = naming === 'gguf' ? architecture.ggufDefaults : architecture.defaults;
   const named = withUsualNames(written, architecture.otherNames ?? {});
   const config = withLayerLists(withDefaults(named, defaults ?? {}), architecture.layerLists ?? []);
   return { architecture, config, sizes: modelSizes(config, modelContext(config), options.contextLength) };
+}
+
+function headAlone(config: Config): ModelFileError {
+  const problem = 'is that of an EAGLE-3 head, which drafts for a model and is none';
+  return configError(config, 'architectures', problem, 'Give its model, and the head as `draft`.');
 }
 
 function namingOf({ format }: OpenedModel): Naming {

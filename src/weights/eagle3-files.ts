@@ -27,8 +27,10 @@ export const eagle3Prefix = 'model.eagle3.';
 /** Whether a folder holds a head in place of a model. False where nothing can be read. */
 export function isEagle3Folder(directory: string): boolean {
   const path = join(directory, 'config.json');
-  if (!existsSync(path)) return false;
-  const { architectures, speculators_model_type: kind } = readJsonFile(path);
+  return existsSync(path) && isEagle3Config(readJsonFile(path));
+}
+
+export function isEagle3Config({ architectures, speculators_model_type: kind }: JsonObject): boolean {
   return kind === 'eagle3' || (Array.isArray(architectures) && architectures.some(isEagle3Name));
 }
 

@@ -87,6 +87,7 @@ describe.each(Object.entries(eagle3Models))('an EAGLE-3 head %s', (_, model) => 
   it('is known by its folder, counts in memory, and tells its blocks from those of others', async () => {
     expect(isEagle3Folder(paths.head)).toBe(true);
     expect(isEagle3Folder(paths.model)).toBe(false);
+    expect(() => openSpec(paths.head)).toThrow(/EAGLE-3 head.*Give its model, and the head as `draft`/);
     const [plain, whole] = [openSpec(paths.model), openSpec(paths.model, { eagle3Path: paths.head })];
     const { matrixBytes, kvBlockBytes } = sizesOf('cpu');
     const bytes = (opened: typeof plain) => weightBytes(opened.spec, opened.weights, matrixBytes);

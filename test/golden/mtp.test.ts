@@ -18,7 +18,7 @@ import { greedyParameters } from '../../src/sampling/parameters.ts';
 import type { SampleRow } from '../../src/sampling/sample-row.ts';
 import type { OpenedModel } from '../../src/weights/open-model.ts';
 import { asGguf, type GgufForm } from '../support/formula-gguf.ts';
-import { asFolder, formulaModel } from '../support/formula-model.ts';
+import { asFolder, formulaModel, formulaTensors } from '../support/formula-model.ts';
 import {
   answers,
   BLOCKS,
@@ -31,6 +31,7 @@ import {
   TOLERANCE,
   withHead,
 } from '../support/head-answers.ts';
+import { floatTensor, memoryWeights } from '../support/memory-weights.ts';
 import { addon } from '../support/native.ts';
 
 const models: Readonly<Record<string, HeadModel>> = JSON.parse(
@@ -128,6 +129,22 @@ describe('an MTP head', () => {
       }
     },
   );
+
+  it('gives them from a folder of MLX, too', async () => {
+    const converted = formulaTensors(hybrid).map(({ name, shape, values }) => {
+      const [channels = 0, one = 0, length = 0] = shape;
+      if (name.endsWith('conv1d.weight')) return floatTensor(name, [channels, length, one], values);
+      const isShifted = name.includes('norm') && !name.includes('linear_attn');
+      return floatTensor(name, shape, isShifted ? values.map((value) => value + 1) : values);
+    });
+    const opened = {
+      ...asFolder(hybrid),
+      headerFormats: ['mlx'],
+      weights: memoryWeights(converted),
+    } as OpenedModel;
+    const given = await withBackend(opened, cpu(), (backend) => answers(backend, hybrid, 1));
+    expect(difference(given, hybrid)).toBeLessThan(TOLERANCE.native);
+  });
 
   it.each(addon().kernels())(
     'has the same bits however a text is cut, with the kernels of %s',
