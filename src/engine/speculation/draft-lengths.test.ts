@@ -185,6 +185,32 @@ it('drafts whose rounds cost little next to the call are long, however dear the 
   expect(lengths.limits(1, 0.95).rounds).toBe(0);
 });
 
+it('a model drafts on for as long as what it drafts is likelier than a token costs: longer where rows and rounds are cheap', () => {
+  const leastOf = (eightRowsMs: number, roundMs: number) => {
+    const rows = [
+      { rows: 1, ms: 1 },
+      { rows: 8, ms: eightRowsMs },
+    ];
+    const drafts = [1, 4].map((rounds) => ({ rounds, ms: rounds * roundMs }));
+    return Math.exp(new DraftLengths(rows, drafts).limits(1, 0.9).leastLogprob);
+  };
+  const [cheap, dearRows, dearRounds] = [leastOf(1.2, 0.05), leastOf(2, 0.05), leastOf(1.2, 0.2)];
+  expect(cheap).toBeGreaterThan(0);
+  expect(cheap).toBeLessThan(0.5);
+  expect(dearRows).toBeGreaterThan(1.2 * cheap);
+  expect(dearRounds).toBeGreaterThan(1.2 * cheap);
+  expect(dearRounds).toBeLessThanOrEqual(0.9);
+});
+
+it('what a draft has taken makes more of its tokens worth their rows', () => {
+  const lengths = new DraftLengths([1, 8].map((rows) => ({ rows, ms: 1 + 0.3 * (rows - 1) })));
+  const load = { tokens: 1, sequences: 1, attended: 0 };
+  const probabilities = [[0.7, 0.5, 0.35, 0.25]];
+  const [alone] = lengths.of(probabilities, load) as [number];
+  const [after] = lengths.of(probabilities, load, 2) as [number];
+  expect(after).toBeGreaterThan(alone);
+});
+
 it('a draft before the first step says nothing where no step was measured: it has no unit to be told in', () => {
   const lengths = new DraftLengths();
   lengths.observeDraft(1, { rounds: 1, ms: 20 });
