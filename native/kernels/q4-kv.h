@@ -4,7 +4,11 @@
 //   keys    [16 tokens, twice][8 values, four times]: four bytes a token, values 0 to 3 in their low halves, 4 to 7 in their high ones
 //   values  [4 tokens, eight times][16 values]: a byte a token, values 0 to 15 in the low halves, 16 to 31 in the high ones
 //   scales  a half for each token, after either
+//
+// Include after the ISA's vec-*.h.
 #pragma once
+
+#include <initializer_list>
 
 #include "kernels/float-bits.h"
 #include "kernels/kernels.h"
@@ -59,22 +63,35 @@ struct NibbleGroup {
   uint16_t scale;
 };
 
-/** The value of the largest magnitude becomes -8, by a scale of either sign. NaN and infinities make the scale NaN. */
+/** NaN becomes 7. */
+inline Vec toNibbles(Vec x) { return max(min(round(x), Vec::set(zeroNibble - 1)), Vec::set(-zeroNibble)); }
+
+/**
+ * By the scale, of either sign, that leaves the least error among those by which the largest magnitude becomes about -8. NaN and
+ * infinities make the scale NaN.
+ */
 inline NibbleGroup roundGroup(const float* x) {
-  float largest = 0, poison = 0;
-  for (int i = 0; i < q4GroupSize; i++) {
-    if (__builtin_fabsf(x[i]) > __builtin_fabsf(largest)) largest = x[i];
-    poison += x[i] - x[i];
-  }
-  const float scale = largest / -float(zeroNibble);
-  const float inRange = scale > 65504.0f ? 65504.0f : scale < -65504.0f ? -65504.0f : scale;
+  const Vec low = Vec::load(x), high = Vec::load(x + 16);
+  const float largest = largestMagnitude(low, high), poison = largest - largest;
+  const float most = largest < 65504 * 7 ? largest : 65504 * 7;
   NibbleGroup group;
-  group.scale = floatToF16(inRange + poison);
-  const float stored = f16ToFloat(group.scale);
-  const float inverse = stored == 0 ? 0.0f : 1.0f / stored;
-  for (int i = 0; i < q4GroupSize; i++) {
-    const float code = __builtin_nearbyintf(x[i] * inverse) + float(zeroNibble);
-    group.codes[i] = code >= 0 ? code <= 15 ? uint8_t(code) : uint8_t(15) : uint8_t(0);
+  float leastError = 0;
+  bool isFirst = true;
+  for (const float steps : {8.0f, -8.0f, 8.5f, -8.5f, 7.5f, -7.5f}) {
+    const uint16_t half = floatToF16(most / steps + poison);
+    const float scale = f16ToFloat(half);
+    const Vec inverse = Vec::set(scale == 0 ? 0.0f : 1.0f / scale);
+    const Vec lowCodes = toNibbles(low * inverse), highCodes = toNibbles(high * inverse);
+    const Vec down = Vec::set(-scale);
+    const Vec lowError = fma(lowCodes, down, low), highError = fma(highCodes, down, high);
+    const float error = sum(fma(lowError, lowError, highError * highError));
+    if (!isFirst && !(error < leastError)) continue;
+    isFirst = false;
+    leastError = error;
+    group.scale = half;
+    const Vec zero = Vec::set(zeroNibble);
+    (lowCodes + zero).storeI8((int8_t*)group.codes);
+    (highCodes + zero).storeI8((int8_t*)group.codes + 16);
   }
   return group;
 }

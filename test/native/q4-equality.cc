@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "kernels/q4-kv.h"
 #include "plain-attention.h"
+#include "kernels/q4-kv.h"
 
 namespace chairlift {
 
