@@ -247,20 +247,28 @@ inline void attendBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, Query
   }
 }
 
+/** `firstQuery`: of the states that are kept. */
 template <class Kv>
-inline void attendQueries(KvType type, const AttentionTask& task, QueryState* states, int count) {
+inline void attendQueries(KvType type, const AttentionTask& task, QueryState* states, int firstQuery, int count) {
   int firstBlock = states[0].first / blockTokens, lastBlock = 0;
   for (int q = 0; q < count; q++) {
     if (states[q].first / blockTokens < firstBlock) firstBlock = states[q].first / blockTokens;
     if (states[q].last / blockTokens > lastBlock) lastBlock = states[q].last / blockTokens;
   }
+  if (task.states) {
+    if (firstBlock < task.firstSegment * segmentBlocks) firstBlock = task.firstSegment * segmentBlocks;
+    if (lastBlock >= task.endSegment * segmentBlocks) lastBlock = task.endSegment * segmentBlocks - 1;
+  }
   const int paddedSize = paddedSizeOf<Kv>(task);
   const auto forSegment = [&](int block, void (*run)(QueryState&, int)) {
-    const int start = block / segmentBlocks * segmentTokens;
+    const int segment = block / segmentBlocks;
     for (int q = 0; q < count; q++) {
-      if (states[q].sees(start, segmentTokens)) run(states[q], paddedSize);
+      if (!states[q].sees(segment * segmentTokens, segmentTokens)) continue;
+      if (task.states) states[q].kept = keptState(task, segment, firstQuery + q);
+      run(states[q], paddedSize);
     }
   };
+  const auto endSegment = task.states ? keepSegment : joinSegment;
   for (int b = firstBlock; b <= lastBlock; b++) {
     if (b == firstBlock || b % segmentBlocks == 0) forSegment(b, startSegment);
     const int start = b * blockTokens;
@@ -276,7 +284,7 @@ inline void attendQueries(KvType type, const AttentionTask& task, QueryState* st
       if (states[q].sees(start, blockTokens)) seeing[n++] = &states[q];
     }
     attendBlock<Kv>(block, next, seeing, n, task, start);
-    if (b == lastBlock || b % segmentBlocks == segmentBlocks - 1) forSegment(b, joinSegment);
+    if (b == lastBlock || b % segmentBlocks == segmentBlocks - 1) forSegment(b, endSegment);
   }
 }
 
@@ -306,6 +314,7 @@ inline void attendAs(KvType type, const AttentionTask& task) {
       // A sink counts as a token whose value is zero, seen before all others.
       states[q] = {query,
                    groups,
+                   nullptr,
                    task.outputs + size_t(row) * task.outputStride + size_t(head) * size_t(task.valueSize()),
                    scratch + 2 * paddedSize,
                    {noMaximum, 0, scratch},
@@ -314,7 +323,9 @@ inline void attendAs(KvType type, const AttentionTask& task) {
                    last};
       for (int d = 0; d < paddedSize; d += 16) Vec::zero().store(accumulator + d);
     }
-    attendQueries<Kv>(type, task, states, count);
+    if (task.joins) joinKept(task, states, from, count, paddedSize);
+    else attendQueries<Kv>(type, task, states, from, count);
+    if (task.states && !task.joins) continue;
     for (int q = 0; q < count; q++) {
       const SoftmaxState& state = states[q].joined;
       const float inverse = 1.0f / state.total;

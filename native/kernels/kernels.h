@@ -226,6 +226,11 @@ struct AttentionTask {
   size_t blockStride;
   // Room for the softmax state, `attentionScratchFloats` values.
   float* scratch;
+  // Several threads may share a history: each keeps the states of some of its segments here, [segment][query][attentionStateFloats],
+  // and who `joins` them reads those of all. Null where one thread attends to all of it.
+  float* states = nullptr;
+  int32_t firstSegment = 0, endSegment = 0;
+  bool joins = false;
 
   int valueSize() const { return valuesInKeys > 0 ? valuesInKeys : headSize; }
 };
@@ -243,6 +248,10 @@ constexpr size_t attentionScratchFloats(int valueSize) {
   const size_t padded = size_t(q4Groups(valueSize)) * q4GroupSize;
   return size_t(attentionQueries) * (2 * padded + blockTokens + byteGroupFloats(valueSize));
 }
+
+/** A segment's state of one query: its maximum, its total, and at `stateValuesAt` its values. */
+constexpr size_t stateValuesAt = 16;
+constexpr size_t attentionStateFloats(int valueSize) { return stateValuesAt + size_t((valueSize + 31) / 32 * 32); }
 
 /**
  * out[row][column] = Σ x[row] w[column] + bias[column] for the panels from firstPanel up to endPanel.

@@ -23,6 +23,8 @@ struct QueryState {
   const float* query;
   // Instead of `query` where KV is of four bits.
   const ByteGroup* groups;
+  // Where the segment's state is kept, where it is not joined at once.
+  float* kept;
   float* output;
   float* weights;
   SoftmaxState segment;
@@ -57,7 +59,13 @@ inline void decay(SoftmaxState& state, float newMaximum, int paddedSize) {
   state.maximum = newMaximum;
 }
 
+inline float* keptState(const AttentionTask& task, int segment, int query) {
+  const size_t queries = size_t(task.rows) * size_t(task.queryHeads);
+  return task.states + (size_t(segment) * queries + size_t(query)) * attentionStateFloats(task.valueSize());
+}
+
 inline void startSegment(QueryState& state, int paddedSize) {
+  if (state.kept) state.segment.accumulator = state.kept + stateValuesAt;
   state.segment.maximum = noMaximum;
   state.segment.total = 0;
   for (int d = 0; d < paddedSize; d += 16) Vec::zero().store(state.segment.accumulator + d);
@@ -81,6 +89,22 @@ inline void joinSegment(QueryState& state, int paddedSize) {
     fma(Vec::load(segment.accumulator + d), shares, before).store(joined.accumulator + d);
   }
   joined.maximum = newMaximum;
+}
+
+inline void keepSegment(QueryState& state, int) {
+  state.kept[0] = state.segment.maximum;
+  state.kept[1] = state.segment.total;
+}
+
+/** Joins kept segments in the order in which one thread would have come to them. */
+inline void joinKept(const AttentionTask& task, QueryState* states, int firstQuery, int count, int paddedSize) {
+  for (int q = 0; q < count; q++) {
+    for (int segment = states[q].first / segmentTokens; segment <= states[q].last / segmentTokens; segment++) {
+      float* const kept = keptState(task, segment, firstQuery + q);
+      states[q].segment = {kept[0], kept[1], kept + stateValuesAt};
+      joinSegment(states[q], paddedSize);
+    }
+  }
 }
 
 }  // namespace

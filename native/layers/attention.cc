@@ -2,6 +2,7 @@
 
 #include "layers/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -10,6 +11,10 @@
 namespace chairlift {
 
 namespace {
+
+// Histories of 1,537 tokens on are shared between threads, in twice as many parts as threads, so that a late one holds up little.
+// More rows, as of prompts, would want much memory for their states.
+constexpr int fewestSharedSegments = 4, partsPerThread = 2, mostSharedRows = 32;
 
 /** Consecutive heads of a row. */
 struct Heads {
@@ -30,21 +35,9 @@ class AttentionRun {
 
   void run(const InputRows& input, float* out) {
     work_.multiplier.apply(attention_.projection, input, rows_, projected_, stride_);
-    // Every new row is stored before any is read: rows of one sequence see each other. Where these are one group, whoever attends to
-    // a KV head stores what is new of it.
-    const bool placesByHead = work_.batch.hasGroupEach() && !normsAcrossHeads();
-    if (!placesByHead) {
-      work_.pool.forEachOne("rotate and store", rows_, [&](int row) { placeHeads(row, allKvHeads()); });
-    }
-    const std::vector<RowGroup>& groups = work_.batch.groups();
-    work_.pool.forEach("attention", int(groups.size()) * attention_.kvHeadCount, 1, [&](int begin, int end, int worker) {
-      for (int piece = begin; piece < end; piece++) {
-        const RowGroup& group = groups[size_t(piece / attention_.kvHeadCount)];
-        const int kvHead = piece % attention_.kvHeadCount;
-        for (int i = 0; placesByHead && i < group.rows; i++) placeHeads(group.firstRow + i, {kvHead, 1});
-        attend(group, kvHead, worker);
-      }
-    });
+    const int parts = historyParts();
+    if (parts > 1) attendInParts(parts);
+    else attendByHead();
     work_.multiplier.apply(attention_.output, attendedRows(), rows_, out, work_.stream.stride);
   }
 
@@ -54,6 +47,79 @@ class AttentionRun {
   }
 
  private:
+  /** Every new row is stored before any is read: rows of one sequence see each other. */
+  void placeAll() {
+    work_.pool.forEachOne("rotate and store", rows_, [&](int row) { placeHeads(row, allKvHeads()); });
+  }
+
+  void attendByHead() {
+    // Where the rows of a sequence are one group, the thread that attends to a KV head stores what is new of it.
+    const bool placesByHead = work_.batch.hasGroupEach() && !normsAcrossHeads();
+    if (!placesByHead) placeAll();
+    const std::vector<RowGroup>& groups = work_.batch.groups();
+    work_.pool.forEach("attention", int(groups.size()) * attention_.kvHeadCount, 1, [&](int begin, int end, int worker) {
+      for (int piece = begin; piece < end; piece++) {
+        const RowGroup& group = groups[size_t(piece / attention_.kvHeadCount)];
+        const int kvHead = piece % attention_.kvHeadCount;
+        for (int i = 0; placesByHead && i < group.rows; i++) placeHeads(group.firstRow + i, {kvHead, 1});
+        work_.kernels.attend(work_.kv.type(), taskOf(group, kvHead, worker));
+      }
+    });
+  }
+
+  /** Those that a group's rows may see. */
+  int segmentsOf(const RowGroup& group) const {
+    const int end = std::max(work_.batch.end(group.sequence), work_.batch.imageEnd(group.firstRow));
+    return (end - 1) / segmentTokens + 1;
+  }
+
+  /** Into how many parts each history is cut, because there are fewer heads than threads; 1 where it is not worth two more loops. */
+  int historyParts() const {
+    const std::vector<RowGroup>& groups = work_.batch.groups();
+    const int pieces = int(groups.size()) * attention_.kvHeadCount, threads = work_.pool.used();
+    if (pieces == 0 || pieces >= threads || rows_ > mostSharedRows) return 1;
+    if (attention_.window > 0 || attention_.chunk > 0 || attention_.skipsFirst) return 1;
+    int segments = 0;
+    for (const RowGroup& group : groups) segments = std::max(segments, segmentsOf(group));
+    if (segments < fewestSharedSegments) return 1;
+    return std::min(segments, (partsPerThread * threads + pieces - 1) / pieces);
+  }
+
+  void attendInParts(int parts) {
+    placeAll();
+    const std::vector<RowGroup>& groups = work_.batch.groups();
+    const int heads = attention_.kvHeadCount, pieces = int(groups.size()) * heads;
+    const size_t floatsOfRow = size_t(attention_.headCount / heads) * attentionStateFloats(attention_.headSize);
+    // Where the states of each group begin.
+    std::vector<size_t> begins{0};
+    for (const RowGroup& group : groups) {
+      begins.push_back(begins.back() + size_t(heads) * size_t(segmentsOf(group)) * size_t(group.rows) * floatsOfRow);
+    }
+    if (work_.attentionStates.size() < begins.back()) work_.attentionStates.resize(begins.back());
+    const auto taskAt = [&](int piece, int worker) {
+      const size_t group = size_t(piece / heads), head = size_t(piece % heads);
+      AttentionTask task = taskOf(groups[group], int(head), worker);
+      task.states = work_.attentionStates.data() + begins[group] + (begins[group + 1] - begins[group]) / size_t(heads) * head;
+      return task;
+    };
+    work_.pool.forEach("attention", pieces * parts, 1, [&](int begin, int end, int worker) {
+      for (int i = begin; i < end; i++) {
+        const int piece = i / parts, part = i % parts, segments = segmentsOf(groups[size_t(piece / heads)]);
+        AttentionTask task = taskAt(piece, worker);
+        task.firstSegment = segments * part / parts;
+        task.endSegment = segments * (part + 1) / parts;
+        if (task.firstSegment < task.endSegment) work_.kernels.attend(work_.kv.type(), task);
+      }
+    });
+    work_.pool.forEach("join attention", pieces, 1, [&](int begin, int end, int worker) {
+      for (int piece = begin; piece < end; piece++) {
+        AttentionTask task = taskAt(piece, worker);
+        task.joins = true;
+        work_.kernels.attend(work_.kv.type(), task);
+      }
+    });
+  }
+
   float* projectedRow(int row) const { return projected_ + size_t(row) * stride_; }
 
   InputRows attendedRows() const {
@@ -128,7 +194,7 @@ class AttentionRun {
   }
 
   /** A group of rows over one KV head. */
-  void attend(const RowGroup& group, int kvHead, int worker) {
+  AttentionTask taskOf(const RowGroup& group, int kvHead, int worker) const {
     const int queryHeads = attention_.headCount / attention_.kvHeadCount, firstHead = kvHead * queryHeads;
     const size_t headAt = size_t(firstHead) * size_t(attention_.headSize);
     AttentionTask task;
@@ -153,7 +219,7 @@ class AttentionRun {
     task.base = work_.kv.at(0, attention_.cache, kvHead);
     task.blockStride = work_.kv.stride();
     task.scratch = work_.attentionScratch[size_t(worker)].data();
-    work_.kernels.attend(work_.kv.type(), task);
+    return task;
   }
 
   const Attention& attention_;

@@ -64,6 +64,8 @@ struct Workspace {
   size_t perLayerInputStride = 0;
   // By thread.
   std::vector<std::vector<float>> attentionScratch;
+  // Of segments whose history threads share.
+  std::vector<float> attentionStates;
 };
 
 }  // namespace chairlift

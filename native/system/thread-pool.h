@@ -26,6 +26,8 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
 
   int threads() const { return threads_; }
+  /** How many take part. */
+  int used() const { return used_; }
   const ThreadNodes& nodes() const { return nodes_; }
 
   /** How many take part from the next loop on, the caller included; at least 1, at most all. */

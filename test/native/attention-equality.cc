@@ -105,6 +105,29 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize, i
     kernels.attend(type, own);
     return out;
   });
+  // As several threads attend to one history: parts in any order, and then their states.
+  const int end = std::max({position + rows, task.textEnd, task.imageEnd}), segments = (end - 1) / segmentTokens + 1;
+  const int cut = random.below(segments + 1);
+  const auto attended = [&](const KernelTable& kernels, bool inParts) {
+    std::vector<float> out(stride * size_t(rows)), scratch(attentionScratchFloats(headSize));
+    std::vector<float> states(size_t(segments * rows * heads) * attentionStateFloats(task.valueSize()));
+    AttentionTask own = task;
+    own.outputs = out.data();
+    own.scratch = scratch.data();
+    if (inParts) {
+      own.states = states.data();
+      for (const auto& [first, last] : {std::pair(cut, segments), std::pair(0, cut)}) {
+        own.firstSegment = first;
+        own.endSegment = last;
+        if (first < last) kernels.attend(type, own);
+      }
+      own.joins = true;
+    }
+    kernels.attend(type, own);
+    return out;
+  };
+  equality.holdTo(attended(scalarKernels, false), std::string("attend in parts over ") + nameOf(type),
+                  [&](const KernelTable& kernels) { return attended(kernels, true); });
 }
 
 }  // namespace

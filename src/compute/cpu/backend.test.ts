@@ -88,6 +88,26 @@ describe.skipIf(!hasAddon)('the cpu backend (skipped where the addon is not buil
     },
   );
 
+  it('attends to a long history with the same bits, however many threads share it', async () => {
+    const blockCount = 110;
+    const blocks = Array.from({ length: blockCount }, (_, n) => (n * 37) % blockCount);
+    const wide = tinyModel({ contextLength: 4096 });
+    const long = randomTokens(3400, vocabSize);
+    const results: Float32Array[] = [];
+    for (const threads of [1, 3, 16]) {
+      const backend = await open(threads, wide, blockCount);
+      for (let start = 0; start < long.length - 1; start += 512) {
+        const chunk = long.slice(start, Math.min(start + 512, long.length - 1));
+        await backend.step(buildBatch([{ tokens: chunk, start, blocks, wantLogits: 'none' }]));
+      }
+      const last = { tokens: long.slice(-1), start: long.length - 1, blocks, wantLogits: 'all' } as const;
+      results.push((await backend.step(buildBatch([last]))).logits.slice());
+      backend.close();
+    }
+    expect(results[1]).toEqual(results[0]);
+    expect(results[2]).toEqual(results[0]);
+  });
+
   it('samples the same tokens while a step is under way, and disturbs none', async () => {
     const backend = await open(3);
     const expected = await step(backend);
