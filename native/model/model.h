@@ -37,7 +37,7 @@ struct EmbeddingAddition {
   Linear up;
 };
 
-/** Of the residual stream after so many layers, side by side. */
+/** Places of the residual stream, each after a number of layers, side by side. */
 struct Features {
   std::vector<int> after;
   Linear projection;

@@ -25,7 +25,7 @@ void widen(const uint16_t* from, int count, float* to) {
 
 }  // namespace
 
-/** What states are made of: the residual stream after so many layers. */
+/** What states are made of: the residual stream after given numbers of layers. */
 void Model::takeFeatures(int layers) {
   const std::optional<Features>& features = parts_.mtp->features;
   if (!features) return;

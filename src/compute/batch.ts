@@ -119,7 +119,7 @@ export function checkBatch(batch: Batch, limits: BatchLimits, uses = new BlockUs
   }
 }
 
-/** The same for `Backend.predict`, and for `Backend.draft`, where each sequence gets so many tokens. */
+/** The same for `Backend.predict`, and for `Backend.draft`, with the number of tokens that each sequence gets. */
 export function checkPredictBatch(
   batch: Batch,
   limits: BatchLimits,

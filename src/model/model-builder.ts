@@ -46,7 +46,7 @@ interface ModelOptions extends Partial<Pick<ModelSpec, 'perLayerInputs' | 'altUp
   readonly layers: (layer: LayerBuilder) => LayerSpec;
   /** The layer of an MTP head; absent: the family has none, or it lies in this file in a way that is not known. */
   readonly mtpLayer?: ((layer: LayerBuilder) => LayerSpec) | undefined;
-  /** Default: beside the layers. */
+  /** Default: `mtp`. */
   readonly mtpPlace?: MtpPlace | undefined;
   readonly embeddingScale?: number | undefined;
   readonly embeddingNorm?: boolean;
@@ -138,11 +138,11 @@ export class ModelBuilder implements SharedParts {
     });
   }
 
-  #mtp({ mtpLayer, mtpPlace = 'beside' }: ModelOptions): MtpSpec | undefined {
+  #mtp({ mtpLayer, mtpPlace = 'mtp' }: ModelOptions): MtpSpec | undefined {
     const { wantsMtp, sizes } = this.source;
     if (wantsMtp !== true || mtpLayer === undefined) return undefined;
-    const behind = new LayerBuilder(this, sizes.layerCount);
-    if (mtpPlace === 'behind') return mtp(behind, behind, mtpPlace, mtpLayer);
+    const oneMore = new LayerBuilder(this, sizes.layerCount);
+    if (mtpPlace === 'last-layer') return mtp(oneMore, oneMore, mtpPlace, mtpLayer);
     const builder = (owner: 'mtp' | 'mtpLayer') => new LayerBuilder(this, sizes.layerCount, owner);
     return mtp(builder('mtp'), builder('mtpLayer'), mtpPlace, mtpLayer);
   }

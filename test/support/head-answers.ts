@@ -13,7 +13,7 @@ import { addon } from './native.ts';
 export interface HeadModel extends Pick<FormulaModel, 'config' | 'tensors' | 'ids'> {
   /** Tokens that the model computes before the head goes on by itself. */
   readonly computed: number;
-  /** After so many tokens the head was asked of the next one, */
+  /** After how many tokens the head was asked of the next one, */
   readonly known: readonly number[];
   /** with these answers. */
   readonly logits: readonly (readonly number[])[];
@@ -65,14 +65,14 @@ export async function predict(
   return (await backend.predict(buildBatch(sequences))).slice();
 }
 
-/** What the head says after each of the known numbers of tokens, and then by itself; a step computes so many tokens. */
-export async function answers(backend: Backend, { ids, computed, known, chained }: HeadModel, piece: number) {
+/** What the head says after each of the known numbers of tokens, and then by itself; a step computes `chunk` tokens. */
+export async function answers(backend: Backend, { ids, computed, known, chained }: HeadModel, chunk: number) {
   const given: Float32Array[] = [];
   const ask = async (position: number) => {
     given.push(await predict(backend, placed([ids[position] as number], position)));
   };
-  for (let start = 0; start < computed; start += piece) {
-    const end = Math.min(start + piece, computed);
+  for (let start = 0; start < computed; start += chunk) {
+    const end = Math.min(start + chunk, computed);
     await compute(backend, ids.slice(start, end), start);
     // What this leaves is overwritten by the next step.
     if (known.includes(end)) await ask(end);

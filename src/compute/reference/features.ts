@@ -6,7 +6,7 @@ export class Features {
   readonly #after: readonly number[];
   readonly #hiddenSize: number;
 
-  /** `after`: so many layers. */
+  /** `after`: how many layers. */
   constructor(after: readonly number[], rowCount: number, hiddenSize: number) {
     this.#after = after;
     this.#hiddenSize = hiddenSize;

@@ -64,7 +64,7 @@ class Disturbance {
   }
 }
 
-/** How much faster so many answers come with draft tokens of which a share is right. */
+/** How much faster `sequences` answers come with draft tokens of which a share is right. */
 function gain(
   machine: keyof typeof machines,
   streams: number,

@@ -50,7 +50,7 @@ export class DraftLengths {
     if (draftTimes !== undefined && row !== undefined) this.#draftShare = shareOf(draftTimes, row.ms);
   }
 
-  /** Whether a step in which so many decode has no drafts, so that it is known what they cost. */
+  /** Whether a step in which `sequences` decode has no drafts, so that it is known what they cost. */
   goesWithout(sequences: number): boolean {
     return !this.#rowCosts.isFresh(sequences);
   }
@@ -72,7 +72,7 @@ export class DraftLengths {
   }
 
   /**
-   * How far a model should draft for each of so many sequences; `acceptanceRate`: of a token, where it is not known yet how likely the
+   * How far a model should draft for each of `sequences`; `acceptanceRate`: of a token, where it is not known yet how likely the
    * model takes it for. Not at all where drafts of no length would pay; otherwise until one more token would bring less than it costs.
    */
   limits(sequences: number, acceptanceRate: number): DraftLimits {
@@ -92,7 +92,7 @@ export class DraftLengths {
     return { rounds: MAX_ROUNDS, leastLogprob: Math.log(Math.min(least, MOST_CERTAINTY)) };
   }
 
-  /** A draft for so many sequences took that. */
+  /** A draft for `sequences` took that. */
   observeDraft(sequences: number, { rounds, ms }: DraftTime): void {
     const usualMs = this.#rowCosts.usually(ms);
     if (usualMs === undefined) return;

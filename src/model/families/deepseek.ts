@@ -107,7 +107,7 @@ function build(source: ModelSource): ModelSpec {
   return model.spec({
     layers: (layer) => layerOf(layer),
     mtpLayer: (layer) => layerOf(layer, true),
-    mtpPlace: 'behind',
+    mtpPlace: 'last-layer',
   });
 }
 

@@ -89,7 +89,7 @@ export const glm4Moe: Architecture = {
       names: { hub: sharedExpertsNames, gguf: { ffnNorm: 'post_attention_norm' } },
       attention: (rope) => ({ rope, queryKeyNorm, queryKeyValueBias }),
       moe: { ...moe, routingBias: true },
-      mtpPlace: 'behind',
+      mtpPlace: 'last-layer',
     });
   },
 };

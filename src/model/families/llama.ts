@@ -67,7 +67,7 @@ export const llama: Architecture = {
       mlp: biases.mlp,
       moe: hasMoe ? moeOptions(source) : undefined,
       // The embedded model's.
-      mtpPlace: 'beside',
+      mtpPlace: 'mtp',
     });
   },
 };

@@ -1,4 +1,4 @@
-// A head that predicts the token after the next one (multi-token prediction, MTP), as models publish it beside their layers.
+// A head that predicts the token after the next one (multi-token prediction, MTP), as models publish it next to their layers.
 
 import { ModelFileError } from '../../weights/model-file-error.ts';
 import { defined, LayerBuilder, type Leaves } from '../layer-builder.ts';
@@ -21,7 +21,7 @@ export interface MtpOfLayer<Layer> {
   readonly stateNorm: NormSpec;
   /** States are as the last layer leaves them, before that norm. */
   readonly beforeNorm?: true;
-  /** Made in place of the model's last state, of the residual stream after so many layers, side by side. */
+  /** Made in place of the model's last state, of the residual stream after given numbers of layers, side by side. */
   readonly features?: { readonly after: readonly number[]; readonly projection: LinearSpec };
   /**
    * Of both, the embedding first. Absent: the layer's attention reads both side by side, and what the layer gives is added to the
@@ -42,10 +42,10 @@ export interface MtpOfLayer<Layer> {
 }
 
 /**
- * How publishers keep it: beside the model's layers, as one behind them, or in a way of their own. GGUF files always have it behind
- * the layers.
+ * How publishers name it: by names that begin with `mtp.`, as one layer more than the model has, or in a way of their own. GGUF files
+ * always have one layer more.
  */
-export type MtpPlace = 'beside' | 'behind' | 'mimo' | 'ernie';
+export type MtpPlace = 'mtp' | 'last-layer' | 'mimo' | 'ernie';
 
 const names = {
   embedding: { gguf: 'nextn.embed_tokens' },
@@ -60,12 +60,12 @@ type Role = keyof typeof names;
 
 interface Place extends Pick<MtpOfLayer<unknown>, 'beforeNorm' | 'stateFirst'> {
   readonly hub: Readonly<Partial<Record<Role, string>>>;
-  /** What a second layer would have beside itself. */
+  /** What a second layer would have next to itself. */
   readonly second: string;
 }
 
 const places: Readonly<Record<MtpPlace, Place>> = {
-  beside: {
+  mtp: {
     hub: {
       embedding: 'embed_tokens',
       embeddingNorm: 'pre_fc_norm_embedding',
@@ -76,7 +76,7 @@ const places: Readonly<Record<MtpPlace, Place>> = {
     },
     second: 'layers.1.input_layernorm',
   },
-  behind: {
+  'last-layer': {
     hub: {
       embedding: 'embed_tokens',
       embeddingNorm: 'enorm',
@@ -116,7 +116,7 @@ function namesOf(place: MtpPlace): UsualNames<Role> {
   return Object.fromEntries(entries) as UsualNames<Role>;
 }
 
-/** Undefined where the file has none; `outer` has its leaves beside its layer, which is `layer`. */
+/** Undefined where the file has none; `outer` has what lies next to its layer, which is `layer`. */
 export function mtp<Layer>(
   outer: LayerBuilder,
   layer: LayerBuilder,
@@ -147,11 +147,11 @@ export function mtp<Layer>(
 /** To go without it would only show in drafts that are accepted less often. */
 function refuseSecondLayer({ shared, index }: LayerBuilder, place: MtpPlace): void {
   const own = { part: { hub: places[place].second } };
-  const beside = place === 'behind' ? undefined : new LayerBuilder(shared, index, 'mtp').leaves(own).names;
-  const behind = new LayerBuilder(shared, index + 1).leaves(namesOf('behind')).names;
+  const inMtp = place === 'last-layer' ? undefined : new LayerBuilder(shared, index, 'mtp').leaves(own).names;
+  const nextLayer = new LayerBuilder(shared, index + 1).leaves(namesOf('last-layer')).names;
   const found = [
-    beside?.has('part') ? beside.weight('part') : undefined,
-    behind.has('projection') ? behind.weight('projection') : undefined,
+    inMtp?.has('part') ? inMtp.weight('part') : undefined,
+    nextLayer.has('projection') ? nextLayer.weight('projection') : undefined,
   ].find((name) => name !== undefined);
   if (found === undefined) return;
   throw new ModelFileError({
