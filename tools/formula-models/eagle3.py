@@ -7,14 +7,13 @@ A model there needs two configurations, its own and the head's, as config.json w
 a vocabulary of its own how far it is from its row. Everything is computed in float32.
 """
 
-import json
 import sys
 import tempfile
 from pathlib import Path
 
 import torch
 from golden import IDS, values
-from mtp import CHAINED, COMPUTED, KNOWN, loaded, shapes_of
+from mtp import CHAINED, COMPUTED, KNOWN, fill, loaded, record, shapes_of
 from torch.nn.functional import silu
 from transformers import AutoConfig
 
@@ -137,28 +136,14 @@ def golden(config, head_config, offsets):
         made = head(IDS[1 : COMPUTED + 1 + count], states)
         chained.append(head.logits(made[-1]))
         states = torch.cat([states, made[-1:]])
-    rounded = lambda rows: [[round(float(value), 5) for value in row] for row in rows]
     return {
         "config": config,
         "head": head_config,
         "offsets": offsets,
-        "tensors": {name: list(shape) for name, shape in shapes.items()},
         "headTensors": head_shapes,
-        "ids": IDS,
-        "computed": COMPUTED,
-        "known": KNOWN,
-        "logits": rounded(logits),
-        "chained": rounded(chained),
+        **record(shapes, logits, chained),
     }
 
 
-def main(path):
-    stored = json.loads(Path(path).read_text())
-    for name, model in stored.items():
-        if "logits" not in model:
-            stored[name] = golden(model["config"], model["head"], model.get("offsets"))
-    Path(path).write_text(json.dumps(stored) + "\n")
-
-
 if __name__ == "__main__":
-    main(sys.argv[1])
+    fill(sys.argv[1], lambda model: golden(model["config"], model["head"], model.get("offsets")))

@@ -173,9 +173,13 @@ def golden(config):
         made = head(IDS[1 : COMPUTED + 1 + count], states)
         chained.append(head.logits(made[-1]))
         states = torch.cat([states, head.state(made[-1:], head.parts[2])])
+    return {"config": config, **record(shapes, logits, chained)}
+
+
+def record(shapes, logits, chained):
+    """What a test needs of a model but its config."""
     rounded = lambda rows: [[round(float(value), 5) for value in row] for row in rows]
     return {
-        "config": config,
         "tensors": {name: list(shape) for name, shape in shapes.items()},
         "ids": IDS,
         "computed": COMPUTED,
@@ -185,13 +189,14 @@ def golden(config):
     }
 
 
-def main(path):
+def fill(path, make):
+    """Computes the models of a file that have no logits yet."""
     stored = json.loads(Path(path).read_text())
     for name, model in stored.items():
         if "logits" not in model:
-            stored[name] = golden(model["config"])
+            stored[name] = make(model)
     Path(path).write_text(json.dumps(stored) + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    fill(sys.argv[1], lambda model: golden(model["config"]))
