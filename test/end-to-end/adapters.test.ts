@@ -21,8 +21,12 @@ function writeAdapter(path: string, seed: number, extraInputs = 0): string {
   const random = seededRandom(seed);
   const floats = (shape: readonly [number, number]) =>
     new Uint8Array(Float32Array.from({ length: shape[0] * shape[1] }, () => random() - 0.5).buffer);
-  const targets = [...model.weights.tensors.values()].filter(({ name }) =>
-    /attn_(q|output)\.weight$/.test(name),
+  const all = [...model.weights.tensors.values()];
+  // Adapters are not for the layer of the MTP head.
+  const headLayer = /^blk\.\d+\./.exec(all.find(({ name }) => name.includes('.nextn.'))?.name ?? '')?.[0];
+  const targets = all.filter(
+    ({ name }) =>
+      /attn_(q|output)\.weight$/.test(name) && (headLayer === undefined || !name.startsWith(headLayer)),
   );
   const tensors = targets.flatMap((tensor) => {
     const down = [4, columnsOf(tensor) + extraInputs] as const;

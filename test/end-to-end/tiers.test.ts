@@ -41,7 +41,8 @@ interface Outcome {
 
 const body = (n: number): StreamBody => ({
   prompt: `Story ${n}: once upon a time`,
-  max_tokens: 12,
+  // Long next to what a busy machine takes from the server between two answers, or their times say nothing.
+  max_tokens: 100,
   temperature: 0,
   ignore_eos: true,
 });

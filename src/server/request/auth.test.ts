@@ -132,7 +132,8 @@ describe('with keys', () => {
     });
     const priorityOf = async (key: string, url: string) => {
       seen.length = 0;
-      await call(key, url, { messages, max_tokens: 3 });
+      // Long enough to be seen between two steps, though drafts make several tokens of each.
+      await call(key, url, { messages, max_tokens: 60, ignore_eos: true });
       return new Set(seen);
     };
     expect(await priorityOf(secrets.fast, '/v1/chat/completions')).toEqual(new Set([0]));
