@@ -127,8 +127,9 @@ export interface Backend {
   /**
    * Several rounds of `predict` in one call, of which each goes on from the tokens that the one before it sampled: up to `rows[i].length`
    * tokens for sequence i, of which the first is sampled as `rows[i][0]` says, and so on. A draft ends where no token can be sampled, and
-   * after the token with which all of them together are less likely than `leastLogprob` says. Rows that depend on the tokens before them in other ways than through the logits do so for those of now; none is of a chain
-   * of samplers. All that is computed lies in blocks of the batch. Between steps. There where `predict` is.
+   * after the token with which all of them together are less likely than `leastLogprob` says. Rows say how tokens are sampled whichever
+   * come before them, and none is of a chain of samplers. All that is computed lies in blocks of the batch. Between steps. There where
+   * `predict` is.
    */
   draft?(
     batch: Batch,
