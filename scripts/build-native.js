@@ -20,10 +20,12 @@ export const includeFlags = ['-I', nativeFolder];
 const avx2 = ['-mavx2', '-mfma', '-mf16c'];
 const avx512bw = [...avx2, '-mavx512f', '-mavx512bw', '-mavx512dq', '-mavx512vl'];
 const avx512 = [...avx512bw, '-mavx512vnni'];
-// Instruction sets with kernels, besides scalar, by architecture as Node names it, with their flags.
+// Instruction sets with kernels by architecture as Node names it, slowest first, with their flags. Scalar kernels are an oracle
+// and a last resort; they take half the time to compile so.
+const scalar = ['-O1', '-ftree-vectorize', '-ftree-slp-vectorize'];
 const setFlags = {
-  x64: { avx2, avx512bw, avx512, amx: [...avx512, '-mgfni', '-mamx-tile', '-mamx-int8'] },
-  arm64: { neon: [], dotprod: ['-march=armv8.2-a+dotprod'], i8mm: ['-march=armv8.2-a+dotprod+i8mm'] },
+  x64: { scalar, avx2, avx512bw, avx512, amx: [...avx512, '-mgfni', '-mamx-tile', '-mamx-int8'] },
+  arm64: { scalar, neon: [], dotprod: ['-march=armv8.2-a+dotprod'], i8mm: ['-march=armv8.2-a+dotprod+i8mm'] },
 };
 
 // Folders that are compiled as one unit: headers are most of the cost of small files.
@@ -59,8 +61,6 @@ export const commonFlags = [
 
 // Kernels are vectorised and unrolled by hand; higher optimisation only makes them larger.
 const kernelFlags = ['-O2', '-ftree-vectorize'];
-// Those of no instruction set are an oracle and a last resort; they take half the time to compile so.
-const scalarFlags = ['-O1', '-ftree-vectorize', '-ftree-slp-vectorize'];
 // A set's kernels are those of another, but for some.
 const base = { amx: 'avx512' };
 
@@ -74,9 +74,13 @@ export function textsOf(folder, name, seen = new Set()) {
   return [text, ...included.flatMap((header) => textsOf(folder, header, seen))];
 }
 
-/** Besides scalar. */
+/** Slowest first. */
 export function instructionSets(arch) {
-  return Object.keys(setFlags[arch] ?? {});
+  return Object.keys(flagsOfSets(arch));
+}
+
+function flagsOfSets(arch) {
+  return setFlags[arch] ?? { scalar };
 }
 
 function sourcesOf(folder) {
@@ -94,8 +98,7 @@ function unitOf(folders, moreFlags = []) {
 }
 
 function kernelsOf(arch, set) {
-  const optimised = set === 'scalar' ? scalarFlags : kernelFlags;
-  const flags = [...commonFlags, ...optimised, ...(setFlags[arch]?.[set] ?? []), ...includeFlags];
+  const flags = [...commonFlags, ...kernelFlags, ...flagsOfSets(arch)[set], ...includeFlags];
   return readdirSync(join(nativeFolder, 'kernels'))
     .filter((file) => file === `isa-${set}.cc` || file.startsWith(`isa-${set}-`))
     .sort()
@@ -108,7 +111,6 @@ export function kernelSources(arch, wanted = instructionSets(arch)) {
   const choice = { folder: nativeFolder, name: 'kernels/dispatch.cc' };
   return [
     ...sets.toReversed().flatMap((set) => kernelsOf(arch, set)),
-    ...kernelsOf(arch, 'scalar'),
     { ...choice, flags: [...commonFlags, ...named, ...includeFlags] },
   ];
 }
@@ -235,10 +237,7 @@ async function runnableSets(compiler) {
   }
 }
 
-/**
- * For this machine alone: its fastest set and those that are compiled already; scalar is always included. All where
- * the machine cannot be asked.
- */
+/** For this machine alone: its fastest set and those that are compiled already. All where the machine cannot be asked. */
 export async function setsOfThisMachine(compiler, arch = process.arch) {
   const runnable = await runnableSets(compiler);
   if (runnable === undefined) return instructionSets(arch);
@@ -309,5 +308,5 @@ export async function buildNative({
 export async function buildSimulatedGpu(output, { progress = noProgress, headers = Promise.resolve() } = {}) {
   const compiler = findCompiler();
   if (compiler === undefined) throw new Error('no C++ compiler found (c++, g++ or clang++)');
-  return buildNative({ compiler, output, sets: [], simulatesGpu: true, headers, progress });
+  return buildNative({ compiler, output, sets: ['scalar'], simulatesGpu: true, headers, progress });
 }

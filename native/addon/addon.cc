@@ -4,6 +4,7 @@
 #include "addon/addon-sampler.h"
 #include "addon/functions.h"
 #include "addon/napi-values.h"
+#include "kernels/dispatch.h"
 #include "system/thread-priority.h"
 
 namespace {
@@ -17,6 +18,11 @@ napi_value lowerPriority(napi_env env, napi_callback_info) {
 
 NAPI_MODULE_INIT() {
   using namespace chairlift;
+  // A checkout's build has those of the machine that compiled it.
+  if (availableKernels().empty()) {
+    napi_throw_error(env, nullptr, "it was built for another processor");
+    return nullptr;
+  }
   const std::vector<Function> others = {{"sampleRows", sampleRows}, {"lowerThreadPriority", lowerPriority}};
   for (const auto& room :
        {modelFunctions(), draftFunctions(), gpuFunctions(), viewFunctions(), probeFunctions(), timelineFunctions(), others}) {

@@ -10,9 +10,11 @@ namespace chairlift {
 
 namespace {
 
-// The build's flags name the instruction sets that come with scalar.
-const KernelTable* const compiledTables[] = {
+// The build's flags name them.
+const std::vector<const KernelTable*> compiledTables = {
+#if defined(CHAIRLIFT_WITH_SCALAR)
     &scalarKernels,
+#endif
 #if defined(CHAIRLIFT_WITH_AVX2)
     &avx2Kernels,
 #endif

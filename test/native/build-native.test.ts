@@ -1,21 +1,20 @@
-// Which kernels an addon is built of, and that one without this machine's fastest still computes.
+// Which kernels an addon is built of.
 
-import { execFile, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import {
+  buildNative,
   compileObjects,
   findCompiler,
-  includeFlags,
   instructionSets,
   kernelSources,
-  runCompiler,
   setsOfThisMachine,
 } from '../../scripts/build-native.js';
+import { loadAddon } from '../../src/compute/cpu/binding.ts';
 import { addon } from '../support/native.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -24,13 +23,9 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const compiler = findCompiler() ?? '';
 
 describe('a build for some instruction sets', () => {
-  it('compiles their kernels and scalar ones, and tells the dispatch which there are', () => {
+  it('compiles their kernels alone, and tells the dispatch which there are', () => {
     const sources = kernelSources('x64', ['avx2']);
-    expect(sources.map(({ name }) => name)).toEqual([
-      'kernels/isa-avx2.cc',
-      'kernels/isa-scalar.cc',
-      'kernels/dispatch.cc',
-    ]);
+    expect(sources.map(({ name }) => name)).toEqual(['kernels/isa-avx2.cc', 'kernels/dispatch.cc']);
     const told = sources.at(-1)?.flags.filter((flag: string) => flag.startsWith('-DCHAIRLIFT_WITH'));
     expect(told).toEqual(['-DCHAIRLIFT_WITH_AVX2']);
   });
@@ -42,25 +37,15 @@ describe('a build for some instruction sets', () => {
 
   it.skipIf(compiler === '')('takes this machine’s fastest', async () => {
     const sets = await setsOfThisMachine(compiler);
-    expect(['scalar', ...sets]).toContain(addon().instructionSets().at(-1));
+    expect(sets).toContain(addon().instructionSets().at(-1));
     expect(instructionSets(process.arch)).toEqual(expect.arrayContaining(sets));
   });
 
-  // As on a machine whose processor is another than that of the build.
-  it.skipIf(compiler === '')('computes with scalar kernels where it has no others', async () => {
-    const name = 'print-kernels.cc';
-    const text = [
-      '#include <cstdio>',
-      '#include "kernels/dispatch.h"',
-      'int main() { for (auto* table : chairlift::availableKernels()) puts(table->name); }',
-    ];
-    writeFileSync(join(folder, name), `${text.join('\n')}\n`);
-    const main = { folder, name, flags: ['-std=c++17', ...includeFlags] };
-    const sources = [...kernelSources(process.arch, []), main];
-    const objects = await compileObjects({ compiler, arch: process.arch, sources });
-    const program = join(folder, 'print-kernels');
-    await runCompiler(compiler, [...objects, '-o', program]);
-    expect((await promisify(execFile)(program)).stdout).toBe('scalar\n');
+  it.skipIf(compiler === '')('does not load on a machine that runs none of them', async () => {
+    const output = join(folder, 'foreign.node');
+    await buildNative({ compiler, output, sets: [] });
+    const load = loadAddon(output);
+    expect(load.available ? '' : load.reason).toMatch(/built for another processor.*run npm run setup/);
   });
 });
 
