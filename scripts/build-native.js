@@ -33,8 +33,8 @@ const units = [
   ['layers', 'model', 'tower'],
   ['sampling', 'system'],
 ];
-// They compute nothing themselves.
-const callingUnits = [['cuda', 'cuda/layers', 'cuda/tower']];
+// It computes nothing itself.
+const callingUnit = ['cuda', 'cuda/layers', 'cuda/tower', 'addon'];
 const callingUnitFlags = ['-O1'];
 // The GPU that tests run kernels on; a build that has it uses it alone. It is compiled in half the time with few optimisations.
 const simulatorUnits = [['cuda/simulator'], ['cuda/simulator/vision']];
@@ -282,16 +282,13 @@ export async function buildNative({
     }));
     return compileObjects({ compiler, arch, sources: spelled, progress });
   };
-  const addon = unitOf(['addon'], callingUnitFlags);
-  const others = [
-    ...units.map((unit) => unitOf(unit)),
-    ...callingUnits.map((unit) => unitOf(unit, callingUnitFlags)),
-  ];
+  const calling = unitOf(callingUnit, callingUnitFlags);
+  const others = units.map((unit) => unitOf(unit));
   const simulator = simulatesGpu ? simulatorUnits.map((unit) => unitOf(unit, simulatorUnitFlags)) : [];
   const compiled = await Promise.all([
     // What takes longest comes first.
     compile([...simulator, ...kernelSources(arch, sets), ...others]),
-    headers.then(() => compile([addon], [...headerFlags(), ...(simulatesGpu ? simulatorFlags : [])])),
+    headers.then(() => compile([calling], [...headerFlags(), ...(simulatesGpu ? simulatorFlags : [])])),
   ]);
   const objects = compiled.flat();
   const linked = hashOf([...objects, [...shared, ...extraFlags, ...linkFlags].join(' ')]);

@@ -14,13 +14,13 @@ export default defineConfig({
     outDir: output,
     emptyOutDir: true,
     // The page, and the reference of the API.
-    rollupOptions: { input: ['index.html', 'docs.html'].map((name) => join(folder, name)) },
+    rolldownOptions: { input: ['index.html', 'docs.html'].map((name) => join(folder, name)) },
     target: 'es2022',
     // What is inlined would need a laxer content security policy.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
   },
-  esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   plugins: [compressed(output)],
 });
