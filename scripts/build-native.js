@@ -28,11 +28,8 @@ const setFlags = {
   arm64: { scalar, neon: [], dotprod: ['-march=armv8.2-a+dotprod'], i8mm: ['-march=armv8.2-a+dotprod+i8mm'] },
 };
 
-// Folders that are compiled as one unit: headers are most of the cost of small files.
-const units = [
-  ['layers', 'model', 'tower'],
-  ['sampling', 'system'],
-];
+// Folders are compiled as two units: headers are most of the cost of small files.
+const computingUnit = ['layers', 'model', 'tower', 'sampling', 'system'];
 // It computes nothing itself.
 const callingUnit = ['cuda', 'cuda/layers', 'cuda/tower', 'addon'];
 const callingUnitFlags = ['-O1'];
@@ -283,11 +280,11 @@ export async function buildNative({
     return compileObjects({ compiler, arch, sources: spelled, progress });
   };
   const calling = unitOf(callingUnit, callingUnitFlags);
-  const others = units.map((unit) => unitOf(unit));
+  const computing = unitOf(computingUnit);
   const simulator = simulatesGpu ? simulatorUnits.map((unit) => unitOf(unit, simulatorUnitFlags)) : [];
   const compiled = await Promise.all([
     // What takes longest comes first.
-    compile([...simulator, ...kernelSources(arch, sets), ...others]),
+    compile([...simulator, ...kernelSources(arch, sets), computing]),
     headers.then(() => compile([calling], [...headerFlags(), ...(simulatesGpu ? simulatorFlags : [])])),
   ]);
   const objects = compiled.flat();
