@@ -13,6 +13,13 @@ const passages = [
   'Slow boats sleep near the cold island. I like the red bicycle. Mara said: "The soup is hot." In October 1875 it was quiet (90 hats). The tired teacher is behind the large box. Finn sees 3 eggs.',
 ];
 const sentences = (text) => text.split('. ');
+/** Each passage from each of its first sentences on. */
+const turned = [0, 1, 2].flatMap((first) =>
+  passages.map((passage) => {
+    const all = sentences(passage.slice(0, -1));
+    return `${[...all.slice(first), ...all.slice(0, first)].join('. ')}.`;
+  }),
+);
 const names = 'Nora Peter Mara Otto Luna Finn Anna Jonas Pia Emil Clara Hugo Ida Leo Ruth Max Eva Tom'.split(
   ' ',
 );
@@ -30,20 +37,25 @@ const cities = [
   'Cairo',
 ];
 const jobs = ['baker', 'painter', 'teacher', 'farmer', 'singer', 'pilot', 'doctor'];
-const people = names.map((name, n) => ({
+const people = [...names, ...names].map((name, n) => ({
   name,
-  age: 20 + 3 * n,
+  age: 20 + n,
   city: cities[n % cities.length],
   job: jobs[n % jobs.length],
 }));
-const heroes = [
-  'a fox named Milo in the forest',
-  'a bear named Otto by the lake',
-  'an owl named Luna in the tower',
-  'a cat named Nils in the village',
-  'a mouse named Pia in the garden',
-  'a wolf named Finn in the mountains',
+const animals = ['a fox', 'a bear', 'an owl', 'a cat', 'a mouse', 'a wolf'];
+const heroNames = ['Milo', 'Otto', 'Luna', 'Nils', 'Pia', 'Finn'];
+const places = [
+  'in the forest',
+  'by the lake',
+  'in the tower',
+  'in the village',
+  'in the garden',
+  'in the mountains',
 ];
+const heroes = [0, 1, 2, 3].flatMap((turn) =>
+  animals.map((animal, n) => `${animal} named ${heroNames[(n + turn) % 6]} ${places[(n + 2 * turn) % 6]}`),
+);
 const forecast = {
   type: 'function',
   function: {
@@ -73,10 +85,10 @@ const ask = (content, options = {}) => ({
 
 /** Questions by kind; a prediction is the answer itself with a tenth of its words replaced. */
 const kinds = {
-  copying: passages.map((passage, n) =>
+  copying: turned.map((passage, n) =>
     ask(`Copy this text exactly: ${passage}`, n % 2 === 0 ? {} : { temperature: 0.7, seed: n }),
   ),
-  rewriting: passages.flatMap((passage) => [
+  rewriting: turned.flatMap((passage) => [
     ask(`Repeat the text between the lines.\n---\n${sentences(passage).reverse().join('. ')}\n---`),
     ask(`Lower case: ${sentences(passage).slice(0, 2).join('. ')}`),
   ]),

@@ -1,7 +1,6 @@
 // Speculative decoding for the steps of an engine: drafts for the sequences that decode, and what is learned from those that were
 // computed. Answers are the same without it. Knows no clock: times are passed in.
 
-import { KEPT_STATES } from '../../compute/backend.ts';
 import type { SampleRow } from '../../sampling/sample-row.ts';
 import type { OpenAnswer } from '../open-request.ts';
 import type { AnswerRequest, DraftTokenCounts } from '../request.ts';
@@ -38,8 +37,6 @@ export class SpeculativeDecoding {
   readonly #rates = new AcceptanceRates();
   readonly #ngramCache = new NgramCache();
   readonly #drafters = new Map<Sequence, SequenceDrafter>();
-  /** Of a draft: an MTP head goes on from the state of the last token that was accepted, of which blocks keep few. */
-  readonly #mostTokens: number;
   readonly #model: ModelDrafter | undefined;
   /** What the model took to draft for the next step. */
   #draftMs = 0;
@@ -52,7 +49,6 @@ export class SpeculativeDecoding {
       options.draft === undefined ? options.draftTimes : undefined,
     );
     this.#model = options.draft === undefined ? head : new DraftModel(options.draft);
-    this.#mostTokens = head === undefined ? Number.POSITIVE_INFINITY : KEPT_STATES - 1;
     this.allow(blocks);
   }
 
@@ -101,7 +97,7 @@ export class SpeculativeDecoding {
     if (!this.#lengths.couldPay(load)) return new Map();
     const proposed = sampling.map((open) => {
       const { sequence } = open;
-      const most = Math.min(sequence.maxTokens - 1 - sequence.length, this.#mostTokens);
+      const most = sequence.maxTokens - 1 - sequence.length;
       return this.#drafterOf(open).propose(open.lookahead(), most, modelDrafts.get(sequence));
     });
     const lengths = this.#lengths.of(
@@ -129,6 +125,7 @@ export class SpeculativeDecoding {
 
   /** A sequence that had this draft goes on with these tokens. */
   commit(sequence: Sequence, draft: Draft, sampled: readonly number[]): void {
+    this.#model?.verified(sequence, draft.tokens.length - (sampled.length - 1));
     this.#drafters.get(sequence)?.commit(draft, sampled);
   }
 
