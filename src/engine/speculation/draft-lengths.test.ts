@@ -202,6 +202,20 @@ it('a model drafts on for as long as what it drafts is likelier than a token cos
   expect(dearRounds).toBeLessThanOrEqual(0.9);
 });
 
+it('a model is asked where its tokens, added to what is known, are worth the time that it takes', () => {
+  const rows = [1, 8, 32].map((count) => ({ rows: count, ms: 1 + 0.1 * (count - 1) }));
+  const wants = (roundMs: number, known: readonly number[]) =>
+    new DraftLengths(
+      rows,
+      [1, 4].map((rounds) => ({ rounds, ms: rounds * roundMs })),
+    ).wantsModel(known, 1, 0.8);
+  const surely = (length: number) => Array.from({ length }, (_, depth) => 0.99 ** (depth + 1));
+  expect(wants(0.1, [])).toBe(true);
+  expect(wants(0.1, surely(1))).toBe(true);
+  expect(wants(0.1, surely(15))).toBe(false);
+  expect(wants(3, surely(1))).toBe(false);
+});
+
 it('what a draft has taken makes more of its tokens worth their rows', () => {
   const lengths = new DraftLengths([1, 8].map((rows) => ({ rows, ms: 1 + 0.3 * (rows - 1) })));
   const load = { tokens: 1, sequences: 1, attended: 0 };

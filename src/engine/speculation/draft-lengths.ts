@@ -72,6 +72,31 @@ export class DraftLengths {
   }
 
   /**
+   * Whether a step would bring more tokens a millisecond with a model's draft, each of whose tokens is accepted at this rate, than with
+   * what is known without it: `probabilities` as for `of`, and as if all `sequences` had such a draft.
+   */
+  wantsModel(probabilities: readonly number[], sequences: number, acceptanceRate: number): boolean {
+    const factor = this.#draftFactors.get(sequences) ?? 1;
+    const draftMs = (length: number) => factor * this.#expectedMs(sequences, Math.min(length, MAX_ROUNDS));
+    const ofBoth = Array.from({ length: Math.max(MAX_ROUNDS, probabilities.length) }, (_, depth) =>
+      Math.max(probabilities[depth] ?? 0, depth < MAX_ROUNDS ? acceptanceRate ** (depth + 1) : 0),
+    );
+    return this.#worth(ofBoth, sequences, draftMs) > this.#worth(probabilities, sequences, () => 0);
+  }
+
+  /** Tokens of a sequence a millisecond, where each gets a draft of the best length. */
+  #worth(probabilities: readonly number[], sequences: number, draftMs: (length: number) => number): number {
+    let tokens = 1;
+    let most = 0;
+    for (const [index, probability] of probabilities.entries()) {
+      tokens += probability;
+      const length = index + 1;
+      most = Math.max(most, tokens / (this.#rowCosts.of(sequences * (1 + length)) + draftMs(length)));
+    }
+    return most;
+  }
+
+  /**
    * How far a model should draft for each of `sequences`; `acceptanceRate`: of a token, where it is not known yet how likely the
    * model takes it for. Not at all where drafts of no length would pay; otherwise until one more token would bring less than it costs.
    */

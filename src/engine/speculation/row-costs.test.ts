@@ -60,6 +60,18 @@ describe('what rows cost', () => {
     expect(costs.of(8) / costs.of(1)).toBeLessThan(2.3);
   });
 
+  it('grows beyond the rows that were seen as it did between them: part of a step has nothing to do with rows', () => {
+    const costs = new RowCosts([
+      { rows: 1, ms: 1 },
+      { rows: 33, ms: 9 },
+    ]);
+    for (let i = 0; i < 50; i++) {
+      costs.observe(1, 4);
+      costs.observe(9, 6);
+    }
+    expect(costs.of(17) / costs.of(1)).toBeCloseTo(2, 1);
+  });
+
   it('is not believed of one step that was held up, for ever', () => {
     const costs = new RowCosts();
     for (let i = 0; i < 20; i++) costs.observe(1, 10);

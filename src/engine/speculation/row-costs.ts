@@ -16,6 +16,8 @@ const FORGOTTEN_AFTER_ONE = 100;
 const FRESH_FOR = 32;
 /** Each row costs something. */
 const MIN_SLOPE = 1e-4;
+/** More rows than were seen cost at least this part of what is usual, in proportion. */
+const LEAST_GROWTH = 0.3;
 /** Where nothing was measured before the first step: what rows cost on most machines, in steps of one. */
 const USUAL: readonly RowTime[] = [
   { rows: 1, ms: 1 },
@@ -102,9 +104,20 @@ export class RowCosts {
       const from = this.#ms[lower] as number;
       return from + share * ((this.#ms[upper] as number) - from);
     }
-    const known = lower ?? upper;
-    if (known === undefined) return this.#usualOf(rows);
-    return ((this.#ms[known] as number) * this.#usualOf(rows)) / this.#usualOf(known);
+    if (lower !== undefined) return this.#beyond(lower, rows);
+    if (upper === undefined) return this.#usualOf(rows);
+    return ((this.#ms[upper] as number) * this.#usualOf(rows)) / this.#usualOf(upper);
+  }
+
+  /** More rows than were seen: from the most that were, as the fewest show. A step also takes what does not grow with its rows. */
+  #beyond(most: number, rows: number): number {
+    const mostMs = this.#ms[most] as number;
+    const proportional = mostMs / this.#usualOf(most);
+    const fewest = this.#nearest(1, 1) as number;
+    const seen = (mostMs - (this.#ms[fewest] as number)) / (this.#usualOf(most) - this.#usualOf(fewest));
+    const slope =
+      fewest === most ? proportional : Math.min(Math.max(seen, LEAST_GROWTH * proportional), proportional);
+    return mostMs + slope * (this.#usualOf(rows) - this.#usualOf(most));
   }
 
   #usualOf(rows: number): number {

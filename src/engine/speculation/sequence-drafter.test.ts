@@ -85,11 +85,6 @@ describe('what a draft model says', () => {
     const { drafter: other } = setup();
     expect(other.propose(anything(), 2, drafted(10, 6)).map(({ token }) => token)).toEqual([10, 11]);
   });
-
-  it('is asked for only where no drafter is better', () => {
-    expect(setup().drafter.knowsBetterThan('draft-model')).toBe(true);
-    expect(setup({ prediction: [] }).drafter.knowsBetterThan('draft-model')).toBe(false);
-  });
 });
 
 const drafted = (...tokens: readonly number[]) => tokens.map((token) => ({ token, ...ofModel }));

@@ -2,7 +2,7 @@
 
 import type { LikelyTokens } from '../../grammar/matcher.ts';
 import type { DraftTokenCounts } from '../request.ts';
-import type { Draft, DraftSource, DraftToken } from '../scheduler/draft.ts';
+import type { Draft, DraftToken } from '../scheduler/draft.ts';
 import type { AcceptanceRates } from './acceptance-rates.ts';
 import type { Drafter, Lookahead } from './drafter.ts';
 
@@ -19,6 +19,8 @@ export interface ProposedToken extends DraftToken {
 export class SequenceDrafter {
   readonly #drafters: readonly Drafter[];
   readonly #rates: AcceptanceRates;
+  /** What is proposed without a model, until the sequence goes on. */
+  #known: readonly ProposedToken[] | undefined;
   #accepted = 0;
   #rejected = 0;
 
@@ -34,7 +36,17 @@ export class SequenceDrafter {
   }
 
   /** Up to `most` tokens. `modelTokens`: what a model drafted, if one was asked. */
-  propose(lookahead: Lookahead, most: number, modelTokens: readonly DraftToken[] = []): ProposedToken[] {
+  propose(
+    lookahead: Lookahead,
+    most: number,
+    modelTokens: readonly DraftToken[] = [],
+  ): readonly ProposedToken[] {
+    if (modelTokens.length > 0) return this.#propose(lookahead, most, modelTokens);
+    this.#known ??= this.#propose(lookahead, most, []);
+    return this.#known;
+  }
+
+  #propose(lookahead: Lookahead, most: number, modelTokens: readonly DraftToken[]): ProposedToken[] {
     const grammar = new GrammarText(lookahead);
     const proposed: ProposedToken[] = [];
     let probability = 1;
@@ -55,20 +67,12 @@ export class SequenceDrafter {
     return proposed;
   }
 
-  /** Whether one of the drafters knows better than a model that drafts does as a rule. */
-  knowsBetterThan(source: DraftSource): boolean {
-    const rate = this.#rates.of({ source, matchLength: 0 });
-    return this.#drafters.some((drafter) => {
-      const next = drafter.propose();
-      return next !== undefined && this.#rates.of(next) > rate;
-    });
-  }
-
   /**
    * The sequence goes on with these tokens, at least one. Where no draft token was computed, the first one that was
    * proposed still shows what it would have been worth.
    */
   commit({ tokens, proposed }: Draft, sampled: readonly number[]): void {
+    this.#known = undefined;
     let accepted = 0;
     for (const each of proposed.slice(0, Math.max(1, tokens.length))) {
       // What would have followed the last token is not known.

@@ -4,7 +4,7 @@
 import type { SampleRow } from '../../sampling/sample-row.ts';
 import type { OpenAnswer } from '../open-request.ts';
 import type { AnswerRequest, DraftTokenCounts } from '../request.ts';
-import type { Draft } from '../scheduler/draft.ts';
+import type { Draft, DraftToken } from '../scheduler/draft.ts';
 import type { Sequence } from '../scheduler/sequence.ts';
 import type { StepLoad, StepPlan } from '../scheduler/step-plan.ts';
 import { AcceptanceRates } from './acceptance-rates.ts';
@@ -72,12 +72,12 @@ export class SpeculativeDecoding {
     if (model === undefined) return noModelDrafts;
     const decoding = running.filter(({ sequence }) => sequence.remaining === 1);
     if (this.#lengths.goesWithout(decoding.length)) return noModelDrafts;
-    const { source } = model;
+    const rate = this.#rates.of({ source: model.source, matchLength: 0 });
     const jobs = decoding
-      .filter((open) => model.fits(open.sequence) && !this.#drafterOf(open).knowsBetterThan(source))
+      .filter((open) => model.fits(open.sequence) && this.#wantsModel(open, decoding.length, rate))
       .map((open) => ({ sequence: open.sequence, lookahead: open.lookahead() }));
     if (jobs.length === 0) return noModelDrafts;
-    const limits = this.#lengths.limits(jobs.length, this.#rates.of({ source, matchLength: 0 }));
+    const limits = this.#lengths.limits(jobs.length, rate);
     if (limits.rounds === 0) return noModelDrafts;
     const ready = await model.catchUp(jobs);
     const startedMs = nowMs();
@@ -95,11 +95,7 @@ export class SpeculativeDecoding {
     modelDrafts: ModelDrafts = noModelDrafts,
   ): ReadonlyMap<Sequence, Draft> {
     if (!this.#lengths.couldPay(load)) return new Map();
-    const proposed = sampling.map((open) => {
-      const { sequence } = open;
-      const most = sequence.maxTokens - 1 - sequence.length;
-      return this.#drafterOf(open).propose(open.lookahead(), most, modelDrafts.get(sequence));
-    });
+    const proposed = sampling.map((open) => this.#proposed(open, modelDrafts.get(open.sequence)));
     const lengths = this.#lengths.of(
       proposed.map((tokens) => tokens.map(({ probability }) => probability)),
       load,
@@ -108,7 +104,7 @@ export class SpeculativeDecoding {
     return new Map(
       sampling.map((open, i) => [
         open.sequence,
-        draftOf(open, proposed[i] as ProposedToken[], lengths[i] as number),
+        draftOf(open, proposed[i] as readonly ProposedToken[], lengths[i] as number),
       ]),
     );
   }
@@ -135,6 +131,20 @@ export class SpeculativeDecoding {
     this.#drafters.delete(sequence);
     this.#model?.release(sequence);
     return counts;
+  }
+
+  /** Whether a model is worth asking, whose tokens are accepted at this rate. */
+  #wantsModel(open: OpenAnswer, sequences: number, rate: number): boolean {
+    const known = this.#proposed(open);
+    // The grammar knows the next token, and nothing may follow it.
+    if (known.length === 0 && open.lookahead().likely(1).tokens.length > 0) return false;
+    const probabilities = known.map(({ probability }) => probability);
+    return this.#lengths.wantsModel(probabilities, sequences, rate);
+  }
+
+  #proposed(open: OpenAnswer, modelTokens?: readonly DraftToken[]): readonly ProposedToken[] {
+    const { maxTokens, length } = open.sequence;
+    return this.#drafterOf(open).propose(open.lookahead(), maxTokens - 1 - length, modelTokens);
   }
 
   #drafterOf(open: OpenAnswer): SequenceDrafter {
