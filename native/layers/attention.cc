@@ -12,9 +12,9 @@ namespace chairlift {
 
 namespace {
 
-// Histories of 1,537 tokens on are shared between threads, in twice as many parts as threads, so that a late one holds up little.
-// More rows, as of prompts, would want much memory for their states.
-constexpr int fewestSharedSegments = 4, partsPerThread = 2, mostSharedRows = 32;
+// Histories of 1,537 tokens on are cut into parts where threads have few heads each, so that a late one holds up little. More rows, as
+// of prompts, would want much memory for their states.
+constexpr int fewestSharedSegments = 4, fewHeadsPerThread = 4, partsPerThread = 8, mostSharedRows = 32;
 
 /** Consecutive heads of a row. */
 struct Heads {
@@ -73,11 +73,11 @@ class AttentionRun {
     return (end - 1) / segmentTokens + 1;
   }
 
-  /** Into how many parts each history is cut, because there are fewer heads than threads; 1 where it is not worth two more loops. */
+  /** Into how many parts each history is cut; 1 where it is not worth two more loops. */
   int historyParts() const {
     const std::vector<RowGroup>& groups = work_.batch.groups();
     const int pieces = int(groups.size()) * attention_.kvHeadCount, threads = work_.pool.used();
-    if (pieces == 0 || pieces >= threads || rows_ > mostSharedRows) return 1;
+    if (pieces == 0 || pieces >= fewHeadsPerThread * threads || rows_ > mostSharedRows) return 1;
     if (attention_.window > 0 || attention_.chunk > 0 || attention_.skipsFirst) return 1;
     int segments = 0;
     for (const RowGroup& group : groups) segments = std::max(segments, segmentsOf(group));
