@@ -117,8 +117,8 @@ describe('an addon of the package', () => {
 
   it('has kernels of AMX on Linux alone, where the system is asked for them', () => {
     expect(targetSets(targetOf('linux-x64'))).toContain('amx');
-    expect(targetSets(targetOf('win32-x64'))).toEqual(['avx2', 'avx512bw', 'avx512']);
-    expect(targetSets(targetOf('darwin-x64'))).toEqual(['avx2', 'avx512bw', 'avx512']);
-    expect(targetSets(targetOf('darwin-arm64'))).toEqual(['neon', 'dotprod', 'i8mm']);
+    expect(targetSets(targetOf('win32-x64'))).toEqual(['scalar', 'avx2', 'avx512bw', 'avx512']);
+    expect(targetSets(targetOf('darwin-x64'))).toEqual(['scalar', 'avx2', 'avx512bw', 'avx512']);
+    expect(targetSets(targetOf('darwin-arm64'))).toEqual(['scalar', 'neon', 'dotprod', 'i8mm']);
   });
 });
