@@ -50,14 +50,10 @@ export class DraftLengths {
     if (draftTimes !== undefined && row !== undefined) this.#draftShare = shareOf(draftTimes, row.ms);
   }
 
-  /** Whether a step in which `sequences` decode has no drafts, so that it is known what they cost. */
-  goesWithout(sequences: number): boolean {
-    return !this.#rowCosts.isFresh(sequences);
-  }
-
   /** Whether a draft token would pay in this step if it were surely accepted. Now and then a step goes without, to be measured. */
-  couldPay({ sequences, tokens }: StepLoad): boolean {
-    if (tokens === sequences && this.goesWithout(sequences)) return false;
+  couldPay({ sequences, tokens }: Pick<StepLoad, 'sequences' | 'tokens'>): boolean {
+    const isKnown = this.#rowCosts.isFresh(sequences);
+    if (tokens === sequences && !isKnown) return false;
     const stepMs = this.#stepMs(sequences);
     return (sequences + 1) * stepMs(0) > sequences * stepMs(1);
   }

@@ -71,7 +71,8 @@ export class SpeculativeDecoding {
     const model = this.#model;
     if (model === undefined) return noModelDrafts;
     const decoding = running.filter(({ sequence }) => sequence.remaining === 1);
-    if (this.#lengths.goesWithout(decoding.length)) return noModelDrafts;
+    const load = { sequences: decoding.length, tokens: decoding.length };
+    if (!this.#lengths.couldPay(load)) return noModelDrafts;
     const rate = this.#rates.of({ source: model.source, matchLength: 0 });
     const jobs = decoding
       .filter((open) => model.fits(open.sequence) && this.#wantsModel(open, decoding.length, rate))
