@@ -204,11 +204,26 @@ describe('a chat at a terminal', () => {
     await until(() => chat.shown().includes('Half'));
     chat.input.write('\x03');
     await until(() => chat.noted().includes('stopped'));
+    chat.input.write('/stats\r');
+    await until(() => /first text after .* ended by Ctrl-C/.test(chat.noted()));
     chat.input.write('Ho\r');
     await until(() => chat.shown().includes('Whole'));
     chat.input.write('/exit\r');
     expect(await chat.ended).toBe(true);
     expect(roles(chat.asked[1])).toEqual(['user: Hi', 'assistant: Half', 'user: Ho']);
+  });
+
+  it('breaks the lines of answers and of reasoning between words', async () => {
+    const filled = 'word '.repeat(15);
+    const answers = [[`(${filled}reasoned`, `${filled}answered`, ' and\nmore']];
+    const chat = start({ answers, terminal: true });
+    chat.input.write('Hi\r');
+    await until(() => chat.shown().includes('more'));
+    const takenBack = (part: string) => `word ${part}\x1b[${part.length}D\x1b[K\n${part}`;
+    expect(chat.shown()).toContain(`${takenBack('rea')}soned`);
+    expect(chat.shown()).toContain(`${takenBack('answ')}ered and\nmore`);
+    chat.input.write('/exit\r');
+    expect(await chat.ended).toBe(true);
   });
 
   it('ends at the second Ctrl-C in a row at the prompt, dropping what was typed at the first', async () => {

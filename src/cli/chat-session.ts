@@ -6,8 +6,10 @@ import type { AnswerEvent, AnswerUsage, ChatAnswers, ChatMessage } from './chat-
 import type { ChatHistory } from './chat-history.ts';
 import { droppedImages, withImages } from './image-arguments.ts';
 import { type LineInput, type LineOutput, LineReader } from './line-reader.ts';
+import { USUAL_COLUMNS } from './terminal.ts';
 import { TerminalMarkdown } from './terminal-markdown.ts';
 import { UsageError } from './usage-error.ts';
+import { WordWrap } from './word-wrap.ts';
 
 interface ChatSessionOptions {
   readonly answers: ChatAnswers;
@@ -19,6 +21,14 @@ interface ChatSessionOptions {
   /** At a terminal: renders Markdown. */
   readonly colour?: boolean;
   readonly history?: ChatHistory | undefined;
+}
+
+/** What to print for pieces of an answer, and in the end. */
+interface Printer {
+  write(text: string): string;
+  /** Of reasoning. */
+  dim(text: string): string;
+  end(): string;
 }
 
 interface Measured {
@@ -142,8 +152,7 @@ export class ChatSession {
     let firstMs: number | undefined;
     let answer = '';
     let thinks = false;
-    const markdown =
-      this.#lines.isTerminal && this.#options.colour === true ? new TerminalMarkdown() : undefined;
+    const printer = this.#printer();
     try {
       for await (const event of answers.answer([...system, ...asked], signal)) {
         if (event.kind === 'end') {
@@ -153,36 +162,48 @@ export class ChatSession {
         } else if (event.text !== '') {
           firstMs ??= nowMs();
           if (event.kind === 'text') answer += event.text;
-          thinks = this.#show(event, thinks, markdown);
+          thinks = this.#show(event, thinks, printer);
         }
       }
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
       this.#failed = true;
-      output.write(markdown?.end() ?? '');
+      output.write(printer.end());
       if (answer !== '' || thinks) output.write('\n');
       this.#notice(error.message);
       return answer;
     }
-    output.write(markdown?.end() ?? '');
+    if (signal.aborted && firstMs !== undefined) {
+      this.#measured.push({ reason: 'Ctrl-C', usage: undefined, startedMs, firstMs, endedMs: nowMs() });
+    }
+    output.write(printer.end());
     if (answer !== '' || thinks) output.write('\n');
     return answer;
   }
 
   /** Reasoning is dimmed above the answer. Returns whether the last text was reasoning. */
-  #show(
-    { kind, text }: Extract<AnswerEvent, { text: string }>,
-    thinks: boolean,
-    markdown: TerminalMarkdown | undefined,
-  ): boolean {
+  #show({ kind, text }: Extract<AnswerEvent, { text: string }>, thinks: boolean, printer: Printer): boolean {
     const { output } = this.#options;
     if (kind === 'text') {
       const shown = visible(text);
-      output.write(`${thinks ? '\n\n' : ''}${markdown?.write(shown) ?? shown}`);
+      output.write(printer.write(`${thinks ? '\n\n' : ''}${shown}`));
       return false;
     }
-    if (this.#lines.isTerminal) output.write(DIM + visible(text) + NOT_DIM);
+    if (this.#lines.isTerminal) output.write(printer.dim(visible(text)));
     return this.#lines.isTerminal;
+  }
+
+  /** At a terminal lines are broken between words. */
+  #printer(): Printer {
+    const { output, colour } = this.#options;
+    if (!this.#lines.isTerminal) return { write: (text) => text, dim: (text) => text, end: () => '' };
+    const wrap = new WordWrap(() => output.columns || USUAL_COLUMNS);
+    const markdown = colour === true ? new TerminalMarkdown(wrap) : undefined;
+    return {
+      write: (text) => (markdown ?? wrap).write(text),
+      dim: (text) => wrap.write(DIM + text + NOT_DIM),
+      end: () => markdown?.end() ?? '',
+    };
   }
 
   #stats(): string {

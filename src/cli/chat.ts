@@ -21,11 +21,22 @@ export function addChat(program: Command): void {
   const command = program
     .command('chat')
     .description('talk with a running server, or with a model in this process')
+    .argument('[place]', 'the address of a server, or a model: as --url or --model')
     .option(
       '-m, --model <model>',
       'with --url a model of the server; else one to load here: a path or a name',
     );
-  addChatOptions(command).action(chat);
+  addChatOptions(command).action((place: string | undefined, options: ChatOptions) =>
+    chat(withPlace(place, options)),
+  );
+}
+
+function withPlace(place: string | undefined, options: ChatOptions): ChatOptions {
+  if (place === undefined) return options;
+  const name = /^https?:\/\//.test(place) ? 'url' : 'model';
+  if (options[name] !== undefined)
+    throw new UsageError(`'${place}' and --${name} say the same: give one of them`);
+  return { ...options, [name]: place };
 }
 
 async function chat(options: ChatOptions): Promise<void> {

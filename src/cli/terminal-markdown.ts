@@ -1,5 +1,7 @@
 // Markdown on a terminal, as it streams: headings and **bold** in bold, `code` and fenced blocks in colour. Everything else
-// stays as it was written.
+// stays as it was written, but that lines are broken between words, if asked; not those of fenced blocks.
+
+import type { WordWrap } from './word-wrap.ts';
 
 const BOLD = '\x1b[1m';
 const NOT_BOLD = '\x1b[22m';
@@ -7,6 +9,7 @@ const CODE = '\x1b[36m';
 const NOT_CODE = '\x1b[39m';
 
 export class TerminalMarkdown {
+  readonly #wrap: WordWrap | undefined;
   /** What has come and could still become a mark. */
   #pending = '';
   #atLineStart = true;
@@ -14,6 +17,10 @@ export class TerminalMarkdown {
   #heading = false;
   #bold = false;
   #code = false;
+
+  constructor(wrap?: WordWrap) {
+    this.#wrap = wrap;
+  }
 
   /** What to print for the next piece of the answer. */
   write(text: string): string {
@@ -34,9 +41,14 @@ export class TerminalMarkdown {
     while (this.#pending !== '') {
       const printed = (this.#atLineStart ? this.#lineStart(isLast) : undefined) ?? this.#inLine(isLast);
       if (printed === WAIT) break;
-      out += printed;
+      out += this.#wrapped(printed);
     }
     return out;
+  }
+
+  #wrapped(text: string): string {
+    if (this.#wrap === undefined) return text;
+    return this.#inFence ? this.#wrap.pass(text) : this.#wrap.write(text);
   }
 
   /** Undefined where the line starts with none of its marks. */

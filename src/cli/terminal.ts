@@ -41,7 +41,7 @@ export interface ProgressBar {
 }
 
 const WIDTH = 30;
-const USUAL_COLUMNS = 80;
+export const USUAL_COLUMNS = 80;
 
 function shortened(text: string, room: number): string {
   return text.length <= room ? text : `${text.slice(0, Math.max(0, room - 1))}…`;

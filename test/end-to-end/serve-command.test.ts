@@ -93,6 +93,8 @@ describe('chairlift serve', () => {
     });
     const answered = await run(place(), ['chat', '--key', key], 'What is 2 + 2?\n');
     expect(answered).toMatchObject({ output: '2 + 2 = 4.\n', code: 0 });
+    const named = await run(place(), ['chat', keyed.url, '--key', key], 'What is 2 + 2?\n');
+    expect(named).toMatchObject({ output: '2 + 2 = 4.\n', code: 0 });
     await keyed.stop();
     // It was killed, and could not remove what it left.
     expect(await run(place(), ['stop'])).toMatchObject({
