@@ -216,6 +216,18 @@ it('a model is asked where its tokens, added to what is known, are worth the tim
   expect(wants(3, surely(1))).toBe(false);
 });
 
+it('a model that is not worth its time is asked again after a while', () => {
+  const lengths = new DraftLengths([1, 8].map((rows) => ({ rows, ms: rows })));
+  const asked = Array.from({ length: 200 }, () => {
+    const isAsked = lengths.wantsModel([0.99], 1, 0.1);
+    if (isAsked) lengths.limits(1, 0.1);
+    return isAsked;
+  });
+  const count = asked.filter(Boolean).length;
+  expect(count).toBeGreaterThan(1);
+  expect(count).toBeLessThan(5);
+});
+
 it('what a draft has taken makes more of its tokens worth their rows', () => {
   const lengths = new DraftLengths([1, 8].map((rows) => ({ rows, ms: 1 + 0.3 * (rows - 1) })));
   const load = { tokens: 1, sequences: 1, attended: 0 };
