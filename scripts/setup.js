@@ -141,14 +141,16 @@ function hasFittingPrebuilt() {
 
 /** `headers` resolves when Node's headers are installed; everything else is compiled before. */
 async function compileNative(headers) {
-  if (!has('--compile') && process.env.CHAIRLIFT_COMPILE !== '1' && hasFittingPrebuilt()) return;
+  const mayRunElsewhere = has('--compile') || process.env.CHAIRLIFT_COMPILE === '1';
+  if (!mayRunElsewhere && hasFittingPrebuilt()) return;
   const compiler = findCompiler();
   if (!compiler) {
     log('no C++ compiler found (c++, g++ or clang++): the slower TypeScript backend will serve.');
     return;
   }
   const output = join(root, 'build', 'chairlift.node');
-  const isForThisMachine = existsSync(join(root, 'src')) && !has('--all-kernels') && !isForTests;
+  const isForThisMachine =
+    existsSync(join(root, 'src')) && !mayRunElsewhere && !has('--all-kernels') && !isForTests;
   try {
     const sets = isForThisMachine ? await setsOfThisMachine(compiler) : instructionSets(process.arch);
     await progress.during('compiling C++', (pieces) =>

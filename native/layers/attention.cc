@@ -77,7 +77,7 @@ class AttentionRun {
   int historyParts() const {
     const std::vector<RowGroup>& groups = work_.batch.groups();
     const int pieces = int(groups.size()) * attention_.kvHeadCount, threads = work_.pool.used();
-    if (pieces == 0 || pieces >= fewHeadsPerThread * threads || rows_ > mostSharedRows) return 1;
+    if (threads == 1 || pieces == 0 || pieces >= fewHeadsPerThread * threads || rows_ > mostSharedRows) return 1;
     if (attention_.window > 0 || attention_.chunk > 0 || attention_.skipsFirst) return 1;
     int segments = 0;
     for (const RowGroup& group : groups) segments = std::max(segments, segmentsOf(group));

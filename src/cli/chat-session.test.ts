@@ -216,7 +216,7 @@ describe('a chat at a terminal', () => {
   it('breaks the lines of answers and of reasoning between words', async () => {
     const filled = 'word '.repeat(15);
     const answers = [[`(${filled}reasoned`, `${filled}answered`, ' and\nmore']];
-    const chat = start({ answers, terminal: true });
+    const chat = start({ answers, terminal: true, colour: true });
     chat.input.write('Hi\r');
     await until(() => chat.shown().includes('more'));
     const takenBack = (part: string) => `word ${part}\x1b[${part.length}D\x1b[K\n${part}`;

@@ -152,10 +152,12 @@ export class ChatSession {
     let firstMs: number | undefined;
     let answer = '';
     let thinks = false;
+    let isWhole = false;
     const printer = this.#printer();
     try {
       for await (const event of answers.answer([...system, ...asked], signal)) {
         if (event.kind === 'end') {
+          isWhole = true;
           const { reason, usage } = event;
           const endedMs = nowMs();
           this.#measured.push({ reason, usage, startedMs, firstMs: firstMs ?? endedMs, endedMs });
@@ -173,7 +175,7 @@ export class ChatSession {
       this.#notice(error.message);
       return answer;
     }
-    if (signal.aborted && firstMs !== undefined) {
+    if (signal.aborted && !isWhole && firstMs !== undefined) {
       this.#measured.push({ reason: 'Ctrl-C', usage: undefined, startedMs, firstMs, endedMs: nowMs() });
     }
     output.write(printer.end());
@@ -193,16 +195,19 @@ export class ChatSession {
     return this.#lines.isTerminal;
   }
 
-  /** At a terminal lines are broken between words. */
+  /** At a terminal that knows styles, and so how to go back, lines are broken between words. */
   #printer(): Printer {
     const { output, colour } = this.#options;
-    if (!this.#lines.isTerminal) return { write: (text) => text, dim: (text) => text, end: () => '' };
+    const dimmed = (text: string) => DIM + text + NOT_DIM;
+    if (!this.#lines.isTerminal || colour !== true) {
+      return { write: (text) => text, dim: dimmed, end: () => '' };
+    }
     const wrap = new WordWrap(() => output.columns || USUAL_COLUMNS);
-    const markdown = colour === true ? new TerminalMarkdown(wrap) : undefined;
+    const markdown = new TerminalMarkdown(wrap);
     return {
-      write: (text) => (markdown ?? wrap).write(text),
-      dim: (text) => wrap.write(DIM + text + NOT_DIM),
-      end: () => markdown?.end() ?? '',
+      write: (text) => markdown.write(text),
+      dim: (text) => wrap.write(dimmed(text)),
+      end: () => markdown.end(),
     };
   }
 

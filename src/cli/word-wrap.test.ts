@@ -33,6 +33,7 @@ describe('lines of a terminal', () => {
     ['see a-very-long-word', 'see \na-very-lon\ng-word'],
     ['one\n\ntwo three four', 'one\n\ntwo three \nfour'],
     ['日本語の文章です', '日本語の文\n章です'],
+    ['か\u3099か\u3099か\u3099か\u3099か\u3099abc', 'か\u3099か\u3099か\u3099か\u3099か\u3099\nabc'],
     ['🎿🎿🎿🎿🎿🎿', '🎿🎿🎿🎿🎿\n🎿'],
     ['e\u0301e\u0301e\u0301 e\u0301e\u0301e\u0301 eee', 'e\u0301e\u0301e\u0301 e\u0301e\u0301e\u0301 \neee'],
   ])('are broken between words: %j', (text, expected) => {

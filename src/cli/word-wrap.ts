@@ -6,7 +6,7 @@ const PIECES = new RegExp(`${ESCAPE}\\[[0-9;]*m|.`, 'gsu');
 const TAB = 8;
 // Written without spaces, or wide: lines may be broken at each of them.
 const WIDE =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\u3000-\u303f\uff01-\uff60]/u;
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Bopomofo}\p{Emoji_Presentation}\u3000-\u303f\uff01-\uff60\uffe0-\uffe6]/u;
 const WITHOUT_WIDTH = /[\p{Mn}\p{Me}\p{Cf}]/u;
 
 export class WordWrap {
@@ -48,7 +48,10 @@ export class WordWrap {
   }
 
   #letter(letter: string): string {
-    const width = letter.startsWith(ESCAPE) || WITHOUT_WIDTH.test(letter) ? 0 : 1;
+    const isStyle = letter.startsWith(ESCAPE);
+    // Before it stands what it changes, and no word begins.
+    if (!isStyle && this.#word === '' && WITHOUT_WIDTH.test(letter)) return letter;
+    const width = isStyle || WITHOUT_WIDTH.test(letter) ? 0 : 1;
     const broken = width > this.#room ? this.#breakBeforeWord() : '';
     this.#word += letter;
     this.#wordWidth += width;

@@ -216,10 +216,10 @@ it('a model is asked where its tokens, added to what is known, are worth the tim
   expect(wants(3, surely(1))).toBe(false);
 });
 
-it('a model that is not worth its time is asked again after a while', () => {
+it('a model that nobody wants is asked again after a while', () => {
   const lengths = new DraftLengths([1, 8].map((rows) => ({ rows, ms: rows })));
   const asked = Array.from({ length: 200 }, () => {
-    const isAsked = lengths.wantsModel([0.99], 1, 0.1);
+    const isAsked = lengths.isTimeToAsk();
     if (isAsked) lengths.limits(1, 0.1);
     return isAsked;
   });

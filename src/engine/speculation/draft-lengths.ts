@@ -17,7 +17,7 @@ const USUAL_DRAFT: DraftShare = { call: 0, round: 0.15 };
 const LEAST_ROUND_SHARE = 0.1;
 /** What disturbs a draft only makes it longer: a short one is believed sooner. */
 const ROUND_LEARNING = { shorter: 0.5, longer: 0.1 } as const;
-/** Steps, or sequences that want no draft of it, after which a model that does not pay is tried again. */
+/** Steps after which a model that does not pay is tried again. */
 const ROUND_AGAIN_AFTER = 64;
 const MAX_ROUNDS = 8;
 /** A draft goes on at least as long as it is as likely as this. */
@@ -69,8 +69,7 @@ export class DraftLengths {
 
   /**
    * Whether a step would bring more tokens a millisecond with a model's draft, each of whose tokens is accepted at this rate, than with
-   * what is known without it: `probabilities` as for `of`, and as if all `sequences` had such a draft. Now and then where it would not:
-   * what its drafts take may have been measured at a bad moment.
+   * what is known without it: `probabilities` as for `of`, and as if all `sequences` had such a draft.
    */
   wantsModel(probabilities: readonly number[], sequences: number, acceptanceRate: number): boolean {
     const factor = this.#draftFactors.get(sequences) ?? 1;
@@ -78,7 +77,11 @@ export class DraftLengths {
     const ofBoth = Array.from({ length: Math.max(MAX_ROUNDS, probabilities.length) }, (_, depth) =>
       Math.max(probabilities[depth] ?? 0, depth < MAX_ROUNDS ? acceptanceRate ** (depth + 1) : 0),
     );
-    if (this.#worth(ofBoth, sequences, draftMs) > this.#worth(probabilities, sequences, () => 0)) return true;
+    return this.#worth(ofBoth, sequences, draftMs) > this.#worth(probabilities, sequences, () => 0);
+  }
+
+  /** For a step in which no sequence wants a model's draft: whether one is made all the same. */
+  isTimeToAsk(): boolean {
     this.#sinceRound += 1;
     return this.#sinceRound >= ROUND_AGAIN_AFTER;
   }

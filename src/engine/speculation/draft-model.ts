@@ -118,10 +118,6 @@ export class DraftModel implements ModelDrafter {
     return { drafts: new Map(begun.map(({ sequence, tokens }) => [sequence, tokens])), rounds };
   }
 
-  verified(): void {
-    // Catching up finds what it has to compute again.
-  }
-
   release(sequence: Sequence): void {
     const mirror = this.#mirrors.get(sequence);
     if (mirror === undefined) return;

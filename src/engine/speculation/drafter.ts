@@ -74,8 +74,6 @@ export interface ModelDrafter {
   /** Computes what is missing before drafts can be made, as far as it may; gives the jobs that are ready. */
   catchUp(jobs: readonly DraftJob[]): Promise<DraftJob[]>;
   draft(jobs: readonly DraftJob[], limits: DraftLimits): Promise<Drafted>;
-  /** A step has verified a draft of the sequence, whoever made it: so many of its tokens were rejected. */
-  verified(sequence: Sequence, rejected: number): void;
   /** The sequence has ended, or was preempted. */
   release(sequence: Sequence): void;
   /** The step is planned: gives back what may be held no longer. */

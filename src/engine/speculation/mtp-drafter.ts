@@ -3,7 +3,7 @@
 // before it. What it computes lies in the blocks of the sequences themselves, at positions that the next step writes again: nothing has
 // to be rolled back.
 
-import { type Backend, type Batch, BLOCK_TOKENS, KEPT_STATES } from '../../compute/backend.ts';
+import { type Backend, type Batch, BLOCK_TOKENS } from '../../compute/backend.ts';
 import { buildBatch } from '../../compute/batch.ts';
 import { needsChain } from '../../sampling/chain.ts';
 import type { SampleRow } from '../../sampling/sample-row.ts';
@@ -41,17 +41,14 @@ interface WholeDraft extends OpenDraft {
 export class MtpDrafter implements ModelDrafter {
   readonly source = 'mtp-head';
   readonly #options: MtpDrafterOptions;
-  /** Those without the state of their last token: a step keeps that of its last ones, and all of them were rejected. */
-  readonly #stateless = new Set<Sequence>();
 
   constructor(options: MtpDrafterOptions) {
     this.#options = options;
   }
 
   /** A prompt of one token has no state before it yet. */
-  fits(sequence: Sequence): boolean {
-    const { computed, state } = sequence;
-    return computed > 0 && state === 'running' && !this.#stateless.has(sequence);
+  fits({ computed, state }: Sequence): boolean {
+    return computed > 0 && state === 'running';
   }
 
   /** Steps have computed all that it needs; it waits where the newest token would take a block from somebody. */
@@ -82,13 +79,8 @@ export class MtpDrafter implements ModelDrafter {
     return { drafts: new Map(drafted.map(({ sequence, tokens }) => [sequence, tokens])), rounds };
   }
 
-  verified(sequence: Sequence, rejected: number): void {
-    if (rejected < KEPT_STATES) this.#stateless.delete(sequence);
-    else this.#stateless.add(sequence);
-  }
-
-  release(sequence: Sequence): void {
-    this.#stateless.delete(sequence);
+  release(): void {
+    // It holds nothing.
   }
 
   async keepToLimit(): Promise<void> {

@@ -1,6 +1,7 @@
 // Speculative decoding for the steps of an engine: drafts for the sequences that decode, and what is learned from those that were
 // computed. Answers are the same without it. Knows no clock: times are passed in.
 
+import { BLOCK_TOKENS, KEPT_STATES } from '../../compute/backend.ts';
 import type { SampleRow } from '../../sampling/sample-row.ts';
 import type { OpenAnswer } from '../open-request.ts';
 import type { AnswerRequest, DraftTokenCounts } from '../request.ts';
@@ -38,6 +39,7 @@ export class SpeculativeDecoding {
   readonly #ngramCache = new NgramCache();
   readonly #drafters = new Map<Sequence, SequenceDrafter>();
   readonly #model: ModelDrafter | undefined;
+  readonly #hasHead: boolean;
   /** What the model took to draft for the next step. */
   #draftMs = 0;
 
@@ -49,6 +51,7 @@ export class SpeculativeDecoding {
       options.draft === undefined ? options.draftTimes : undefined,
     );
     this.#model = options.draft === undefined ? head : new DraftModel(options.draft);
+    this.#hasHead = head !== undefined;
     this.allow(blocks);
   }
 
@@ -73,11 +76,13 @@ export class SpeculativeDecoding {
     const decoding = running.filter(({ sequence }) => sequence.remaining === 1);
     const load = { sequences: decoding.length, tokens: decoding.length };
     if (!this.#lengths.couldPay(load)) return noModelDrafts;
+    const fitting = decoding.filter(({ sequence }) => model.fits(sequence));
     const rate = this.#rates.of({ source: model.source, matchLength: 0 });
-    const jobs = decoding
-      .filter((open) => model.fits(open.sequence) && this.#wantsModel(open, decoding.length, rate))
-      .map((open) => ({ sequence: open.sequence, lookahead: open.lookahead() }));
-    if (jobs.length === 0) return noModelDrafts;
+    const wanting = fitting.filter((open) => this.#wantsModel(open, decoding.length, rate));
+    // Now and then where nobody wants one: what drafts take may have been measured at a bad moment.
+    const asking = wanting.length > 0 || !this.#lengths.isTimeToAsk() ? wanting : fitting;
+    if (asking.length === 0) return noModelDrafts;
+    const jobs = asking.map((open) => ({ sequence: open.sequence, lookahead: open.lookahead() }));
     const limits = this.#lengths.limits(jobs.length, rate);
     if (limits.rounds === 0) return noModelDrafts;
     const ready = await model.catchUp(jobs);
@@ -122,7 +127,6 @@ export class SpeculativeDecoding {
 
   /** A sequence that had this draft goes on with these tokens. */
   commit(sequence: Sequence, draft: Draft, sampled: readonly number[]): void {
-    this.#model?.verified(sequence, draft.tokens.length - (sampled.length - 1));
     this.#drafters.get(sequence)?.commit(draft, sampled);
   }
 
@@ -145,7 +149,9 @@ export class SpeculativeDecoding {
 
   #proposed(open: OpenAnswer, modelTokens?: readonly DraftToken[]): readonly ProposedToken[] {
     const { maxTokens, length } = open.sequence;
-    return this.#drafterOf(open).propose(open.lookahead(), maxTokens - 1 - length, modelTokens);
+    const room = maxTokens - 1 - length;
+    const most = this.#hasHead ? Math.min(room, mostBeforeHead(length - 1)) : room;
+    return this.#drafterOf(open).propose(open.lookahead(), most, modelTokens);
   }
 
   #drafterOf(open: OpenAnswer): SequenceDrafter {
@@ -166,6 +172,15 @@ export class SpeculativeDecoding {
     if (vocabulary === undefined) return drafters;
     return [...drafters, new WordCompletionDrafter(vocabulary, tokens, promptLength)];
   }
+}
+
+/**
+ * How many draft tokens may follow the token at this position where the model has an MTP head. It goes on from the state of the last
+ * token that was accepted: of a step a block keeps the last ones, and those of its own last tokens.
+ */
+export function mostBeforeHead(position: number): number {
+  const left = BLOCK_TOKENS - (position % BLOCK_TOKENS);
+  return KEPT_STATES - 1 + (left <= KEPT_STATES ? left : 0);
 }
 
 /** The first `length` of the proposed tokens, as far as it can be found out how those after them are sampled. */
