@@ -11,8 +11,10 @@ function screen(printed: string): string {
   let column = 0;
   for (const [piece, back] of printed.matchAll(MOVES)) {
     const line = [...(lines.at(-1) as string)];
-    if (piece === '\n') column = lines.push('') * 0;
-    else if (back !== undefined) column -= Number(back);
+    if (piece === '\n') {
+      lines.push('');
+      column = 0;
+    } else if (back !== undefined) column -= Number(back);
     else if (piece === '\u001b[K') lines[lines.length - 1] = line.slice(0, column).join('');
     else lines[lines.length - 1] = [...line.slice(0, column), piece, ...line.slice(++column)].join('');
   }

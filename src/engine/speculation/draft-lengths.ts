@@ -72,11 +72,11 @@ export class DraftLengths {
    * what is known without it: `probabilities` as for `of`, and as if all `sequences` had such a draft.
    */
   wantsModel(probabilities: readonly number[], sequences: number, acceptanceRate: number): boolean {
-    const factor = this.#draftFactors.get(sequences) ?? 1;
-    const draftMs = (length: number) => factor * this.#expectedMs(sequences, Math.min(length, MAX_ROUNDS));
+    const ofModel = likelihoods(acceptanceRate);
     const ofBoth = Array.from({ length: Math.max(MAX_ROUNDS, probabilities.length) }, (_, depth) =>
-      Math.max(probabilities[depth] ?? 0, depth < MAX_ROUNDS ? acceptanceRate ** (depth + 1) : 0),
+      Math.max(probabilities[depth] ?? 0, ofModel[depth] ?? 0),
     );
+    const draftMs = this.#draftMs(sequences);
     return this.#worth(ofBoth, sequences, draftMs) > this.#worth(probabilities, sequences, () => 0);
   }
 
@@ -104,10 +104,9 @@ export class DraftLengths {
    */
   limits(sequences: number, acceptanceRate: number): DraftLimits {
     this.#sinceRound += 1;
-    const factor = this.#draftFactors.get(sequences) ?? 1;
-    const draftMs = (rounds: number) => (rounds === 0 ? 0 : factor * this.#expectedMs(sequences, rounds));
+    const draftMs = this.#draftMs(sequences);
     const stepMs = (rounds: number) => this.#rowCosts.of(sequences * (1 + rounds)) + draftMs(rounds);
-    const probabilities = Array.from({ length: MAX_ROUNDS }, (_, depth) => acceptanceRate ** (depth + 1));
+    const probabilities = likelihoods(acceptanceRate);
     const [best = 0] = draftLengths([probabilities], 1, stepMs);
     if (best === 0 && this.#sinceRound < ROUND_AGAIN_AFTER) return { rounds: 0, leastLogprob: 0 };
     this.#sinceRound = 0;
@@ -129,6 +128,13 @@ export class DraftLengths {
     this.#draftFactors.set(sequences, before + learning * (factor - before));
   }
 
+  /** Of a draft for `sequences` by its length, of which a model makes so many rounds at most. */
+  #draftMs(sequences: number): (length: number) => number {
+    const factor = this.#draftFactors.get(sequences) ?? 1;
+    return (length) =>
+      length === 0 ? 0 : factor * this.#expectedMs(sequences, Math.min(length, MAX_ROUNDS));
+  }
+
   #expectedMs(sequences: number, rounds: number): number {
     const { call, round } = this.#draftShare ?? USUAL_DRAFT;
     return (call + rounds * round) * this.#rowCosts.of(sequences);
@@ -146,6 +152,11 @@ export class DraftLengths {
   #stepMs(sequences: number): (draftTokens: number) => number {
     return (draftTokens) => this.#rowCosts.of(sequences + draftTokens);
   }
+}
+
+/** Of a model's tokens, that each and all before it are accepted. */
+function likelihoods(acceptanceRate: number): number[] {
+  return Array.from({ length: MAX_ROUNDS }, (_, depth) => acceptanceRate ** (depth + 1));
 }
 
 /** Measurements waver: a longer draft takes longer, and the first round is no cheaper than the others. */
